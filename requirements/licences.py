@@ -21,8 +21,7 @@ Shoal is licensed under Apache-2.0. What it is installed with, as each package s
 |---|---|---|---|
 """
 VENDORED = """
-Shipped inside Shoal, each with its licence beside it: plotly.js (MIT) in `src/shoal/report/vendor`,
-htmx (0BSD) in `src/shoal/studio/static/vendor`.
+Shipped inside Shoal, with its licence beside it: htmx (0BSD) in `src/shoal/studio/static/vendor`.
 """
 ELSEWHERE = "not installed on the platform of this list"
 LONGEST = 60

@@ -201,7 +201,7 @@ def test_candidates_that_cannot_be_told_apart_are_released_more_often_and_then_n
     assert found.recommendation.startswith(f"Cannot be told apart: {labels[0]} and {labels[1]}.")
     assert "after 4 repeats" in found.recommendation
     assert told[-1][0].startswith("comparing again")
-    page = html.comparison_report(found.facts(), found.plots())
+    page = html.comparison_report(found.facts())
     assert page.count("(not distinguishable)") == 2
     assert found.plots()["frontier"]["data"][-1]["name"] == "cannot be told apart"
 
@@ -493,7 +493,7 @@ def test_the_report_shows_the_frontier_and_takes_labels_for_text(found):
     rows = (replace(found.rows[0], label=hostile), *found.rows[1:])
     shown = replace(found, rows=rows)
 
-    page = html.comparison_report(shown.facts(), shown.plots())
+    page = html.comparison_report(shown.facts())
 
     assert hostile not in page
     assert "<img" not in page

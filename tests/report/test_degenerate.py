@@ -100,7 +100,7 @@ def assert_measured(original, released, control, aligned, which):
     except InputError:
         return
 
-    assert_finite(found, html.evaluation_report(found.facts(), found.plots(), DIFFERENCE))
+    assert_finite(found, html.evaluation_report(found.facts(), found.pictures, DIFFERENCE))
     assert not NO_NUMBER.search(str(found))
 
 
@@ -123,7 +123,8 @@ def test_the_officers_page_is_written_for_degenerate_tables(table, method):
     assert "a bug of Shoal" not in why
     measured = None if found is None else found.facts()
     found_here = figures(planned, done)
-    compared = {**found_here, "measured": measured, "unmeasured": why}
+    compared = {**found_here, "measured": measured, "unmeasured": why,
+                "pictures": {} if found is None else found.pictures}  # fmt: skip
     page = html.internal_report(done.release.manifest, compared, {})
     if found is not None:
         assert_finite(found, page)

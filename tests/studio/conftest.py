@@ -196,7 +196,8 @@ def command(home, *, temporary, **options):
              "--data", str(home), *options.get("words", ())]  # fmt: skip
     with log.open("wb") as out:
         process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=out, text=True, start_new_session=True,
+            words, stdin=options.get("stdin"), stdout=subprocess.PIPE, stderr=out, text=True,
+            start_new_session=True,
             env={**os.environ, "TMPDIR": str(temporary)},
         )  # fmt: skip
     try:

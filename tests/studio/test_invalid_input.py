@@ -77,7 +77,11 @@ def refused_everywhere(client, ready, sentence):
 
 
 REFUSED = {
-    "require": ("protect/require", {"k-anonymity": "5", "l-diversity": "3"}, "q-l-diversity"),
+    "require": (
+        "protect/require",
+        {"k-anonymity": "5", "l-diversity.0.l": "many", "l-diversity.0.column.income": "yes"},
+        "q-l-diversity-0-l",
+    ),
     "parameters": ("protect/parameters", {"p.k": "many"}, "p-k"),
     "columns.income": ("roles/confirm", {**INCOME, "low": "9", "high": "1"}, "low-3"),
     "columns.age": (
@@ -123,9 +127,9 @@ def test_undo_takes_back_what_was_refused_and_nothing_else(client, ready, where)
 
 
 def test_a_form_that_is_sent_again_and_taken_settles_its_draft_alone(client, ready):
-    client.post(f"{ready}/protect/require", data={"k-anonymity": "5", "l-diversity": "3"})
+    client.post(f"{ready}/protect/require", data={"k-anonymity": "5", "l-diversity.0.l": "3"})
     client.post(f"{ready}/protect/parameters", data={"p.k": "many"})
-    client.post(f"{ready}/protect/require", data={"k-anonymity": "5", "l-diversity": ""})
+    client.post(f"{ready}/protect/require", data={"k-anonymity": "5", "l-diversity.0.l": ""})
 
     assert list(invalid(client, ready)) == ["parameters"]
     client.post(f"{ready}/protect/parameters", data={"p.k": "6"})

@@ -19,13 +19,29 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/w/0123456789abcdef/data", "/api/history", "/static/studio.css"]
+    "path", ["/", "/w/0123456789abcdef/data", "/api/history", "/static/studio.js"]
 )
 def test_without_a_session_every_address_is_401(served, path):
     with served.client(session=False) as stranger:
         answer = stranger.get(path)
 
     assert answer.status_code == 401
+    if not path.startswith("/api"):  # a page, that looks like one and says what to do
+        assert "shoal studio --reconnect" in answer.text
+        assert "press Enter" in answer.text
+
+
+def test_without_a_session_only_the_look_of_one_page_is_served(served):
+    with served.client(session=False) as stranger:
+        found = {name: stranger.get(f"/static/{name}").status_code
+                 for name in ("studio.css", "work.css", "theme.js", "icon.svg", "vendor/htmx.min.js",
+                              "studio.css/../studio.js", "%2e%2e/app.py")}  # fmt: skip
+        sent = stranger.post("/static/studio.css").status_code
+
+    assert [name for name, code in found.items() if code != 401] == [
+        "studio.css", "work.css", "theme.js", "icon.svg"
+    ]  # fmt: skip
+    assert sent == 401
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "a-token-of-the-test", "ä\N{SNOWMAN}", "x" * 5000])
@@ -143,7 +159,7 @@ def test_each_studio_has_a_name_of_its_own_that_nobody_guesses(tmp_path):
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.7"])
 def test_under_another_host_addresses_in_digits_are_answered(tmp_path, host):
     settings = Settings(home=tmp_path, host="0.0.0.0")  # noqa: S104 (compared, not bound)
-    guard = Guard(None, settings, Sessions(1))
+    guard = Guard(None, settings, Sessions(1), str)
 
     assert guard._is_ours(f"{host}:8642")
     assert not guard._is_ours(settings.name)

@@ -37,9 +37,11 @@ from shoal.cli.options import (
     Data,
     Delimiter,
     Encoding,
+    OriginalOrNone,
     Page,
     Passphrase,
     PolicyFile,
+    PolicyOrNone,
     Quiet,
     ReleaseFolder,
     ReplacePage,
@@ -205,8 +207,8 @@ def protect(
 @command()
 def report(
     release: Annotated[Path, typer.Argument(metavar="DIR", help="Public folder of the release.")],
-    data: Data,
-    policy: PolicyFile,
+    data: OriginalOrNone = None,
+    policy: PolicyOrNone = None,
     measured: Annotated[
         bool | None,
         typer.Option("--evaluate/--no-evaluate", help="Evaluate the release; see `protect`."),
@@ -218,20 +220,23 @@ def report(
     sheet: Sheet = None,
 ) -> None:
     """Make the confidential report of a release anew; this spends no epsilon."""
+    from shoal.errors import InputError
     from shoal.io import folders
     from shoal.partition import compile_notice
     from shoal.pipeline import confidential_folder, options
 
-    with showing_progress() as progress, compile_notice(note):
-        confidential_folder.report(
-            release,
-            data,
-            policy,
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
-            evaluation=options.EvaluationOptions(measured, control, comparison),
-            progress=progress,
-        )
-    say(f"Confidential: {release}{folders.INTERNAL_SUFFIX}")
+    if data is None or policy is None:
+        if data or policy or measured is not None or control or comparison:
+            raise InputError("Expected DATA and --policy together, or DIR alone.")
+        confidential_folder.render(release)
+    else:
+        evaluation = options.EvaluationOptions(measured, control, comparison)
+        reading = options.ReadingOptions(delimiter, encoding, sheet)
+        with showing_progress() as progress, compile_notice(note):
+            confidential_folder.report(
+                release, data, policy, reading=reading, evaluation=evaluation, progress=progress
+            )
+    say(f"Confidential: {folders.internal_of(release) / 'report.html'}")
 
 
 @command()
@@ -558,12 +563,16 @@ def studio(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
+    reconnect: Annotated[
+        bool,
+        typer.Option("--reconnect", help="Print a new address of the studio that runs already."),
+    ] = False,
 ) -> None:
     """Open a local page in the browser, to protect tables without writing code."""
     from shoal.errors import InputError
 
     try:
-        from shoal.studio.server import launch
+        from shoal.studio import server
         from shoal.studio.settings import default_home
     except ModuleNotFoundError as error:
         if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
@@ -571,9 +580,13 @@ def studio(
         raise InputError(
             "The studio needs the extra 'studio': pip install 'shoal[studio]'."
         ) from None
+    home = default_home() if data is None else data
+    if reconnect:
+        server.reconnect(home=home, browser=not no_browser, say=say)
+        return
     try:
-        launch(
-            home=default_home() if data is None else data,
+        server.launch(
+            home=home,
             host=host,
             port=port,
             browser=not no_browser,

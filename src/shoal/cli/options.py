@@ -16,6 +16,17 @@ Data = Annotated[
 PolicyFile = Annotated[
     Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
 ]
+OriginalOrNone = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="The original, to compare with anew. Without it, the report is made from the figures "
+        "in the confidential folder.",
+    ),
+]
+PolicyOrNone = Annotated[
+    Path | None, typer.Option("--policy", metavar="FILE", help="The policy; needed with DATA.")
+]
 Delimiter = Annotated[
     str | None, typer.Option(help="Delimiter of a CSV file; by default, detected.")
 ]

@@ -87,5 +87,8 @@ class Release:
         return path
 
     def plot(self) -> Any:
-        """Plot the distribution of each released column, as a Matplotlib figure."""
-        return import_module("shoal.report.plots").release(self)
+        """Draw how the values of each released column are distributed.
+
+        A `shoal.report.pictures.Drawing`, which a notebook shows and `save` writes as SVG.
+        """
+        return import_module("shoal.report.pictures").release(self)

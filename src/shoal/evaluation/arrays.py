@@ -12,6 +12,10 @@ from shoal.io.decomposition_table import category_order
 from shoal.io.external.read import ExternalRelease
 from shoal.io.table import Table
 from shoal.metrics.boxes import WeightedBoxes
+from shoal.metrics.distributions import marginal_masses, quantile_edges
+
+BINS = 16
+"""Bins of a numeric column when marginals are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +115,18 @@ class AlignedArrays:
         # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
         middle = np.where(whole, (self.released.lower + self.released.upper - 1) / 2, middle)
         return np.where(self.suppressed, np.nan, middle)
+
+    @cached_property
+    def marginals(self) -> tuple[tuple[Floats, ...], tuple[Floats, ...], tuple[Floats, ...]]:
+        """Inner edges of each axis, and the one- and two-way marginals of both tables over them."""
+        edges = tuple(
+            np.arange(1.0, self.highs[axis])
+            if codes
+            else quantile_edges(self.places[:, axis], BINS)
+            for axis, codes in enumerate(self.discrete)
+        )
+        before, after = (marginal_masses(side, edges) for side in (self.original, self.released))
+        return edges, before, after
 
     @property
     def keys(self) -> list[int]:

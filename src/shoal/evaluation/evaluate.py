@@ -14,7 +14,7 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, did_you_mean
-from shoal.evaluation import disclosure_risk, utility
+from shoal.evaluation import before_after, disclosure_risk, utility
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Evaluation, Figure, Part
 from shoal.io import text_files
@@ -125,7 +125,7 @@ def evaluate_frames(
     kept: tuple[Figure, ...] = ()
     unattacked: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
-    queries: tuple[float, ...] = ()
+    pictures: Mapping[str, Any] = {}
     if Part.RISK in wanted:
         came = original if came is None else came
         rng = np.random.default_rng([seed, 1])
@@ -134,16 +134,18 @@ def evaluate_frames(
         )
     if Part.UTILITY in wanted:
         rng = np.random.default_rng([seed, 2])
-        kept, unmeasured, queries = utility.evaluate_utility(
+        kept, unmeasured = utility.evaluate_utility(
             sides, policy, which=which, rng=rng, progress=progress
         )
+        if "marginals" in which and len(sides.released):
+            pictures = before_after.pictures(sides)
     return Evaluation(
         figures=(*risks, *kept),
         skipped=(*unattacked, *unmeasured),
         how=reading.how,
         findings=reading.findings,
         rows=(original.height, released.height),
-        queries=queries,
+        pictures=pictures,
     )
 
 

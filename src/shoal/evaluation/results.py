@@ -1,10 +1,11 @@
 """What an evaluation gives: figures with their intervals, and how each table was read."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
+from importlib import import_module
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -87,7 +88,8 @@ class Evaluation:
         skipped: what was not computed, and why.
         how: how the released table was read.
         findings: what a reader should know before the figures.
-        queries: relative error of each COUNT query, for the plot.
+        pictures: counts of both tables for pictures, see `before_after.pictures`; nothing where
+            marginals were not compared.
     """
 
     figures: tuple[Figure, ...]
@@ -95,7 +97,7 @@ class Evaluation:
     how: tuple[str, ...]
     findings: tuple[str, ...]
     rows: tuple[int, int]
-    queries: tuple[float, ...] = ()
+    pictures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def of(self, measure: str) -> tuple[Figure, ...]:
         """The figures of one metric."""
@@ -134,20 +136,12 @@ class Evaluation:
         """The same as text."""
         return json.dumps(self.facts(), indent=2, ensure_ascii=False)
 
-    def plots(self) -> Mapping[str, Any]:
-        """Figures for Plotly, by name: what is lost in each column, and what attacks find."""
-        plots: dict[str, Any] = {}
-        losses = [f for f in self.figures if f.metric in COLUMN_LOSSES and isfinite(f.point)]
-        if losses:
-            plots["losses"] = _bars(losses, "loss (0: none)")
-        attacks = [
-            f for f in self.figures if f.part is Part.RISK and isinstance(f.baseline, Estimate)
-        ]
-        if attacks:
-            plots["attacks"] = _attack_bars(attacks)
-        if self.queries:
-            plots["queries"] = _histogram(self.queries)
-        return plots
+    def plot(self) -> Any:
+        """Draw each column, the associations and the pairs that matter, before and after.
+
+        A `shoal.report.pictures.Drawing`, which a notebook shows. It is confidential.
+        """
+        return import_module("shoal.report.pictures").evaluation(self.pictures)
 
     def __str__(self) -> str:
         lines = [CONFIDENTIAL, f"{self.rows[0]:,} original rows, {self.rows[1]:,} released"]
@@ -203,78 +197,6 @@ def _is_finite(value: float | Estimate | None) -> bool:
         return False
     ends = (value.value, value.low, value.high) if isinstance(value, Estimate) else (value,)
     return all(map(isfinite, ends))
-
-
-def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:
-    ordered = sorted(figures, key=lambda figure: figure.point)
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                # Plotly reads some HTML in texts, so names are escaped for it.
-                "y": [escape(f"{figure.subject}: {figure.metric}") for figure in ordered],
-                "x": [figure.point for figure in ordered],
-                "hovertemplate": "%{y}: %{x:.3f}<extra></extra>",
-                "marker": {"color": "#2b6c8f"},
-            }
-        ],
-        "layout": _layout(title, len(ordered)),
-    }
-
-
-def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
-    labels = [escape(f"{figure.metric}: {figure.subject}") for figure in figures]
-    sides: dict[str, tuple[str, list[float | Estimate | None]]] = {
-        "people in the table": ("#1f5f80", [figure.value for figure in figures]),
-        "people not in it": ("#8fb8cc", [figure.control for figure in figures]),
-        "baseline": ("#b9b9b9", [figure.baseline for figure in figures]),
-    }
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": labels,
-            "x": [v.value if isinstance(v, Estimate) else v for v in values],
-            "error_x": _whiskers(values),
-            "marker": {"color": shade},
-        }
-        for name, (shade, values) in sides.items()
-        if any(value is not None for value in values)
-    ]
-    layout = _layout("share of attempts that succeed", 2 * len(figures))
-    return {"data": data, "layout": {**layout, "barmode": "group", "legend": {"orientation": "h"}}}
-
-
-def _histogram(errors: tuple[float, ...]) -> dict[str, Any]:
-    finite = [min(error, 2.0) for error in errors if isfinite(error)]
-    layout = {
-        "xaxis": {
-            "title": {"text": "relative error of a COUNT query (errors above 2 are shown at 2)"}
-        },
-        "yaxis": {"title": {"text": "queries"}},
-        "margin": {"t": 10, "r": 10},
-        "height": 280,
-    }
-    bins = {"start": 0.0, "end": 2.05, "size": 0.05}
-    shown = {"type": "histogram", "x": finite, "xbins": bins, "marker": {"color": "#2b6c8f"}}
-    return {"data": [shown], "layout": layout}
-
-
-def _whiskers(values: list[float | Estimate | None]) -> dict[str, Any]:
-    up = [v.high - v.value if isinstance(v, Estimate) else 0.0 for v in values]
-    down = [v.value - v.low if isinstance(v, Estimate) else 0.0 for v in values]
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
-
-
-def _layout(title: str, bars: int) -> dict[str, Any]:
-    return {
-        "xaxis": {"title": {"text": title}, "rangemode": "tozero"},
-        "yaxis": {"automargin": True, "type": "category"},
-        "margin": {"t": 10, "r": 10},
-        "height": 120 + 28 * bars,
-    }
 
 
 T = TypeVar("T")

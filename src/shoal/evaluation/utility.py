@@ -26,8 +26,6 @@ MOST_HALVED = 6
 """The most columns for which queries take half of every domain."""
 SUBSET = 3
 """Axes that the second workload restricts."""
-BINS = 16
-"""Bins of a numeric column when marginals are compared."""
 LISTED = 10
 """Pairs of columns that are listed, worst first."""
 WHOLE = "the table"
@@ -40,7 +38,6 @@ class UtilityTask:
     sides: AlignedArrays
     policy: Policy
     rng: np.random.Generator
-    errors: list[float]
 
 
 def evaluate_utility(
@@ -50,20 +47,15 @@ def evaluate_utility(
     which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[tuple[Figure, ...], tuple[str, ...], tuple[float, ...]]:
-    """Compute the named metrics of utility, as far as these tables allow.
-
-    Figures, what was left out, and the errors of the COUNT queries for the plot.
-    """
-    errors: list[float] = []
-    figures, skipped = take(
+) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    """Compute the named metrics of utility as far as these tables allow; what is left out, too."""
+    return take(
         METRICS,
-        lambda own: UtilityTask(sides, policy, own, errors),
+        lambda own: UtilityTask(sides, policy, own),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
     )
-    return figures, skipped, tuple(errors)
 
 
 def _row_losses(task: UtilityTask) -> Iterator[Figure]:
@@ -147,13 +139,8 @@ def _expanded(sides: AlignedArrays, axis: int) -> Floats:
 def _marginals(task: UtilityTask) -> Iterator[Figure]:
     """Total variation of single columns and of pairs, worst first."""
     sides = task.sides
-    edges = [
-        np.arange(1.0, sides.highs[axis])
-        if sides.discrete[axis]
-        else distributions.quantile_edges(sides.places[:, axis], BINS)
-        for axis in range(len(sides.names))
-    ]
-    worst = distributions.box_total_variations(sides.original, sides.released, edges)
+    _, before, after = sides.marginals
+    worst = distributions.marginal_distances(before, after)
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
         for marginal in [one for one in worst if len(one.columns) == size][: LISTED * 2 // size]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
@@ -275,7 +262,6 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
             axes=axes,
         )  # fmt: skip
         errors = count_queries.relative_errors(true, count_queries.answers(after, queries))
-        task.errors[:] = errors.tolist()
         middle = count_queries.median_relative_error(errors)
         text = (
             f"Half of {QUERIES:,} COUNT queries, each over half of the range of {subject}, are "

@@ -10,34 +10,36 @@ from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 if TYPE_CHECKING:
     from shoal.mechanism.microaggregate_noise import noise_on_groups
 
-NAMES = (
-    "individual-ranking",
-    "optimal-univariate",
-    "mdav",
-    "vmdav",
-    "mu-approx",
-    "mondrian",
-    "full-domain",
-    "bucketization",
-    "insensitive",
-    "stable",
-    "laplace",
-    "ir-laplace",
-    "mdav-laplace",
-    "ir-mdav-laplace",
-    "insensitive-laplace",
-    "stable-laplace",
-    "public-laplace",
-    "dp-kdtree",
-    "dp-quadtree",
-    "kanon-dp",
-    "pram",
-    "privtree",
-    "copula",
-    "maxent",
-    "auto",
-)
-"""As written in a policy; with an underscore for each hyphen, the name of the method's file."""
+TITLES = {
+    "individual-ranking": "Blocks of similar values, column by column (individual ranking)",
+    "optimal-univariate": "Blocks of similar values with optimal cuts (Hansen and Mukherjee)",
+    "mdav": "Groups of similar people (MDAV)",
+    "vmdav": "Groups of similar people, larger where people are alike (V-MDAV)",
+    "mu-approx": "Groups of similar people along nearest neighbours (mu-Approx)",
+    "mondrian": "Groups by cuts at medians (Mondrian)",
+    "full-domain": "Coarser categories for everybody (full-domain generalisation)",
+    "bucketization": "Groups alike in their confidential values (bucketization)",
+    "insensitive": "Groups of neighbours in a public order (insensitive microaggregation)",
+    "stable": "Groups that few changes disturb (stable microaggregation)",
+    "laplace": "Noise on every cell (Laplace)",
+    "ir-laplace": "Noise on blocks of similar values, column by column (individual ranking)",
+    "mdav-laplace": "Noise on groups of similar people (MDAV)",
+    "ir-mdav-laplace": "Noise on groups of similar values, column by column (MDAV)",
+    "insensitive-laplace": "Noise on groups in a public order (insensitive MDAV)",
+    "stable-laplace": "Noise on groups that few changes disturb (stable microaggregation)",
+    "public-laplace": "Noise on groups by public columns (Laplace)",
+    "dp-kdtree": "Synthetic rows from boxes cut at private medians (k-d tree)",
+    "dp-quadtree": "Synthetic rows from boxes cut in halves (quadtree)",
+    "kanon-dp": "Groups of similar people, noise on confidential cells (k-anonymity and epsilon)",
+    "pram": "Groups of similar people, confidential categories redrawn (PRAM)",
+    "privtree": "Synthetic rows from boxes that follow the crowd (PrivTree)",
+    "copula": "Synthetic rows from columns and their correlations (copula)",
+    "maxent": "Synthetic rows from noisy counts (maximum entropy)",
+    "auto": "Synthetic rows, the model chosen for you (auto)",
+}
+"""Every method by its name in a policy, with what people call it. With an underscore for each
+hyphen, the name is that of the method's file."""
+NAMES = tuple(TITLES)
 
 
 class _Registry(Mapping[str, Method[Any]]):

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from shoal import io
 from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
+from shoal.core.serialise import parsed
 from shoal.engine import local
 from shoal.errors import InputError, withheld
 from shoal.io import folders
+from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, public_folder
 from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import EvaluationOptions, ReadingOptions
@@ -82,9 +84,11 @@ def write(
             **facts,
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
+            "pictures": {} if measured is None else measured.pictures,
+            "context": asdict(planned.policy.context),
         }
         dump(folder / FIGURES, figures)
-        page = html.internal_report(manifest, figures, asdict(planned.policy.context))
+        page = html.internal_report(manifest, figures, figures["context"])
         (folder / REPORT).write_text(page, encoding="utf-8")
     except OSError:
         raise
@@ -139,6 +143,24 @@ def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) ->
             "--policy POLICY` to make it; that spends no more epsilon."
         ) from None
     return written
+
+
+def render(out: Path) -> None:
+    """Render the report of a confidential folder again, from the figures that it holds.
+
+    The original is not read, and nothing is computed anew.
+    """
+    place = folders.internal_of(out)
+    manifest = read_manifest(out).values
+    try:
+        figures = parsed(read_bytes(place / FIGURES, f"'{place / FIGURES}'"))
+        page = html.internal_report(manifest, figures, figures["context"])
+    except (InputError, ValueError, LookupError, TypeError):
+        raise InputError(
+            f"'{place}' holds no figures of this version to make a report from. Give the original "
+            f"and the policy: `shoal report {out} DATA --policy POLICY`. That spends no epsilon."
+        ) from None
+    folders.write_text(place / REPORT, page, force=True, confidential=True)
 
 
 def report(

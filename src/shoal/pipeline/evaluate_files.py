@@ -58,7 +58,7 @@ def evaluate(
     others = None if control is None else io.read(control, **marks).frame
     found = evaluation.evaluate(before, after, stated, control=others, progress=progress, **options)
     if out is not None:
-        page = html.evaluation_report(found.facts(), found.plots(), DIFFERENCE)
+        page = html.evaluation_report(found.facts(), found.pictures, DIFFERENCE)
         write_text(out, page, force=force, confidential=True)
     return found
 
@@ -120,7 +120,7 @@ def compare(
             **options,
         )
         progress("writing", 0, 1)
-        page = html.comparison_report(found.facts(), found.plots())
+        page = html.comparison_report(found.facts())
         folder = folders.new_folder(place)
         (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
         found.to_frame().write_parquet(

@@ -76,11 +76,13 @@ class EvaluationOptions:
             `evidence.MEASURED` rows.
         control: people of the same population who are not in the table, for the attacks.
         comparison: what `shoal compare --json` printed.
+        names: what the report calls files that their user knows by another name, by path.
     """
 
     evaluate: bool | None = None
     control: Path | None = None
     comparison: Path | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof, Expectation
 from shoal.pipeline import audiences, forecast
+from shoal.pipeline.doubts import SeenTable, doubts
 from shoal.pipeline.plan_notes import notes
 from shoal.policy.misfits import sentence
 
@@ -230,6 +231,15 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
     return replace(planned, setting=setting, claims=claims)
 
 
+def foreseen_rows(planned: Plan, rows: int | None) -> Plan:
+    """The plan for a table of so many rows, as far as its epsilon lets their number be known."""
+    if rows is None or (
+        planned.method.noisy and not contributions.rows_are_public(planned.setting)
+    ):
+        return planned
+    return replace(with_rows(planned, rows), rows=rows)
+
+
 def covers(claim: Claim, guarantee: Guarantee) -> bool:
     """Whether a claim implies a guarantee: as strong, and of at least these columns.
 
@@ -289,6 +299,7 @@ class Offer:
         proved: a proved claim covers all quasi-identifiers together, public ones aside.
         refused: why it cannot be used as set up, or nothing.
         unmet: why it does not keep what policy and audience require, or nothing.
+        doubts: why it may fail once the table is read, in sentences.
         cost: what it takes of the budget, in a sentence.
     """
 
@@ -299,7 +310,15 @@ class Offer:
     proved: bool = False
     refused: str = ""
     unmet: str = ""
+    doubts: tuple[str, ...] = ()
     cost: str = ""
+
+    @property
+    def fit(self) -> str:
+        """Whether it fits, may fail, or cannot be used."""
+        if self.refused or self.unmet:
+            return "cannot"
+        return "may fail" if self.doubts else "fits"
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -312,9 +331,9 @@ class Offer:
         return () if self.plan is None else self.plan.not_claimed
 
 
-def offers(policy: Policy) -> tuple[Offer, ...]:
+def offers(policy: Policy, seen: SeenTable | None = None) -> tuple[Offer, ...]:
     """Every method with what it would promise for this policy's columns; see `offer`."""
-    return tuple(offer(policy, method) for method in REGISTRY.values())
+    return tuple(offer(policy, method, seen) for method in REGISTRY.values())
 
 
 def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
@@ -328,11 +347,12 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     return example
 
 
-def offer(policy: Policy, method: Method[Any]) -> Offer:
+def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) -> Offer:
     """What a method would promise for this policy's columns; no data is read.
 
     The policy's own method is taken as it is set up. Others take over parameters that they
-    share with it, and what else they need is as in their examples.
+    share with it, and what else they need is as in their examples. What was seen of the table
+    adds what will or may stop a run; see `doubts`.
     """
     form = method.forms.offered[0] if method.forms.must_choose else None
     stated, columns = suggested(method, policy), None
@@ -346,20 +366,22 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
     )
     unmet = ""
     try:
-        planned = plan(bare)
+        planned = foreseen_rows(plan(bare), seen and seen.rows)
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
         try:
             planned = plan(replace(bare, required=(), audience=None))
         except (InputError, ClaimViolationError) as reason:
             return Offer(method, stated, form, refused=str(reason))
+    found = doubts(bare, method, planned.setting, seen)
     return Offer(
         method,
         stated,
         form,
         planned,
         audiences.claimed_together(policy, planned.claims, {Status.PROVED}),
-        unmet=unmet,
+        unmet=unmet or " ".join(found.will),
+        doubts=found.may,
         cost=cost(policy, planned.claims),
     )
 

@@ -17,13 +17,14 @@ from shoal.errors import InputError
 from shoal.io import dates
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
-from shoal.pipeline.manifest import MANIFEST, SIGNATURE
+from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
 from shoal.pipeline.options import OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
+from shoal.pipeline.released_table import MEASUREMENTS, read_pictured
 from shoal.report import html
 from shoal.report.html import REPORT
 
-EXTRAS = ("measurements.parquet",)
+EXTRAS = (MEASUREMENTS,)
 """Tables that methods publish beside the rows."""
 LABELS = "labels.json"
 """Labels of columns and values beside a CSV or SAS file, which has no room for them."""
@@ -48,7 +49,9 @@ def write(
     }  # fmt: skip
     manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
-    page.write_text(html.public_report(manifest), encoding="utf-8")
+    # From the files as others will read them, so whoever verifies the folder draws the same.
+    drawn = read_pictured(folder, Manifest.model_validate(parsed(_text(manifest).encode())))
+    page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
     manifest["files"][REPORT] = _facts(page)
     dump(folder / MANIFEST, manifest)
     return manifest
@@ -103,8 +106,11 @@ def _with_dates(release: Release) -> Any:
 
 def dump(path: Path, value: Any) -> None:
     """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
-    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(_text(value) + "\n", encoding="utf-8")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def refuse_place(folder: Path, *, force: bool) -> None:

@@ -2,7 +2,7 @@
 
 Everything that a manifest says and that follows from something else is derived again: digests from
 the files, figures of checks from the table, claims from the policy, the price from the entries of
-the accounting, the report from the manifest. What differs is named.
+the accounting, the report from the manifest and the table. What differs is named.
 
 Not promised: that the table was made as the manifest says. Whoever has the folder can make another
 that is as consistent; only a signature says whose folder it is.
@@ -19,9 +19,7 @@ from typing import Any
 
 import polars as pl
 from jinja2 import TemplateError
-from polars.exceptions import PanicException, PolarsError
 
-from shoal import io
 from shoal import policy as policies
 from shoal.core import (
     Check,
@@ -39,16 +37,14 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
-from shoal.io.csv_files import CsvRelease, Dialect
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
+from shoal.pipeline.released_table import PARTS, is_inside, read_pictured, read_table
 from shoal.report import html
 
 SHOWN = 5
 """How many differences of a part are named."""
-_PARTS = "release.parquet/"
-"""Where the files of a release lie that Spark wrote."""
 _ODD = (ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What values that nobody checked can do to code that expects our own."""
 
@@ -201,7 +197,7 @@ def _opened(path: Path, recorded: Recorded) -> _Folder:
     frame, planned = None, None
     exact = "release.parquet" in fields.files
     try:
-        frame = _table(path, fields)
+        frame = read_table(path, fields)
     except InputError as error:
         faults.append(str(error))
     try:
@@ -212,55 +208,6 @@ def _opened(path: Path, recorded: Recorded) -> _Folder:
         )
         faults.append(f"The recorded policy cannot be planned: {why}")
     return _Folder(path, recorded, frame, planned, tuple(faults), exact)
-
-
-def _table(path: Path, fields: Manifest) -> pl.DataFrame:
-    """Read the released table, with the types of numbers that the manifest records."""
-    single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]
-    parts = sorted(name for name in fields.files if name.startswith(_PARTS))
-    names = single or parts
-    if len(single) > 1 or not names:
-        raise InputError(f"{MANIFEST}, files: expected one table, found {len(single)}.")
-    for name in names:
-        if not _is_inside(path, name):
-            raise InputError(f"{name}: the file is missing.")
-    if names == ["release.csv"]:
-        frame = _read_csv(path / "release.csv", fields)
-    else:
-        frames = [io.read(path / name).frame for name in names]
-        try:
-            frame = pl.concat(frames)
-        except (PolarsError, PanicException):
-            raise InputError("release.parquet: its files have different columns.") from None
-    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
-
-
-def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
-    """Numbers in the types that the manifest records, where a file keeps no types."""
-    for name in frame.columns:
-        dtype = _NUMBERS.get(types.get(name, ""))
-        typed = None if dtype is None else frame[name].cast(dtype, strict=False)
-        if typed is not None and typed.null_count() == frame[name].null_count():
-            frame = frame.with_columns(typed)
-    return frame
-
-
-_NUMBERS = {
-    str(dtype): dtype
-    for dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
-                  pl.Float32, pl.Float64)
-}  # fmt: skip
-
-
-def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
-    """Read a CSV file as `io.write` writes it, whatever its columns are called."""
-    try:
-        written = CsvRelease(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
-        mark = io.stated_delimiter(written.dialect.delimiter) or ","
-        frame = pl.read_csv(path, infer_schema=False, glob=False, separator=mark)
-    except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
-        raise InputError(f"{path.name}: it cannot be read as CSV.") from None
-    return written.undone(frame)
 
 
 def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
@@ -274,24 +221,12 @@ def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
     planned = planning.plan(
         policy,
         keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
-        distributed=any(name.startswith(_PARTS) for name in fields.files),
+        distributed=any(name.startswith(PARTS) for name in fields.files),
         audience=fields.audience,
     )
     if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
         return planned  # its rows are not those of the original
     return planning.with_rows(planned, fields.rows + fields.suppressed)
-
-
-def _is_inside(path: Path, name: str) -> bool:
-    """Whether a release has a file of this name, and neither a link nor a way out of the folder."""
-    parts = Path(name).parts
-    if not parts or Path(name).is_absolute() or ".." in parts:
-        return False
-    places = [path.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
-    try:
-        return places[-1].is_file() and not any(place.is_symlink() for place in places)
-    except OSError:  # such as a name that is too long
-        return False
 
 
 def _files(opened: _Folder) -> VerifiedPart:
@@ -300,7 +235,7 @@ def _files(opened: _Folder) -> VerifiedPart:
     faults = []
     for name, facts in listed.items():
         shown = ascii(name)[1:-1]
-        if not _is_inside(path, name):
+        if not is_inside(path, name):
             faults.append(f"{shown}: the file is missing.")
         elif (size := (path / name).stat().st_size) != facts.bytes:
             faults.append(f"{shown}: {size:,} bytes; the manifest records {facts.bytes:,}.")
@@ -485,21 +420,23 @@ def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
 
 
 def _report(opened: _Folder) -> VerifiedPart:
-    """The report is what this manifest renders to, if this Shoal renders as the other did."""
+    """The report is what manifest and table render to, if this Shoal renders as the other did."""
     ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
     if opened.fields.versions.get("shoal") != ours:
         words = "another version of Shoal rendered the report; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
     faults = []
     try:
-        page = html.public_report(opened.recorded.values).encode()
+        drawn = read_pictured(opened.path, opened.fields, opened.frame)
+        page = html.public_report(opened.recorded.values, drawn).encode()
     except (*_ODD, TemplateError):
         page = None
-    if not _is_inside(opened.path, html.REPORT):
+    if not is_inside(opened.path, html.REPORT):
         faults.append(f"{html.REPORT}: the file is missing.")
     elif (opened.path / html.REPORT).read_bytes() != page:
-        faults.append(f"{html.REPORT}: it is not the report of this manifest.")
-    return _part("report", faults, f"{html.REPORT} is the report that the manifest renders to.")
+        faults.append(f"{html.REPORT}: it is not the report of this manifest and table.")
+    compared = f"{html.REPORT} is the report that the manifest and the table render to."
+    return _part("report", faults, compared)
 
 
 def _versions(opened: _Folder) -> VerifiedPart:
@@ -525,7 +462,7 @@ def _versions(opened: _Folder) -> VerifiedPart:
 
 def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
     """The signature is that of the manifest's bytes by the key that was given."""
-    there = _is_inside(opened.path, SIGNATURE)
+    there = is_inside(opened.path, SIGNATURE)
     if key is None:
         words = (
             "the release is signed; give the public key to verify it."

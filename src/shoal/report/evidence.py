@@ -105,11 +105,19 @@ def facts(
 ) -> dict[str, Any]:
     """What else the officer is shown: a comparison, files that went in, versions, commands."""
     named = None if isinstance(policy, Policy) else policy
+    names = {Path(path).name: label for path, label in evaluation.names.items()}
+    files = inputs(data=data, policy=named, control=evaluation.control)
+    given = {key: names.get(value, value) if isinstance(value, str) else value
+             for key, value in options.items()}  # fmt: skip
+    called = Path(names.get(data.name, data.name))
     return {
         "comparison": compared(evaluation.comparison),
-        "inputs": inputs(data=data, policy=named, control=evaluation.control),
+        "inputs": {
+            what: {**one, "name": names.get(one["name"], one["name"])}
+            for what, one in files.items()
+        },
         "versions": installed(_LIBRARIES),
-        "again": again(data, named, out, options, alone=alone),
+        "again": again(called, named, out, given, alone=alone),
     }
 
 

@@ -1,26 +1,25 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
-The public report is a function of the manifest alone, so nothing of the original can reach it.
-Every text is escaped. The two reports of a release hold no script at all, and forbid scripts and
-requests by a content security policy: bars are SVG, drawn here, and print as they are. Other pages
-draw with the Plotly bundle that is pasted into them.
+The public report is a function of the manifest and of the released table alone, so nothing else of
+the original can reach it.
+Every text is escaped. No report holds a script, and all forbid scripts and
+requests by a content security policy: pictures are SVG and print as they are.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from math import isfinite
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.core.serialise import plain
 from shoal.errors import counted, visible
 from shoal.methods import REGISTRY
-from shoal.report import officer, phrases
+from shoal.report import officer, phrases, pictures
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 REPORT = "report.html"
@@ -30,8 +29,13 @@ AUDIT_CONFIDENTIAL = (
 )
 
 
-def public_report(manifest: Mapping[str, Any]) -> str:
-    """Render what may be published beside the table: a function of the manifest alone.
+def public_report(
+    manifest: Mapping[str, Any], columns: Sequence[Mapping[str, Any]] | None = None
+) -> str:
+    """Render what may be published beside the table: a function of manifest and table alone.
+
+    The columns are the counts of the released table, see `released_columns.columns`; none where it
+    is not drawn.
 
     The manifest has the digest of this report, which cannot be in it. The report has a digest of
     all the rest, so no field of a manifest changes without its report.
@@ -48,6 +52,8 @@ def public_report(manifest: Mapping[str, Any]) -> str:
         do=do,
         dont=dont,
         codebook=phrases.codebook(manifest),
+        columns=[pictures.column(one) for one in columns or ()],
+        with_margins=[one["name"] for one in columns or () if one["answers"]],
         glossary=phrases.PUBLIC_GLOSSARY,
     )
 
@@ -66,19 +72,45 @@ def internal_report(
         confidential=CONFIDENTIAL,
         summary=_summary(manifest),
         measured=measured,
+        **decided_by(manifest, figures),
         controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
         questions=asked,
-        attacks=officer.short_attacks(asked),
         losses=officer.losses(figures),
         utility=officer.utility(measured) if measured else [],
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["metric"] == "edit rules"] if measured else [],
         glossary=phrases.GLOSSARY,
         frontier=officer.frontier(figures.get("comparison"), manifest),
-        keys=phrases.with_role(manifest, "quasi-identifier"),
         requirements=officer.requirements(manifest),
-        codebook=phrases.codebook(manifest),
+        roles=officer.roles(manifest),
     )
+
+
+def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in front, for the officer and the steward alone.
+
+    verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
+    release was evaluated. bare: the columns that are published unprotected. Figures that could not
+    be made are none.
+    """
+    known = {"columns": [], "unique_on_quasi_identifiers": {"released": None}, **figures}
+    known["unmeasured"] = figures.get("failed") or figures.get("unmeasured")
+    asked = officer.questions(known["measured"]) if known.get("measured") else []
+    bare = [
+        one["name"]
+        for one in phrases.codebook(manifest)
+        if not one["protected"] and one["role"] != "of a box"
+    ]
+    return {
+        "verdict": officer.verdict(manifest, known, asked, officer.losses(known)),
+        "drawn": pictures.drawn(known.get("pictures") or {}),
+        "bare": bare,
+    }
+
+
+def stylesheet() -> str:
+    """The style of the verdict and of pictures, for pages with the shades of the reports."""
+    return _page("pictures.css")
 
 
 def failed_report(reason: str) -> str:
@@ -91,14 +123,24 @@ def audit_report(audit: Mapping[str, Any]) -> str:
     return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
 
 
-def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
-    """Render what an evaluation found, for the steward and the officer."""
-    return _page("evaluation.html", facts=facts, plots=plots, difference=difference)
+def evaluation_report(
+    facts: Mapping[str, Any], compared: Mapping[str, Any], difference: str
+) -> str:
+    """Render what an evaluation found, with its pictures, for the steward and the officer."""
+    parts = {row["part"] for row in facts["figures"]}
+    return _page(
+        "evaluation.html",
+        facts=facts,
+        drawn=pictures.drawn(compared),
+        questions=officer.questions(facts) if "risk" in parts else [],
+        utility=officer.utility(facts, most=None),
+        difference=difference,
+    )
 
 
-def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:
+def comparison_report(facts: Mapping[str, Any]) -> str:
     """Render a comparison of methods: the frontier, the recommendation, and the cost."""
-    return _page("comparison.html", facts=facts, plots=plots)
+    return _page("comparison.html", facts=facts, drawn=pictures.frontier(facts))
 
 
 def _summary(manifest: Mapping[str, Any]) -> str:
@@ -115,7 +157,7 @@ def _page(template: str, **values: Any) -> str:
 def environment(package: str) -> Environment:
     """The templates of a package, with the filters and the words that all pages share."""
     environment = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("shoal.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -135,7 +177,6 @@ def environment(package: str) -> Environment:
     environment.globals["remark_words"] = phrases.REMARK_WORDS
     environment.globals["judgement"] = phrases.JUDGEMENT
     environment.globals["limits"] = phrases.LIMITS
-    environment.globals["plotly"] = _plotly
     environment.globals["zip"] = zip
     return environment
 
@@ -176,9 +217,3 @@ def _seen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _seen(item) for key, item in value.items()}
     return [_seen(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-@cache
-def _plotly() -> Markup:
-    bundle = files("shoal.report").joinpath("vendor", "plotly-cartesian.min.js").read_text("utf-8")
-    return Markup(bundle)  # noqa: S704 (our own vendored file)

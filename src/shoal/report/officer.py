@@ -9,8 +9,10 @@ from math import inf, isfinite
 from typing import Any
 
 from shoal.core import Estimate
+from shoal.errors import counted
 from shoal.metrics.intervals import difference
-from shoal.report.phrases import listed, number, percent
+from shoal.report import pictures
+from shoal.report.phrases import listed, number, percent, with_role
 
 Row = Mapping[str, Any]
 
@@ -60,7 +62,7 @@ UTILITY: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("How coarse the table is", ("granularity", "average class size", "discernibility")),
 )  # fmt: skip
 
-LISTED = 5
+LISTED = 3
 """Figures of one measure that are listed; all are in figures.json."""
 
 ASIDE = ("edit rules", "loss by group")
@@ -80,13 +82,14 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
         if anchor == "inference":
             own += [row for row in rows if row["metric"] not in known]
         rates = sorted((row for row in own if row["metric"] in RATES), key=_gained, reverse=True)
+        first = {rate["metric"]: rate for rate in reversed(rates)}
         found.append(
             {
                 "anchor": anchor,
                 "title": title,
                 "asked": asked,
                 "how": how,
-                "rates": [_rated(row) for row in rates],
+                "rates": [{**_rated(row), "first": first[row["metric"]] is row} for row in rates],
                 "others": [row for row in own if row["metric"] not in RATES],
             }
         )
@@ -105,11 +108,10 @@ def _rated(row: Row) -> dict[str, Any]:
     return {**row, "bars": bars, "gain": gain(row)}
 
 
-def _bar(share: Estimate, most: float = 1.0) -> dict[str, float]:
+def _bar(share: Estimate) -> dict[str, float]:
     """A bar and its whisker in percent of the width."""
     low, value, high = (
-        round(100 * min(max(end / most, 0.0), 1.0), 2)
-        for end in (share.low, share.value, share.high)
+        round(100 * min(max(end, 0.0), 1.0), 2) for end in (share.low, share.value, share.high)
     )
     return {"width": value, "from": low, "to": high}
 
@@ -136,20 +138,103 @@ def gain(row: Row) -> str:
     )
 
 
-def short_attacks(asked: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """For each question the attack that gains most, in a sentence and what it gains."""
-    return [
-        {"title": one["title"], "anchor": one["anchor"],
-         "sentence": one["rates"][0]["sentence"], "gain": one["rates"][0]["gain"]}
+def verdict(
+    manifest: Mapping[str, Any],
+    figures: Mapping[str, Any],
+    asked: Iterable[Mapping[str, Any]],
+    scales: Iterable[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What a release is decided by: for each question the attack that gains most, three losses.
+
+    Attacks come with their baselines, `asked` are the questions and `scales` the losses of columns.
+    """
+    measured = figures.get("measured") or {}
+    risks = [
+        {"title": one["title"], "anchor": one["anchor"], **one["rates"][0],
+         "name": f"{one['rates'][0]['metric']}: {one['rates'][0]['subject']}"}
         for one in asked
         if one["rates"]
     ]  # fmt: skip
+    why = f"Not evaluated. {figures.get('unmeasured') or ''}".strip()
+    rows = measured.get("figures", [])
+    broken = [
+        row for row in rows if row["metric"] == "edit rules" and row["value"] != row["baseline"]
+    ]
+    left_out = figures.get("suppressed")
+    return {
+        "risks": risks,
+        "controlled": any(one["control"] is not None for one in risks),
+        "losses": _three_losses(rows) if rows else [],
+        "uniques": [*_uniques(manifest, figures), *_homogeneous(manifest, figures)],
+        "others": [
+            *(scale["columns"][0]["words"] for scale in scales),
+            *([(f"{counted(left_out, 'row')} of the original {'was' if left_out == 1 else 'were'} "
+               "left out.")] if left_out else []),
+            *(f"Edit rule {row['sentence']}" for row in broken[:1]),
+        ],
+        "unmeasured": "No attack could be run on a release of this form." if measured else why,
+    }  # fmt: skip
 
 
-def utility(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Measures of utility by topic, worst first, and what did not change at all in one line."""
+def _three_losses(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Of two-way marginals, of columns and of groups of people the one that lost most."""
+    found = []
+    for title, metric in (
+        ("Two columns together", "total variation of pairs"),
+        ("Worst column", "total variation"),
+        ("Worst group of people", "loss by group"),
+    ):
+        own = [row for row in rows if row["metric"] == metric]
+        if own:
+            worst = max(own, key=_number)
+            text = "" if worst["value"] is None else percent(worst["value"])
+            found.append({"title": title, "text": text, "sentence": worst["sentence"]})
+        elif metric == "loss by group":
+            found.append({"title": title, "text": "", "sentence": NO_GROUPS})
+    return found
+
+
+NO_GROUPS = "Not evaluated: the policy names no column whose groups are compared."
+
+
+def _uniques(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+    unique = figures["unique_on_quasi_identifiers"]
+    if unique["released"] is None:
+        return []
+    by = f"By {listed(with_role(manifest, 'quasi-identifier'))}, "
+    one, here = unique["original"], unique["released"]
+    if one is None:
+        return [f"{by}{counted(here, 'row is', 'rows are')} unique in the release."]
+    were, are = ("was" if one == 1 else "were"), ("is" if here == 1 else "are")
+    of = (
+        f"{by}{one:,} of {counted(unique['rows'], 'row')} {were} unique in the original, as it came"
+    )
+    return [f"{of}; in the release, {here:,} {are}."]
+
+
+def _homogeneous(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+    found = [
+        f"{counts['rows']:,} for {name}"
+        for name, counts in figures.get("homogeneous", {}).items()
+        if counts["rows"]
+    ]
+    if not found:
+        return []
+    return [
+        (
+            f"People whose value is disclosed, because all in their group share it: "
+            f"{', '.join(found)}; of {counted(manifest['rows'], 'row')}."
+        )
+    ]
+
+
+def utility(measured: Mapping[str, Any], *, most: int | None = LISTED) -> list[dict[str, Any]]:
+    """Measures of utility by topic, worst first, and what did not change at all in one line.
+
+    At most so many of a measure; where all are wanted, those with a section of their own, too.
+    """
     rows = [row for row in measured["figures"] if row["part"] == "utility"]
-    named = {name for _, names in UTILITY for name in names} | set(ASIDE)
+    named = {name for _, names in UTILITY for name in names} | set(ASIDE if most else ())
     rest = tuple(dict.fromkeys(row["metric"] for row in rows if row["metric"] not in named))
     found = []
     for title, names in (*UTILITY, ("Further measures", rest)):
@@ -158,8 +243,8 @@ def utility(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
             own = [row for row in rows if row["metric"] == name]
             changed = [row for row in own if not _unchanged(row)]
             same += [f"{row['subject']} ({name})" for row in own if _unchanged(row)]
-            shown += changed[:LISTED]
-            more += max(len(changed) - LISTED, 0)
+            shown += changed[:most]
+            more += len(changed) - len(changed[:most])
         if shown or same:
             found.append({"title": title, "rows": shown, "same": same, "more": more})
     return found
@@ -224,6 +309,22 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
     return [row["sentence"] for row in ends]
 
 
+def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The policy's columns by role and by what became of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, spec in manifest["policy"]["columns"].items():
+        treated = (
+            "protected" if name in manifest["protected_columns"]
+            else "released as it is" if name in manifest["columns"] else "not released"
+        )  # fmt: skip
+        kind = f" ({spec['kind']})" if spec.get("kind") else ""
+        found.setdefault((spec["role"], treated), []).append(f"{name}{kind}")
+    return [
+        {"role": role, "treated": treated, "names": ", ".join(names)}
+        for (role, treated), names in found.items()
+    ]
+
+
 def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What each protected column lost, by measure: each has a scale and a meaning of its own.
 
@@ -233,13 +334,10 @@ def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
     for metric in dict.fromkeys((*SCALES, *(column["metric"] for column in figures["columns"]))):
         own = [column for column in figures["columns"] if column["metric"] == metric]
-        known = [column["loss"] for column in own if column["loss"] is not None]
-        most = max([1.0, *known])
         own.sort(key=lambda column: -inf if column["loss"] is None else -column["loss"])
         if own:
-            rows = [_loss_row(column, most) for column in own]
-            meaning = SCALES.get(metric, "")
-            found.append({"metric": metric, "meaning": meaning, "most": most, "columns": rows})
+            rows = [_loss_row(column) for column in own]
+            found.append({"metric": metric, "meaning": SCALES.get(metric, ""), "columns": rows})
     return found
 
 
@@ -258,13 +356,12 @@ SCALES = {
 """The measures of a column's loss, and what 0 and 1 mean on each."""
 
 
-def _loss_row(column: Mapping[str, Any], most: float) -> dict[str, Any]:
+def _loss_row(column: Mapping[str, Any]) -> dict[str, Any]:
     loss = column["loss"]
     if loss is None:
-        return {**column, "words": _lost(column), "text": "none", "bar": None}
+        return {**column, "words": _lost(column), "text": "none"}
     text = number(loss) if column["metric"].endswith("SSE / SST") else percent(loss)
-    bar = _bar(Estimate(loss, loss, loss, 0.95), most)
-    return {**column, "words": _lost(column), "text": text, "bar": bar}
+    return {**column, "words": _lost(column), "text": text}
 
 
 def _lost(column: Mapping[str, Any]) -> str:
@@ -294,7 +391,7 @@ _LOST = {
 def frontier(
     comparison: Mapping[str, Any] | None, manifest: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The candidates of a comparison as dots and lines, this release among them if it was one."""
+    """The candidates of a comparison, drawn and listed, this release among them if it was one."""
     if comparison is None:
         return None
     rows = [
@@ -304,20 +401,11 @@ def frontier(
     ]
     order = ("frontier", "tied", "beaten", "baseline")
     rows.sort(key=lambda row: (order.index(row["standing"]), row["error"]["value"]))
-    risk, error = (max([1e-9, *(row[axis]["value"] for row in rows)]) for axis in ("risk", "error"))
-    for row in rows:
-        row["x"], row["y"] = (
-            round(4 + 92 * max(row["error"]["value"], 0.0) / error, 2),
-            round(96 - 92 * max(row["risk"]["value"], 0.0) / risk, 2),
-        )
-        row["words"] = (
-            f"{row['label']}: an attacker gains {percent(row['risk']['value'])}, counts are off by "
-            f"{percent(row['error']['value'])}"
-        )
     return {
         "rows": rows,
-        "risk": risk,
-        "error": error,
+        "drawn": pictures.frontier(
+            comparison, next((row["label"] for row in rows if row["this"]), None)
+        ),
         "recommendation": comparison["recommendation"],
         "axes": comparison["axes"],
     }

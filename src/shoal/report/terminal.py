@@ -22,7 +22,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import InputError, counted, did_you_mean
 from shoal.io.text_files import check_options
-from shoal.methods import REGISTRY, Method, Setting
+from shoal.methods import REGISTRY, TITLES, Method, Setting
 from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.report.phrases import REMARK_WORDS
@@ -112,6 +112,7 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
     fields = method.parameters.model_fields
     return {
         "name": method.name,
+        "title": TITLES[method.name],
         "summary": method.summary,
         "parameters": {
             name: {
@@ -134,7 +135,7 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
 
 
 def _paragraph(method: Method[Any]) -> str:
-    lines = [method.name, f"  {method.summary}"]
+    lines = [f"{method.name}: {TITLES[method.name]}", f"  {method.summary}"]
     for name, field in method.parameters.model_fields.items():
         lines.append(f"  {name}: {field.description} ({_default(field)})")
     lines.append(f"  release forms: {', '.join(method.forms.offered)}")

@@ -35,7 +35,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     Documentation pages and the schema's address are off; `app.openapi()` gives the schema.
     """
-    sessions = Sessions(settings.port)
+    sessions = Sessions(settings.port, settings.home)
     if settings.token:
         sessions.admit(settings.token)
 
@@ -51,18 +51,21 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, settings=settings, sessions=sessions)],
+        middleware=[Middleware(Guard, settings=settings, sessions=sessions, page=_outside)],
     )
     app.state.sessions = sessions
     app.mount("/static", StaticFiles(directory=Path(str(files("shoal.studio"))) / "static"))
-    vendor = Path(str(files("shoal.report"))) / "vendor"
-    app.mount("/vendor", StaticFiles(directory=vendor))
     app.include_router(api.router)
     app.include_router(downloads.router)
     app.include_router(pages.router)
     for kind in (ShoalError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _refused)
     return app
+
+
+def _outside(status: int, sentence: str) -> str:
+    """The page for who has no session, or does not get further."""
+    return rendering.page("outside.html", sentence=sentence, code=status)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.pipeline import booking, protect_table
+from shoal.methods import find
+from shoal.pipeline import booking, forecast, planning, protect_table
 from shoal.report import evidence
 from shoal.studio import (
     invalid_input,
@@ -102,9 +103,34 @@ class Studio:
         """
         path = uploads.path_of(file, self.folder(workspace))
         self._refuse_bombs(path)
-        self.store.change(workspace.id, data=file, title=file.label)
-        arguments = {"data": str(path), "label": file.label,
-                     "decoded_limit": self.settings.decoded_limit}  # fmt: skip
+        before = workspace.data.label if workspace.data else ""
+        title = file.label if workspace.title in {"", before} else workspace.title
+        # The same file again, as after a restart, is written as it was.
+        reading = workspace.reading if before == file.label else {}
+        now = self.store.change(workspace.id, data=file, title=title, reading=reading)
+        return self._read(now)
+
+    def read_again(self, workspace: Workspace, reading: Mapping[str, Any]) -> str:
+        """Read the table of a workspace as the steward says that it is written; see `put_data`.
+
+        Confirmed columns keep what the policy says of them; the others are guessed anew.
+        """
+        self._data(workspace)
+        self._settled(workspace)
+        now = self.store.change(workspace.id, reading=reading, answered=())
+        return self._read(now, again=True)
+
+    def _read(self, workspace: Workspace, *, again: bool = False) -> str:
+        arguments = {
+            "data": str(self._data(workspace)),
+            "label": workspace.data.label if workspace.data else "",
+            "reading": dict(workspace.reading),
+            "again": again,
+            "decoded_limit": self.settings.decoded_limit,
+        }
+        for one in self.jobs.of(workspace.id):
+            if one.kind is JobKind.PROFILE:
+                self.jobs.cancel(one.id)
         return self._start(workspace, JobKind.PROFILE, arguments)
 
     def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
@@ -127,7 +153,7 @@ class Studio:
     def profile(self, workspace: Workspace) -> DataProfile | None:
         """What was seen of the table; none while the job is under way or the file is gone."""
         path = self.path(workspace, workspace.data)
-        return None if path is None else profile.read(path)
+        return None if path is None else profile.read(path, workspace.reading)
 
     def put_policy(
         self,
@@ -221,7 +247,8 @@ class Studio:
         self._settled(workspace)
         policy = self.judged(workspace)
         audience = method_cards.audience_of(workspace.policy)
-        protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        planned = protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        seen = self.profile(workspace)
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -237,6 +264,7 @@ class Studio:
             comparison=None if compared is None else str(compared / "comparison.json"),
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
+            expected=forecast.seconds(planning.foreseen_rows(planned, seen and seen.rows)),
         )
         self.history.begin(
             id_,
@@ -273,6 +301,36 @@ class Studio:
             options={name: value for name, value in options.items() if value is not None},
         )
         return self._start(workspace, JobKind.COMPARE, arguments, id_=id_)
+
+    def start_preview(self, workspace: Workspace) -> str:
+        """Try the policy on a few rows, in a job: nothing is spent, recorded or kept.
+
+        The rows are those of other people, where the workspace has some. Else they are of the
+        table itself where neither the method nor a budget knows an epsilon, and invented where one
+        does.
+        """
+        self._settled(workspace)
+        policy = self.judged(workspace)
+        others = self.path(workspace, workspace.others)
+        private = find(policy.method).noisy or self.booked(workspace, policy).budget is not None
+        own = None if private else self.path(workspace, workspace.data)
+        for one in self.jobs.of(workspace.id):
+            if one.kind is JobKind.PREVIEW:
+                self.jobs.cancel(one.id)
+        id_ = new_id()
+        rows_of = others or own
+        arguments = {
+            "policy": self._policy(workspace, id_),
+            "rows_of": None if rows_of is None else str(rows_of),
+            "source_words": "others" if others else "table" if own else "invented",
+            "out": str(self.preview_file(workspace)),
+            "names": self._names(workspace),
+        }
+        return self._start(workspace, JobKind.PREVIEW, arguments, id_=id_)
+
+    def preview_file(self, workspace: Workspace) -> Path:
+        """Where the last preview is while the server runs: it may hold rows of the table."""
+        return self.folder(workspace) / "preview.json"
 
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
@@ -381,11 +439,18 @@ class Studio:
             found = status.result
             job = read_json(self.jobs.folder(status.id) / "job.json")
 
+            given = job["arguments"]
+
             def taken(now: Workspace) -> Workspace:
-                same = now.data is not None and now.data.id in job["arguments"]["data"]
-                if not same or _columns(now.policy) == set(found["columns"]):
+                same = now.data is not None and now.data.id in given["data"]
+                if not same or dict(now.reading) != given["reading"]:
                     return now
-                return _anew(now, found["policy"])
+                if _columns(now.policy) != set(found["columns"]):
+                    return _anew(now, found["policy"])
+                if not given["again"]:
+                    return now
+                text = policy_document.guessed_anew(now.policy, found["policy"], now.confirmed)
+                return replace(now, policy=text)
 
             try:
                 self.store.note(status.workspace, taken)
@@ -410,18 +475,28 @@ class Studio:
         data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This task is already under way. Wait for it, or cancel it first.")
-        folder = private_folder(self.jobs.folder(id_))
         self.booked(workspace, self.judged(workspace))
-        (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
-        for path in self.store.files(workspace.id).iterdir():
-            shutil.copyfile(path, folder / path.name)
         return {
             **given,
             "data": str(data),
-            "policy": str(folder / "policy.toml"),
+            "policy": self._policy(workspace, id_),
+            "names": self._names(workspace),
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
         }
+
+    def _policy(self, workspace: Workspace, id_: str) -> str:
+        """Write the policy as it is now, and what it names, to the folder of a job."""
+        folder = private_folder(self.jobs.folder(id_))
+        (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
+        for path in self.store.files(workspace.id).iterdir():
+            shutil.copyfile(path, folder / path.name)
+        return str(folder / "policy.toml")
+
+    def _names(self, workspace: Workspace) -> dict[str, str]:
+        """What the steward calls the files of a workspace, by where they are."""
+        files = filter(None, (workspace.data, workspace.others))
+        return {str(uploads.path_of(one, self.folder(workspace))): one.label for one in files}
 
     def _grid(self, id_: str, candidates: Mapping[str, Any] | None) -> str | None:
         if candidates is None:
@@ -500,7 +575,7 @@ def policy_of(workspace: Workspace) -> str:
 def _anew(now: Workspace, text: str) -> Workspace:
     """A workspace with the policy of another table, and nothing that was said about the old one."""
     kept = {where: one for where, one in now.drafts.items() if where == invalid_input.BUDGET}
-    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept)
+    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept, answered=())
 
 
 def _columns(text: str) -> set[str]:

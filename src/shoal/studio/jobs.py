@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from threading import Event, Lock, Semaphore, Thread
@@ -61,7 +62,8 @@ class JobKind(StrEnum):
     """What a job does.
 
     `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
-    `select`: chooses one privately. `measure`: measures a release against the original.
+    `select`: chooses one privately. `evaluate`: evaluates a release against the original.
+    `preview`: tries the policy on a few rows.
     """
 
     PROFILE = "profile"
@@ -69,6 +71,7 @@ class JobKind(StrEnum):
     COMPARE = "compare"
     SELECT = "select"
     EVALUATE = "evaluate"
+    PREVIEW = "preview"
 
 
 class JobState(StrEnum):
@@ -102,6 +105,7 @@ class JobStatus:
         error: one sentence, where it failed; never a traceback and never a cell.
         result: what was found, where it is done; see `shoal.studio.worker`.
         begun: UTC.
+        expected: seconds that the whole task was expected to take; none where that is not known.
     """
 
     id: str
@@ -114,6 +118,12 @@ class JobStatus:
     error: str = ""
     result: Mapping[str, Any] | None = None
     begun: str = ""
+    expected: float | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was begun."""
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.begun)).total_seconds())
 
     @property
     def final(self) -> bool:
@@ -210,6 +220,7 @@ class Jobs:
             error=said.get("error", ""),
             result=read_json(folder / "result.json") if done else None,
             begun=job["begun"],
+            expected=job["arguments"].get("expected"),
         )
 
     def cancel(self, id_: str) -> JobStatus:
@@ -228,6 +239,10 @@ class Jobs:
         mine = [self.status(id_) for id_ in list(self._running)]
         return tuple(one for one in mine if one.workspace == workspace and not one.final)
 
+    def under_way(self) -> tuple[str, ...]:
+        """The ids of all jobs that wait or run, the first begun first."""
+        return tuple(self._running)
+
     def close(self) -> None:
         """End all jobs; the server is about to end."""
         with self._lock:
@@ -243,12 +258,12 @@ class Jobs:
     def recover(self) -> None:
         """Tidy up after the server before: mark jobs that it left, and remove what they left.
 
-        Profiles go, because the files that they are about are gone.
+        Profiles and previews go, because the files that they are about are gone.
         """
         for folder in self._folder.iterdir():
             said = read_json(folder / "status.json") or {}
             if JobState(said.get("state", JobState.WAITING)).final:
-                if self._is(folder, JobKind.PROFILE):
+                if self._is(folder, JobKind.PROFILE) or self._is(folder, JobKind.PREVIEW):
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             end_left_behind(folder / LOCK)
@@ -288,6 +303,7 @@ class Jobs:
         else:
             try:
                 if not running.stopped:
+                    _write_status(running.folder, JobState.WAITING, "starting")
                     running.begin()
                 running.wait()
             finally:

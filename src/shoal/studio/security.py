@@ -13,7 +13,9 @@ the steward. In the order in which a request meets them:
    `no-referrer`, because Chromium sends `Origin: null` with a form under the latter.
 3. Session. A one-time token in the first address is exchanged for a cookie by a redirect to an
    address without it. No session, a wrong token or a used one is 401. Tokens are compared in
-   constant time, by their digests, and are never logged.
+   constant time, by their digests, and are never logged. `shoal.studio.way_back` makes further ones
+   for whoever may read the data folder. Without a session nothing is served but what the page
+   that says so is drawn with.
 4. Size. A request is counted as it comes; see `shoal.studio.uploads`.
 
 Every answer has headers that keep scripts, styles and requests to our own files. An error that we
@@ -25,8 +27,9 @@ import hmac
 import ipaddress
 import secrets
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -36,6 +39,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.errors import withheld
+from shoal.studio import way_back
 from shoal.studio.settings import LOCAL, Settings
 from shoal.studio.uploads import UPLOADS
 
@@ -59,17 +63,34 @@ ONWARD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Shoal studio</title>'
     '<meta http-equiv="refresh" content="0; url=/"><p><a href="/">To the studio</a></p></html>'
 )
+OUTSIDE = frozenset(
+    f"/static/{name}" for name in ("studio.css", "work.css", "theme.js", "icon.svg")
+)
+"""What the page looks like that is shown without a session."""
+HOW = (
+    "For a new address, press Enter in the terminal in which the studio runs, or run `shoal studio "
+    "--reconnect` there. Work under way continues meanwhile."
+)
+NO_SESSION = f"This browser has no session. {HOW}"
+USED = f"This address was used before, or it is too old or wrong. {HOW}"
 
 
 @dataclass
 class Sessions:
-    """Tokens that are not used yet, and sessions that are open; digests of both, in memory only."""
+    """Tokens that are not used yet, and sessions that are open; digests of both, in memory only.
+
+    Attributes:
+        port: of the server.
+        home: the data folder, in which its user may ask for a further token.
+    """
 
     port: int
+    home: Path | None = None
 
     def __post_init__(self) -> None:
-        self._tokens: set[bytes] = set()
+        self._tokens: dict[bytes, str] = {}
         self._open: dict[bytes, str] = {}
+        self._steward = secrets.token_hex(8)
 
     @property
     def cookie(self) -> str:
@@ -77,13 +98,20 @@ class Sessions:
         return f"shoal-studio-{self.port}"
 
     def admit(self, token: str) -> None:
-        """Let a token open one session."""
-        self._tokens.add(_digest(token))
+        """Let a token open the steward's session, once."""
+        self._tokens[_digest(token)] = self._steward
 
-    def invite(self) -> str:
-        """Make a further token, for another browser of the same steward."""
+    def renew(self) -> str:
+        """Make a token that leads back into the steward's session; unused ones do so no more."""
+        self._tokens = {key: name for key, name in self._tokens.items() if name != self._steward}
         token = secrets.token_urlsafe(32)
         self.admit(token)
+        return token
+
+    def invite(self) -> str:
+        """Make a token that opens a session of its own."""
+        token = secrets.token_urlsafe(32)
+        self._tokens[_digest(token)] = secrets.token_hex(8)
         return token
 
     def exchange(self, token: str) -> str | None:
@@ -91,11 +119,13 @@ class Sessions:
         given = _digest(token)
         # All are compared, so the time does not show which one it was nearest to.
         matches = [known for known in list(self._tokens) if hmac.compare_digest(known, given)]
-        if not matches:
+        name = self._tokens.pop(matches[0], None) if matches else None
+        if name is None and self.home is not None and way_back.taken(self.home, token):
+            name = self._steward
+        if name is None:
             return None
-        self._tokens.discard(matches[0])
         secret = secrets.token_urlsafe(32)
-        self._open[_digest(secret)] = secrets.token_hex(8)
+        self._open[_digest(secret)] = name
         return secret
 
     def find(self, secret: str) -> str | None:
@@ -114,8 +144,14 @@ class Sessions:
 class Guard:
     """The middleware. Pure ASGI, so uploads stream through it."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
-        self._app, self._settings, self._sessions = app, settings, sessions
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        sessions: Sessions,
+        page: Callable[[int, str], str],
+    ) -> None:
+        self._app, self._settings, self._sessions, self._page = app, settings, sessions, page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -147,26 +183,27 @@ class Guard:
             sys.stderr.write(f"shoal: {sentence}\n")
             if not started:
                 text = sentence[0].upper() + sentence[1:]
-                await _sentence(scope, 500, text)(scope, receive, answer)
+                await self._sentence(scope, 500, text)(scope, receive, answer)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return _sentence(scope, 403, "This address is not one of the studio's.")
+            return self._sentence(scope, 403, "This address is not one of the studio's.")
         method = scope["method"]
         if method not in READING and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
-            return _sentence(scope, 403, "The request does not come from a page of the studio.")
+            return self._sentence(
+                scope, 403, "The request does not come from a page of the studio."
+            )
         apart = headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
         session = None if apart else self._session(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/" and method in READING:
             return self._opened(scope, given[0], session)
+        if session is None and method in READING and scope["path"] in OUTSIDE:
+            return None
         if session is None:
-            return _sentence(
-                scope, 401, "No session. Open the address that `shoal studio` printed; it works "
-                "once. Start the studio again for a new one."
-            )  # fmt: skip
+            return self._sentence(scope, 401, NO_SESSION)
         scope.setdefault("state", {})["session"] = session
         return None
 
@@ -175,10 +212,7 @@ class Guard:
         if session is None:
             secret = self._sessions.exchange(token)
             if secret is None:
-                return _sentence(
-                    scope, 401, "This address has been used, or is wrong. Start the studio again "
-                    "for a new one."
-                )  # fmt: skip
+                return self._sentence(scope, 401, USED)
             # Led here by another site, or by the file that opens the browser, a redirect would not
             # bring the strict cookie along; a page of ours that goes on by itself does.
             foreign = Headers(scope=scope).get("sec-fetch-site", "none") not in {
@@ -193,6 +227,12 @@ class Guard:
             )
             return clean
         return RedirectResponse("/", status_code=303)
+
+    def _sentence(self, scope: Scope, status: int, text: str) -> Response:
+        """Answer with one sentence, as JSON or as a page."""
+        if scope["path"].startswith("/api"):
+            return JSONResponse({"error": text}, status_code=status)
+        return HTMLResponse(self._page(status, text), status_code=status)
 
     def _session(self, headers: Headers) -> str | None:
         # Cookies of other programs on this machine come along, well formed or not.
@@ -240,14 +280,3 @@ class Guard:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
-
-
-def _sentence(scope: Scope, status: int, text: str) -> Response:
-    """Answer with one sentence, as JSON or as a page."""
-    if scope["path"].startswith("/api"):
-        return JSONResponse({"error": text}, status_code=status)
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"<title>Shoal studio</title><h1>{status}</h1><p>{escape(text)}</p></html>"
-    )
-    return HTMLResponse(page, status_code=status)

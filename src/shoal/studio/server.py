@@ -10,15 +10,18 @@ slow for good reasons, and needs a session.
 import asyncio
 import os
 import secrets
+import select
 import signal
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread, Timer
+from time import sleep
 from typing import Any
 
 import h11
@@ -26,6 +29,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shoal.errors import InputError
+from shoal.methods import REGISTRY
+from shoal.studio import way_back
 from shoal.studio.app import create_app
 from shoal.studio.private_files import alone_in
 from shoal.studio.settings import LOOPBACK, Settings
@@ -75,16 +80,74 @@ def launch(
         )
         address = f"{settings.address}/?token={settings.token}"
         say(f"Shoal studio: {address}")
-        say("The address works once. Press Ctrl-C to end the studio.")
-        serving = server(create_app(settings), settings)
+        say("The address works once. Press Enter for a new one, and Ctrl-C to end the studio.")
+        app = create_app(settings)
+        serving = server(app, settings)
+        # Methods load when they are first asked for, which takes seconds: before somebody asks.
+        Thread(target=lambda: [*REGISTRY.values()], daemon=True).start()
+
+        def again() -> None:
+            say(f"Shoal studio: {settings.address}/?token={app.state.sessions.renew()}")
+
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: setattr(serving, "should_exit", True))
-        with _opened(address, home, wanted=browser):
+        with (
+            way_back.announced(home, settings.address),
+            _opened(address, home, wanted=browser),
+            _on_enter(again),
+        ):
             try:
                 serving.run(sockets=[listening])
             except KeyboardInterrupt:
                 say("The studio has ended.")
                 raise
+
+
+def reconnect(*, home: Path, browser: bool, say: Callable[[str], None]) -> None:
+    """Print a new address of the studio that runs with a data folder, and open it.
+
+    Raises:
+        InputError: none runs there.
+    """
+    address = way_back.new_address(home)
+    say(f"Shoal studio: {address}")
+    say(f"The address works once, within {way_back.VALID // 60} minutes.")
+    if browser:
+        with _leading(address, home / "reconnect.html") as file:
+            webbrowser.open(file.absolute().as_uri())
+            sleep(SOON)  # until the browser has read it
+
+
+@contextmanager
+def _on_enter(do: Callable[[], None]) -> Iterator[None]:
+    """Do something whenever somebody presses Enter in the terminal, if there is one."""
+    ended = Event()
+
+    def listen(terminal: int) -> None:
+        while not ended.is_set():
+            ready, _, _ = select.select([terminal], [], [], SOON)
+            if ready and _may_read(terminal):
+                if not os.read(terminal, 4096):
+                    return
+                do()
+            elif ready:
+                ended.wait(SOON)
+
+    with suppress(OSError, ValueError, AttributeError):  # no terminal, or a closed one
+        if sys.stdin.isatty():
+            Thread(target=listen, args=(sys.stdin.fileno(),), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _may_read(terminal: int) -> bool:
+    """Whether a program in the foreground reads; one in the background would be stopped by it."""
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return True  # a terminal that does not control this process
 
 
 @contextmanager
@@ -117,25 +180,33 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _opened(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
-    """Open the browser by a file that leads to the address.
-
-    The address as an argument of the browser could be read by every user of the machine.
-    """
+    """Open the browser, soon."""
     if not wanted:
         yield
         return
-    file = home / "open.html"
+    with _leading(address, home / "open.html") as file:
+        timer = Timer(SOON, webbrowser.open, [file.absolute().as_uri()])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+@contextmanager
+def _leading(address: str, file: Path) -> Iterator[Path]:
+    """A file that leads the browser to the address.
+
+    The address as an argument of the browser could be read by every user of the machine.
+    """
     file.unlink(missing_ok=True)
     page = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">'
-    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-        out.write(page)
-    timer = Timer(SOON, webbrowser.open, [file.absolute().as_uri()])
-    timer.daemon = True
-    timer.start()
     try:
-        yield
+        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+            out.write(page)
+        yield file
     finally:
-        timer.cancel()
         file.unlink(missing_ok=True)
 
 

@@ -3,14 +3,18 @@
 It calls the function that the command line calls. Arguments of each kind, and what `result.json`
 holds afterwards:
 
-- `profile`: data, label, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
-  itself is written beside the data, because it shows rows.
+- `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the
+  profile itself is written beside the data, because it shows figures of the table.
 - `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
   notes,
   labels.
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
-- `measure`: data, released, policy, control, out, budget, source -> sentence.
+- `evaluate`: data, released, policy, control, out, budget, source -> sentence.
+- `preview`: rows_of, source_words, policy, out -> digest; the rows themselves are written to `out`,
+  which is in the temporary folder.
+
+An error names a file as its user does: `names` has the names of the files at their places.
 """
 
 import os
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
 PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
-         "budget")  # fmt: skip
+         "budget", "rows_of")  # fmt: skip
 """Arguments that name a file."""
 NICE = 10
 """The server comes first."""
@@ -61,7 +65,7 @@ def main(folder: Path) -> None:
         write_json(folder / "result.json", result)
         status.end(JobState.DONE)
     except ShoalError as error:
-        status.end(JobState.FAILED, str(error))
+        status.end(JobState.FAILED, named(str(error), job["arguments"].get("names", {})))
     except KeyboardInterrupt:
         sys.exit(130)  # The server says why.
     except MemoryError:
@@ -71,6 +75,17 @@ def main(folder: Path) -> None:
         status.end(JobState.FAILED, sentence[0].upper() + sentence[1:])
     finally:
         held.close()
+
+
+def named(sentence: str, names: Mapping[str, str]) -> str:
+    """A sentence that names files as their user does, and not where the studio keeps them.
+
+    >>> named("'/tmp/x/1.csv' is empty.", {"/tmp/x/1.csv": "people.csv"})
+    "'people.csv' is empty."
+    """
+    for place, name in sorted(names.items(), key=lambda one: -len(one[0])):
+        sentence = sentence.replace(place, name).replace(Path(place).name, name)
+    return sentence
 
 
 class ProgressNote:
@@ -115,7 +130,13 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_DATA, (limit + OVERHEAD, limit + OVERHEAD))
     status("reading the file", 0, 1)
     uploads.refuse_bombs(given["data"], limit=limit, library=True)
-    return profile.write(given["data"], label=given["label"], limit=limit, progress=status)
+    return profile.write(
+        given["data"],
+        label=given["label"],
+        reading=given.get("reading"),
+        limit=limit,
+        progress=status,
+    )
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
@@ -128,7 +149,9 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         given["out"],
         output=OutputOptions(given["file_format"], audience=given["audience"]),
         budget=_budget(given),
-        evaluation=EvaluationOptions(given["evaluate"], given["control"], given["comparison"]),
+        evaluation=EvaluationOptions(
+            given["evaluate"], given["control"], given["comparison"], given.get("names", {})
+        ),
         progress=status,
     )
     return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
@@ -192,12 +215,42 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     return {"figures": len(found.figures), "skipped": list(found.skipped)}
 
 
+def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
+    from shoal import io, policy
+    from shoal.evaluation import evaluate
+    from shoal.pipeline import preview
+    from shoal.pipeline.options import ReadingOptions
+
+    stated = policy.load(given["policy"])
+    status("reading a few rows", 0, 1)
+    if given["rows_of"] is None:
+        rows = preview.invented(stated, preview.rows_to_try(stated))
+    else:
+        whole = io.read(given["rows_of"], **ReadingOptions().marks(stated)).frame
+        rows = preview.sampled(whole, preview.rows_to_try(stated))
+    status("protecting them", 0, 1)
+    tried = preview.preview(stated, rows, progress=status)
+    compared = evaluate.evaluate(rows, tried.release, stated, which=("marginals",))
+    content = {
+        "digest": stated.digest,
+        "rows": rows.height,
+        "source": given["source_words"],
+        "columns": tried.columns,
+        "shown": tried.shown,
+        "unmet": tried.unmet,
+        "pictures": list(compared.pictures.get("columns", ())),
+    }
+    write_json(given["out"], content, durable=False)
+    return {"digest": stated.digest}
+
+
 DO = {
     JobKind.PROFILE: _profile,
     JobKind.PROTECT: _protect,
     JobKind.COMPARE: _compare,
     JobKind.SELECT: _select,
     JobKind.EVALUATE: _measure,
+    JobKind.PREVIEW: _preview,
 }
 
 

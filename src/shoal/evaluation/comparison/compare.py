@@ -31,7 +31,6 @@ from shoal.evaluation.comparison.results import (
     Axes,
     Comparison,
     Row,
-    frontier_plot,
     in_words,
     placed,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "Selection",
     "Standing",
     "compare",
-    "frontier_plot",
     "in_words",
     "select",
     "selection_costs",
@@ -329,6 +327,7 @@ def _row(
         claims=claims,
         checks=tuple(repeats[0]["checks"]),
         figures=figures,
+        pictures=tuple(repeats[0].get("pictures", ())),
         seconds=float(np.mean([one["seconds"] for one in repeats])),
         repeats=len(repeats),
     )

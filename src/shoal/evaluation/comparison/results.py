@@ -1,7 +1,7 @@
 """What a comparison gives: candidates on two axes, baselines, and one recommendation."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
@@ -77,7 +77,8 @@ class Row:
         like: how large a sample would be as wrong.
         claims: plain values, as in a manifest.
         checks: plain values, of the first repeat.
-        figures: (part, metric, subject, better) to the mean over repeats.
+        figures: (part, measure, subject, better) to the mean over repeats.
+        pictures: counts of each column in both tables, of the first repeat; see `before_after`.
         seconds: of one release and its metrics, on average.
         repeats: how often it was released.
     """
@@ -96,6 +97,7 @@ class Row:
     claims: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     figures: Mapping[tuple[str, str, str, str], Estimate] | None = None
+    pictures: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
     repeats: int = 0
 
@@ -117,6 +119,7 @@ class Row:
             "like": self.like,
             "claims": list(self.claims),
             "checks": list(self.checks),
+            "pictures": list(self.pictures),
             "seconds": self.seconds,
             "repeats": self.repeats,
         }
@@ -170,13 +173,12 @@ class Comparison:
         rows = [line for row in (*self.rows, *self.baselines) for line in _long(row)]
         return pl.DataFrame(rows, schema=_COLUMNS)
 
-    def plots(self) -> Mapping[str, Any]:
-        """The frontier, for Plotly."""
-        return {"frontier": frontier_plot(self.facts())}
-
     def plot(self) -> Any:
-        """Draw the frontier, risk against error of counts, as a Matplotlib figure; confidential."""
-        return import_module("shoal.report.plots").frontier(self.facts())
+        """Draw the frontier, risk against error of counts: confidential.
+
+        A `shoal.report.pictures.Drawing`, which a notebook shows and `save` writes as SVG.
+        """
+        return import_module("shoal.report.pictures").comparison(self.facts())
 
     def __str__(self) -> str:
         lines = [CONFIDENTIAL, *self.costs, "", self.recommendation, ""]
@@ -260,45 +262,6 @@ def _error(row: Row) -> float:
     return float("inf") if row.point is None else row.point.error.value
 
 
-_SHADES = {
-    "frontier": "#1f5f80",
-    "tied": "#5c9ab8",
-    "beaten": "#b9b9b9",
-    "baseline": "#a05a2c",
-}
-
-
-def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The frontier for Plotly, from what `Comparison.facts` writes.
-
-    `customdata` holds the places of the candidates, and None for baselines.
-    """
-    rows = [{**row, "place": place} for place, row in enumerate(facts["candidates"])]
-    shown = [row for row in rows if row["standing"] is not None]
-    groups = {name: [row for row in shown if row["standing"] == name] for name in _SHADES}
-    groups["baseline"] = [
-        {**row, "place": None} for row in facts["baselines"] if row["risk"] is not None
-    ]
-    data = [_dots(name, rows) for name, rows in groups.items() if rows]
-    best = [row for row in shown if row["label"] == facts["recommended"]]
-    open_ = [] if best else [row for row in shown if row["label"] in facts["ties"]]
-    if best or open_:
-        ring = _dots("recommended" if best else "cannot be told apart", best[:1] or open_)
-        ring["marker"] = {"color": "#c0392b", "symbol": "circle-open", "size": 18}
-        data.append(ring)
-    alpha_beta = facts["settings"].get("axes") == Axes.ALPHA_BETA
-    risk = "increase in prediction accuracy" if alpha_beta else "advantage of the worst attack"
-    layout = {
-        "xaxis": {"title": {"text": f"risk: {risk}"}, "zeroline": True},
-        "yaxis": {"title": {"text": "median relative error of counts"}, "zeroline": True},
-        "legend": {"orientation": "h", "y": -0.2},
-        "hovermode": "closest",
-        "margin": {"t": 10, "r": 10},
-        "height": 520,
-    }
-    return {"data": data, "layout": layout}
-
-
 def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
     """A candidate's place on the two axes, in a sentence; from what `Row.facts` writes."""
     if row["risk"] is None or row["error"] is None:
@@ -314,36 +277,6 @@ def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
         f"{gain}; half of the counts are off by more than {row['error']['value']:.1%} "
         f"({row['like']})."
     )
-
-
-def _dots(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    shade = _SHADES.get(name, "#c0392b")
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        # Plotly reads some HTML in texts, so labels are escaped for it.
-        "text": [escape(row["label"]) for row in rows],
-        "customdata": [row["place"] for row in rows],
-        "x": [row["risk"]["value"] for row in rows],
-        "y": [row["error"]["value"] for row in rows],
-        "error_x": _whiskers([row["risk"] for row in rows], shade),
-        "error_y": _whiskers([row["error"] for row in rows], shade),
-        "hovertemplate": "%{text}<br>risk %{x:.3f}, error %{y:.3f}<extra></extra>",
-        "marker": {"color": shade, "size": 9},
-    }
-
-
-def _whiskers(values: Sequence[Mapping[str, float]], shade: str) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [one["high"] - one["value"] for one in values],
-        "arrayminus": [one["value"] - one["low"] for one in values],
-        "color": shade,
-        "thickness": 1,
-        "width": 2,
-    }
 
 
 def placed(row: Row, standing: Standing | None, like: str | None) -> Row:

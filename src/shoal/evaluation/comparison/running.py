@@ -266,6 +266,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
     return {
         "figures": evaluation.facts()["figures"],
         "skipped": list(evaluation.skipped),
+        "pictures": [] if job.repeat else list(evaluation.pictures.get("columns", ())),
         "claims": plain(done.release.claims),
         "checks": plain(done.release.checks),
         "unmet": unmet,

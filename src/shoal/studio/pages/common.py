@@ -12,12 +12,14 @@ from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError, counted
+from shoal.methods import TITLES
 from shoal.pipeline import planning, protect_table
+from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
-from shoal.studio.pages import editing, rendering
+from shoal.studio.pages import editing, questions, rendering
 from shoal.studio.profile import DataProfile
 
 SCREENS = {
@@ -73,7 +75,7 @@ class Here:
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return planning.plan(replace(self.policy, audience=None)), ""
+            return self._with_rows(planning.plan(replace(self.policy, audience=None))), ""
         except ShoalError as error:
             return None, str(error)
 
@@ -83,9 +85,22 @@ class Here:
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
-            return protect_table.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+            booked = self.studio.booked(self.workspace, self.policy)
+            return self._with_rows(protect_table.foreseen(booked)), ""
         except ShoalError as error:
             return None, str(error)
+
+    def _with_rows(self, plan: Plan) -> Plan:
+        return planning.foreseen_rows(plan, self.profile.rows if self.profile else None)
+
+    @cached_property
+    def seen(self) -> SeenTable | None:
+        """What was seen of the table, for what may stop a run."""
+        if self.profile is None:
+            return None
+        columns = {one.name: SeenColumn(one.distinct, one.unique, tuple(one.values))
+                   for one in self.profile.columns}  # fmt: skip
+        return SeenTable(self.profile.rows, columns)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -138,7 +153,7 @@ class Here:
 
     def rail(self, here: str) -> dict[str, Any]:
         """Where one is, and what is still missing."""
-        undo, redo = self.studio.store.steps(self.workspace.id)
+        undo, redo = self.studio.store.next_steps(self.workspace.id)
         states = {name: getattr(self, f"_{name}_state")() for name in SCREENS}
         seen = self.profile
         return {
@@ -168,6 +183,8 @@ class Here:
             return "todo", "choose the file again"
         if self.profile is None:
             return "todo", "being read"
+        if left := questions.open_questions(self):
+            return "todo", f"{counted(left, 'question')} to answer"
         return "done", counted(self.profile.rows, "row")
 
     def _roles_state(self) -> tuple[str, str]:
@@ -191,7 +208,7 @@ class Here:
             return "todo", "the method cannot run as set up"
         if self.foreseen[1]:
             return "todo", "the settings stop the release"
-        return "done", self.policy.method
+        return "done", TITLES[self.policy.method]
 
     def _compare_state(self) -> tuple[str, str]:
         job = self.job(JobKind.COMPARE, JobKind.SELECT)
@@ -230,14 +247,25 @@ def back_to(here: Here, name: str) -> Response:
     return RedirectResponse(f"{here.base}/{name if name in SCREENS else 'data'}", status_code=303)
 
 
-async def form_of(request: Request) -> dict[str, str]:
-    """Dependency: the texts of a form; of several with one name the last."""
+async def form_with_file(request: Request) -> dict[str, str | bytes]:
+    """Dependency: the texts of a form and what its small files hold; of one name the last."""
     try:
         form = await request.form()
+        return {
+            name: value if isinstance(value, str) else await value.read()
+            for name, value in form.items()
+        }
     except ClientDisconnect:
         raise HTTPException(
             400, "The browser closed the connection in the middle of its request."
         ) from None
+
+
+FormWithFile = Annotated[Mapping[str, str | bytes], Depends(form_with_file)]
+
+
+def form_of(form: FormWithFile) -> dict[str, str]:
+    """Dependency: the texts of a form."""
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 

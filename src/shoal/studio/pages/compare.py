@@ -13,21 +13,27 @@ from shoal.core import Policy
 from shoal.errors import InputError, counted, visible
 from shoal.evaluation.comparison import compare, grid
 from shoal.evaluation.results import COLUMN_LOSSES, LOSS_WORDS
-from shoal.io import text_files
-from shoal.pipeline import booking
+from shoal.methods import TITLES, find
+from shoal.pipeline import booking, planning
+from shoal.report import pictures
 from shoal.report.phrases import number
-from shoal.studio import invalid_input, policy_document, uploads
+from shoal.studio import invalid_input, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.pages import rendering
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
+from shoal.studio.pages.fields import as_number
 from shoal.studio.pages.home import job_values
+from shoal.studio.pages.protect import FITS
+from shoal.studio.sparkline import before_and_after
 
 router = APIRouter(include_in_schema=False)
 
 UNREAD = "Read what inspecting the table costs, and tick the box, before you compare."
 STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
+PICTURES = 5
+"""Columns whose distribution is drawn beside each candidate: those that candidates change most."""
 DETAILS = (
     (
         "repeats",
@@ -77,7 +83,7 @@ def run(here: Present, form: Form) -> Response:
     try:
         if form.get("understood") != "yes":
             raise InputError(UNREAD)  # noqa: TRY301
-        candidates = _grid(form)
+        candidates = _grid(form, here.policy)
         if form.get("look") == "private":
             epsilon = form.get("epsilon", "").strip()
             here.studio.start_select(here.workspace, epsilon=epsilon, candidates=candidates)
@@ -145,13 +151,19 @@ def _show(
         looks=_looks(booked, others=others is not None),
         look=given.get("look", "others" if others else "table"),
         found=found,
-        plot=None if found is None else found.get("plot"),
         candidate=None,
         picked=None,
         grid_own=given.get("grid") == "own",
-        grid_text=given.get("grid_text") or _grid_text(policy),
-        grid_words=f"{counted(len(every), 'candidate')}; a candidate that does not fit the "
-        f"columns is listed with the reason.",
+        grid_methods=_methods(here, policy, given),
+        grid_values=[
+            {"key": key, "title": title, "value": given.get(f"grid.{key}", value)}
+            for key, title, value in (
+                ("k", "Smallest groups (k)", "5, 15"),
+                ("epsilon", "Privacy losses (epsilon)", "0.5, 2"),
+            )
+        ],
+        grid_words=f"{counted(len(every), 'candidate')}; one that does not fit the columns is "
+        "listed with the reason.",
         details=[
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
@@ -191,25 +203,45 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
     ]
 
 
-def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
+def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The methods that may be compared, those that fit first; the policy's own is ticked."""
+    offers = [one for one in planning.offers(policy, here.seen) if not one.refused]
+    own = given.get("grid") != "own"
+    return [
+        {
+            "name": one.method.name,
+            "title": TITLES[one.method.name],
+            "fit": one.fit,
+            "ticked": one.method.name == policy.method
+            if own
+            else bool(given.get(f"method.{one.method.name}")),
+        }
+        for one in sorted(offers, key=lambda one: list(FITS).index(one.fit))
+    ]
+
+
+def _grid(form: Mapping[str, str], policy: Policy) -> dict[str, Any] | None:
+    """The candidates of the methods that were ticked, with the values that were stated."""
     if form.get("grid") != "own":
         return None
-    content = text_files.parse_toml(form.get("grid_text", ""), "The list of methods")
+    names = [key.removeprefix("method.") for key in form if key.startswith("method.")]
+    if not names:
+        raise InputError("Choose at least one method to compare.")
+    listed = []
+    for name in names:
+        offer = planning.offer(policy, find(name))
+        stated = {key: [value] for key, value in offer.parameters.items()}
+        for key in ("k", "epsilon"):
+            values = [as_number(one.strip()) for one in form.get(f"grid.{key}", "").split(",")]
+            if key in stated and any(values):
+                stated[key] = values
+        one: dict[str, Any] = {"method": name, **stated}
+        if offer.release_form is not None:
+            one["release_form"] = offer.release_form.value
+        listed.append(one)
+    content = {"candidate": listed}
     grid.of(content, where="The list of methods")
     return content
-
-
-def _grid_text(policy: Policy) -> str:
-    """A short list to start from: the policy's own method, and a few sizes of it."""
-    lines = ["[[candidate]]", f"method = {policy_document.as_toml(policy.method)}"]
-    for name, value in policy.parameters.items():
-        alternatives = [value]
-        if name == "k" and isinstance(value, int):
-            alternatives = [value, 3 * value]
-        lines.append(f"{policy_document.bare(name)} = {policy_document.as_toml(alternatives)}")
-    if policy.method != "mondrian":
-        lines += ["", "[[candidate]]", 'method = "mondrian"', "k = [5, 15]"]
-    return "\n".join(lines) + "\n"
 
 
 def _details(form: Mapping[str, str]) -> dict[str, Any]:
@@ -237,10 +269,14 @@ def _found(here: Here) -> dict[str, Any] | None:
     facts = here.studio.compared(here.workspace)
     if facts is None:
         return None
+    drawn = _drawn_columns(facts)
     rows = [
         {
             **row,
             "place": place,
+            "title": TITLES.get(row["method"], row["method"]),
+            "settings": row["label"].removeprefix(row["method"]).strip(),
+            "pictures": _strip(row, drawn),
             "recommended": row["label"] == facts["recommended"],
             "open": facts["recommended"] is None and row["label"] in facts["ties"],
         }
@@ -248,7 +284,9 @@ def _found(here: Here) -> dict[str, Any] | None:
     ]
     return {
         "chosen_privately": "",
-        "recommendation": facts["recommendation"],
+        "recommendation": _first_sentence(facts["recommendation"]),
+        "drawn": drawn,
+        "figures": _figures_of(facts),
         "axes": facts["axes"],
         "settings": facts["settings"],
         "rows": sorted(
@@ -261,8 +299,42 @@ def _found(here: Here) -> dict[str, Any] | None:
             if row["standing"] is None
         ],
         "baselines": [row for row in facts["baselines"] if row["risk"] is not None],
-        "plot": compare.frontier_plot(facts),
     }
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """A recommendation's first sentence, and the rest."""
+    first, stop, rest = text.partition(". ")
+    return f"{first}{stop.strip()}", rest
+
+
+def _drawn_columns(facts: Mapping[str, Any]) -> list[str]:
+    """The columns that candidates on the frontier change most, in the order of the table."""
+    most: dict[str, float] = {}
+    for row in facts["candidates"]:
+        for one in row.get("pictures", ()) if row["standing"] == "frontier" else ():
+            most[one["name"]] = max(most.get(one["name"], 0.0), one["distance"])
+    return sorted(most, key=lambda name: -most[name])[:PICTURES]
+
+
+def _strip(row: Mapping[str, Any], drawn: list[str]) -> list[Any]:
+    found = {one["name"]: one for one in row.get("pictures", ())}
+    return [before_and_after(found[name]) for name in drawn if name in found]
+
+
+def _figures_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The frontier as pictures: near to, and with every candidate where that is another one."""
+    listed = [{**row, "place": place} for place, row in enumerate(facts["candidates"])]
+    named = {facts["recommended"], *facts["ties"]}
+    near = [
+        row for row in listed if row["standing"] in {"frontier", "tied"} or row["label"] in named
+    ]
+    found = [{"key": "near", "title": "Near the frontier", "rows": near},
+             {"key": "all", "title": "All candidates", "rows": listed}]  # fmt: skip
+    placed = [row for row in listed if row["standing"] is not None]
+    shown = found[1:] if len(near) in {0, len(placed)} else found
+    return [{**one, "svg": pictures.frontier({**facts, "candidates": one["rows"]})}
+            for one in shown]  # fmt: skip
 
 
 def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -290,6 +362,8 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
             for one in first
         ],
         "worst_words": LOSS_WORDS,
+        "title": TITLES.get(row["method"], row["method"]),
+        "drawn": [pictures.column(one) for one in row.get("pictures", ())],
         "figures": figures,
     }
 

@@ -11,12 +11,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from shoal.errors import visible
-from shoal.methods import Method
-from shoal.policy.spec import FLAGS, ColumnSpec, RequireSpec
+from shoal.io.dates import in_words, strptime_format
+from shoal.policy.spec import FLAGS
 from shoal.studio.policy_document import as_toml
 
-PLACES = ("release_form",)
-"""Keys of `[protect]` beside the method's own parameters that the page asks for."""
 MORE = (
     "missing",
     "step",
@@ -44,6 +42,24 @@ TITLES = {
     "stratum": "Sampling stratum",
 }
 """How the page calls column keys."""
+HELP = {
+    "missing": "Texts that mean missing, beside the empty cell; separated by commas.",
+    "step": "Numbers are rounded to multiples of this before anything else is done.",
+    "bottom_code": "Smaller values become this one.",
+    "top_code": "Larger values become this one.",
+    "transform": "log or sqrt: distances between numbers are taken on this scale.",
+    "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
+    "other": "What unknown values become in an epsilon release; by default the first category.",
+    "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
+    "limits, or the category for unknown values.",
+    "public": "Everybody may know the values. An epsilon release may hold them as they are.",
+    "privacy_unit": "Promises then count persons and not rows. A row without a person is an error.",
+    "household": "A note then says that a group may hold several members of one household.",
+    "sampling_weight": "How many people of the population a row stands for. It is carried along, "
+    "and not used in averages.",
+    "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
+}
+"""What the fields of a column mean, without the words of the policy's text."""
 UNASKED = ("max_contributions", "exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
@@ -56,97 +72,6 @@ _SUITS = {
     "other": {"ordinal", "nominal"},
     "missing_as": {"numeric", "date", "ordinal", "nominal"},
 }
-
-
-def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
-    schema = method.parameters.model_json_schema(mode="validation")
-    found = [
-        _parameter(name, schema, name in schema.get("required", ()), stated.get(name))
-        for name in schema["properties"]
-    ]
-    forms = [form.value for form in method.forms.offered]
-    if len(forms) > 1:
-        found.append(
-            {
-                "name": "release_form",
-                "words": "How the rows of the release relate to those of the original.",
-                "required": method.forms.must_choose,
-                "default": f"{forms[0]} by default",
-                "value": str(stated.get("release_form", "")),
-                "choices": forms,
-                "number": False,
-            }
-        )
-    return found
-
-
-def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) -> dict[str, Any]:
-    stated = schema["properties"][name]
-    meant = _resolved(stated, schema)
-    kind = meant.get("type", "string")
-    default = stated.get("default")
-    shown = "none" if default is None else str(default).lower() if kind == "boolean" else default
-    return {
-        "name": name,
-        "words": stated.get("description", ""),
-        "required": bool(required),
-        "default": "" if required else f"{shown} by default",
-        "value": as_text(value),
-        "choices": ["true", "false"]
-        if kind == "boolean"
-        else [str(one) for one in meant.get("enum", ())],
-        "number": kind in {"integer", "number"},
-    }
-
-
-def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values that a form states for a method's parameters; empty ones are not stated."""
-    schema = method.parameters.model_json_schema(mode="validation")
-    found: dict[str, Any] = {}
-    for name in (*schema["properties"], *PLACES):
-        text = given.get(name, "").strip()
-        if text:
-            stated = schema["properties"].get(name)
-            kind = _resolved(stated or {}, schema).get("type", "string")
-            found[name] = as_value(text, kind)
-    return found
-
-
-REQUIRED = {
-    "k-anonymity": "for example 5",
-    "differential-privacy": "for example 1",
-    "l-diversity": '{ l = 2, column = "..." }',
-    "t-closeness": '{ t = 0.5, column = "..." }',
-    "stochastic-t-closeness": '{ t = 3, column = "..." }',
-}
-"""Requirements that the page asks for, each with an example."""
-
-
-def requirements(stated: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a page asks for what must be promised."""
-    models = {field.alias: field.description for field in RequireSpec.model_fields.values()}
-    return [
-        {"key": key, "value": as_text(stated.get(key)), "example": example,
-         "words": models[key] or ""}
-        for key, example in REQUIRED.items()
-    ]  # fmt: skip
-
-
-def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
-    """The requirements that a form states; empty ones are not stated."""
-    found = {key: given.get(key, "").strip() for key in REQUIRED}
-    return {key: as_value(text, "array") for key, text in found.items() if text}
-
-
-def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a property is, its null aside."""
-    if "$ref" in stated:
-        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
-    for one in stated.get("anyOf", ()):
-        if one.get("type") != "null":
-            return _resolved(one, schema)
-    return stated
 
 
 def as_text(value: Any) -> str:
@@ -204,14 +129,13 @@ def as_limit(text: str, kind: str) -> Any:
 
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Fields of a column that few need: flags, coding, and what is missing."""
-    models = ColumnSpec.model_fields
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
     ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
     return [
         {
             "key": key,
             "title": TITLES[key],
-            "words": models[key].description,
+            "words": HELP[key],
             "flag": key in ticks,
             "value": value,
         }
@@ -222,6 +146,8 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _one_line(key: str, value: Any) -> str:
     """A value as a field of one line holds it: several marks with commas, where they have none."""
+    if key == "date_format" and isinstance(value, str):
+        return in_words(value)
     plain = key == "missing" and all(
         isinstance(one, str) and one == one.strip() and one and not set(one) & set(',["')
         for one in value or ()
@@ -255,12 +181,25 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         found.pop("sampling_weight", None)
     if "recode" in before and kind in {"ordinal", "nominal"}:
         found["recode"] = before["recode"]
-    return found | {key: before[key] for key in UNASKED if key in before}
+    left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
+    return found | {key: before[key] for key in left if key in before}
+
+
+def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a column's form as they would be sent if nothing were touched."""
+    low, high = (as_text(end) for end in stated.get("bounds", (None, None)))
+    categories = "\n".join(visible(str(one)) for one in stated.get("categories", ()))
+    texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
+    flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
+    given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
+    return {**given, "low": low, "high": high, "categories": categories}
 
 
 def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     if "hierarchy" in before and given.get("kind") == "nominal":
-        return {"hierarchy": before["hierarchy"]}
+        observed = not given["stated"] if "stated" in given else before.get("observed")
+        tree = {"hierarchy": before["hierarchy"]}
+        return tree | ({"observed": True} if observed else {})
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
     # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
     shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
@@ -277,6 +216,8 @@ def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
         return [one.strip() if isinstance(one, str) else one for one in listed]
+    if key == "date_format":
+        return strptime_format(text)
     if key == "step":
         return as_number(text)
     if key in {"top_code", "bottom_code", "missing_as"}:

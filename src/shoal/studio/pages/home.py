@@ -1,4 +1,4 @@
-"""The way in: what was begun, undo and redo, and how work under way stands."""
+"""The way in: what was begun, its name and its end, undo and redo, and work under way."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +15,15 @@ from shoal.studio.workspace import Workspace
 
 router = APIRouter(include_in_schema=False)
 
+LONGEST = 200
+"""Characters of a table's name."""
 DOING = {
     JobKind.PROFILE: "Reading the table",
     JobKind.PROTECT: "Protecting the table",
     JobKind.COMPARE: "Comparing methods",
     JobKind.SELECT: "Choosing privately",
     JobKind.EVALUATE: "Evaluating the release",
+    JobKind.PREVIEW: "Making a preview",
 }
 DONE = {
     JobKind.PROFILE: "The table was read.",
@@ -29,6 +32,7 @@ DONE = {
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
     JobKind.EVALUATE: "The release was evaluated.",
+    JobKind.PREVIEW: "The preview is made.",
 }
 
 
@@ -48,6 +52,22 @@ def new(studio: TheStudio, session: TheSession) -> Response:
     return RedirectResponse(f"/w/{studio.store.new(session).id}/data", status_code=303)
 
 
+@router.post("/w/{id}/rename")
+def rename(here: Present, form: Form) -> Response:
+    """Call a table otherwise; without a name it is called as its file."""
+    file = here.workspace.data
+    title = " ".join(form.get("title", "").split())[:LONGEST] or (file.label if file else "")
+    here.studio.store.change(here.workspace.id, title=title)
+    return RedirectResponse("/", status_code=303)
+
+
+@router.post("/w/{id}/delete")
+def delete(here: Present) -> Response:
+    """Forget a table; the page has asked."""
+    here.studio.remove(here.workspace)
+    return RedirectResponse("/", status_code=303)
+
+
 @router.post("/w/{id}/undo")
 def undo(here: Present, form: Form) -> Response:
     """Take the last change back."""
@@ -60,15 +80,6 @@ def redo(here: Present, form: Form) -> Response:
     """Do again what was taken back."""
     here.studio.store.redo(here.workspace.id)
     return back_to(here, form.get("back", ""))
-
-
-@router.get("/w/{id}/jobs/{job}/panel")
-def panel(here: Present, job: str) -> Response:
-    """How a job stands; once it has ended, the page is asked to load itself again."""
-    status = here.studio.jobs.status(job)
-    if status.final:
-        return Response(status_code=204, headers={"HX-Refresh": "true"})
-    return HTMLResponse(rendering.page("job.html", base=here.base, **job_values(status)))
 
 
 @router.post("/w/{id}/jobs/{job}/cancel")
@@ -97,6 +108,7 @@ def _line(one: Workspace) -> dict[str, str]:
     return {
         "id": one.id,
         "title": one.title,
+        "file": one.data.label if one.data else "",
         "when": rendering.moment(one.created),
         "method": str(stated.get("method", "")),
         "at": "roles" if one.policy else "data",

@@ -6,18 +6,19 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal.core import Policy
+from shoal.core import Policy, Role
 from shoal.core.serialise import plain
-from shoal.errors import InputError, ShoalError, counted
-from shoal.methods import find
-from shoal.pipeline import audiences, planning
-from shoal.pipeline.planning import Offer
-from shoal.report import phrases
+from shoal.errors import InputError, ShoalError
+from shoal.methods import TITLES, find
+from shoal.pipeline import audiences, forecast, planning
+from shoal.pipeline.planning import Offer, Plan
+from shoal.report import phrases, pictures
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.jobs import JobKind
-from shoal.studio.pages import editing, fields
+from shoal.studio.pages import editing, protect_fields
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
+from shoal.studio.private_files import read_json
 from shoal.studio.workspace import Draft
 
 router = APIRouter(include_in_schema=False)
@@ -26,6 +27,23 @@ CHANGED = (
     "The policy has changed since this page was shown, perhaps in another tab. Look at it again "
     "before you release."
 )
+FEW = 2
+"""Sets of columns that a card lists."""
+FITS = {
+    "fits": "These methods fit",
+    "may fail": "These methods may fail once the table is read",
+    "cannot": "These methods cannot be used",
+}
+"""What a card may say, and the heading above such cards."""
+TRIED = {
+    "table": "A release of {rows} rows drawn at random from your table. A release of the whole "
+    "table loses less. The rows below are confidential.",
+    "others": "A release of {rows} rows of the other people that you chose. Your table was not "
+    "read.",
+    "invented": "A release of {rows} invented rows, drawn evenly from the domains that the policy "
+    "states. Your table was not read.",
+}
+"""What a preview was made of."""
 
 
 @router.get("/w/{id}/protect")
@@ -46,7 +64,7 @@ def method(here: Present, form: Form) -> Response:
     """Choose a method, with the settings that its card shows."""
     wanted = find(form.get("method", ""))
     if here.policy is not None:
-        offer = next(one for one in planning.offers(here.policy) if one.method is wanted)
+        offer = planning.offer(here.policy, wanted)
         stated = {"method": wanted.name, **offer.parameters}
         if offer.release_form is not None:
             stated["release_form"] = offer.release_form.value
@@ -62,9 +80,7 @@ def parameters(here: Present, form: Form) -> Response:
     before = here.document["protect"]
     given = {name.removeprefix("p."): text for name, text in form.items()}
     stated: dict[str, Any] = {"method": here.policy.method}
-    stated |= fields.read_parameters(find(here.policy.method), given)
-    if "columns" in before:
-        stated["columns"] = before["columns"]
+    stated |= protect_fields.read_parameters(find(here.policy.method), given, before)
     try:
         # The shape of the file says little about parameters; the plan without data says the rest.
         tried = policy_document.judged(
@@ -74,7 +90,8 @@ def parameters(here: Present, form: Form) -> Response:
         planning.check_parameters(tried)
         here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
-        return _refused(here, invalid_input.PARAMETERS, given, str(error), table="protect")
+        wrong = invalid_input.wrong_fields(str(error), given, table="protect")
+        return show(here.drafted(invalid_input.PARAMETERS, given, _said(error), wrong))
     return back_to(here, "protect")
 
 
@@ -83,11 +100,19 @@ def require(here: Present, form: Form) -> Response:
     """Take what must be promised."""
     if here.policy is None:
         return back_to(here, "data")
-    stated = fields.read_requirements(form)
+    stated = protect_fields.read_requirements(form)
     try:
         here.put_tables({"require": stated}, settles=[invalid_input.REQUIRE])
     except InputError as error:
-        return _refused(here, invalid_input.REQUIRE, form, str(error), table="require")
+        wrong = protect_fields.wrong_parts(str(error), form)
+        return show(here.drafted(invalid_input.REQUIRE, form, _said(error), wrong))
+    return back_to(here, "protect")
+
+
+@router.post("/w/{id}/protect/preview")
+def preview(here: Present) -> Response:
+    """Try the policy on a few rows, in a job; it costs nothing."""
+    here.studio.start_preview(here.workspace)
     return back_to(here, "protect")
 
 
@@ -113,20 +138,17 @@ def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> R
     return back_to(here, "protect")
 
 
-def _refused(
-    here: Here, where: str, given: Mapping[str, str], error: str, *, table: str
-) -> Response:
-    """Keep what was typed, and show it with what does not fit."""
-    wrong = invalid_input.wrong_fields(error, given, table=table)
-    return show(here.drafted(where, given, error, wrong))
+def _said(error: Exception) -> str:
+    return protect_fields.in_words(str(error))
 
 
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
     draft = here.workspace.drafts.get(invalid_input.REQUIRE)
-    offers = [_offer(one, policy) for one in planning.offers(policy)]
-    fitting = [one for one in offers if one["chosen"] or not (one["refused"] or one["unmet"])]
-    others = [one for one in offers if one not in fitting]
-    title = audiences.RULES[here.audience].title
+    offers = planning.offers(policy, here.seen)
+    cards = [_offer(one, policy) for one in offers]
+    lists = {fit: [one for one in cards if one["fit"] == fit and not one["chosen"]] for fit in FITS}
+    counts = {fit: sum(one.fit == fit for one in offers) for fit in FITS}
+    stated = protect_fields.as_form(here.document.get("require", {}))
     return screen(
         here,
         "protect",
@@ -136,18 +158,32 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         ],
         audience=here.audience.value,
         error=error,
-        requirements=fields.requirements(
-            here.document.get("require", {}) if draft is None else draft.given
+        requirements=protect_fields.requirements(
+            stated if draft is None else draft.given, policy, () if draft is None else draft.wrong
         ),
         require_error="" if draft is None else draft.error,
-        require_wrong=_wrong(draft, fields.REQUIRED),
-        offers=sorted(fitting, key=lambda one: not one["chosen"]),
-        others=others,
-        offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, the requirements "
-        f"and the audience '{here.audience}' ({title.lower()}).",
-        others_words=counted(len(others), "method that does not fit", "methods that do not fit"),
+        lists=[{"fit": fit, "words": FITS[fit], "offers": found} for fit, found in lists.items()],
+        offers_words=f"Of {len(offers)} methods, {counts['fits']} fit your columns, the "
+        f"requirements and the audience, {counts['may fail']} may fail once the table is read, and "
+        f"{counts['cannot']} cannot be used.",
+        offer=next(one for one in cards if one["chosen"]),
+        preview=_preview(here, policy),
         **chosen(here, policy),
     )
+
+
+def _preview(here: Here, policy: Policy) -> dict[str, Any]:
+    """The last preview, and whether it is of the present policy."""
+    job = here.job(JobKind.PREVIEW)
+    found = read_json(here.studio.preview_file(here.workspace))
+    return {
+        "error": job.error if job is not None and job.final else "",
+        "running": job is not None and not job.final,
+        "found": found,
+        "current": found is not None and found["digest"] == policy.digest,
+        "drawn": [] if found is None else [pictures.column(one) for one in found["pictures"]],
+        "words": "" if found is None else TRIED[found["source"]].format(rows=f"{found['rows']:,}"),
+    }
 
 
 def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
@@ -158,7 +194,7 @@ def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
 def chosen(here: Here, policy: Policy) -> dict[str, Any]:
     """The chosen method, its fields, what it promises, and whether it may run."""
     found = find(policy.method)
-    asked = fields.parameters(found, here.document["protect"])
+    asked = protect_fields.parameters(found, here.document["protect"], policy)
     draft = here.workspace.drafts.get(invalid_input.PARAMETERS)
     for one in asked:
         one["value"] = one["value"] if draft is None else draft.given.get(one["name"], "")
@@ -167,6 +203,7 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
     return {
         "method": {
             "name": found.name,
+            "title": TITLES[found.name],
             "summary": found.summary,
             "reference_short": found.reference.partition(",")[0],
         },
@@ -177,6 +214,8 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
         "claims": [plain(claim) for claim in here.claims],
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
+        "expected": [] if plan is None else [one.text for one in plan.expected],
+        "takes": _takes(plan),
         "cost": spent,
         "blocked": here.blocked,
         "digest": policy.digest,
@@ -185,27 +224,51 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
     }
 
 
+def _takes(plan: Plan | None) -> str:
+    """How long a run takes, in words; nothing where the number of rows may not be used."""
+    took = None if plan is None else forecast.seconds(plan)
+    return "" if took is None else forecast.duration(took)
+
+
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
     return {
         "name": one.method.name,
+        "title": TITLES[one.method.name],
+        "fit": one.fit,
+        "reasons": [one.refused or one.unmet] if one.fit == "cannot" else one.doubts,
         "summary": one.method.summary,
         "chosen": one.method.name == policy.method,
-        "refused": one.refused,
-        "unmet": one.unmet,
-        "cost": one.cost,
-        "not_claimed": one.not_claimed,
-        "claims": _short_claims(one),
+        "cost": one.cost if one.method.noisy and not one.refused else "",
+        "claims": _short_claims(one, policy),
     }
 
 
-def _short_claims(one: Offer) -> list[dict[str, str]]:
+def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
     """Claims of a card; those that differ only in their columns are listed once."""
     found: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)
-        name = phrases.short(facts)
-        found.setdefault((claim.status.value, name), []).append(phrases.of_columns(facts))
+        columns = _short_columns(claim.guarantee.columns, policy) or phrases.of_columns(facts)
+        found.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
     return [
-        {"status": status, "text": f"{name} of {'; of '.join(columns)}"}
+        {"status": status, "text": f"{name} of {_listed(columns)}"}
         for (status, name), columns in found.items()
     ]
+
+
+def _short_columns(columns: Collection[str], policy: Policy) -> str:
+    """What columns are together, where there is a word for them."""
+    schema, named = policy.schema, {*columns}
+    if named == {*schema.released}:
+        return "all columns"
+    if named == {name for name in schema.released if not schema[name].public}:
+        return "all columns that are not public"
+    if named == {*schema.with_role(Role.QUASI_IDENTIFIER)}:
+        return "the quasi-identifiers together"
+    return ""
+
+
+def _listed(columns: list[str]) -> str:
+    """Sets of columns, or how many they are where a card has no room for them."""
+    few = len(columns) <= FEW
+    return "; of ".join(columns) if few else f"each of {len(columns)} columns by itself"

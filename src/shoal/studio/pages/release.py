@@ -50,6 +50,12 @@ NO_BUDGET = (
 )
 
 
+@router.get("/pictures.css")
+def style() -> Response:
+    """The style of the verdict and of pictures, which reports and pages share."""
+    return Response(html.stylesheet(), media_type="text/css")
+
+
 @router.get("/w/{id}/release")
 def show(here: Present) -> Response:
     """Show the checklist, and the release if there is one."""
@@ -253,7 +259,8 @@ def _released(here: Here) -> dict[str, Any] | None:
         "verification": f"{here.base}/releases/{entry.id}/verification",
         "notes": found.get("notes", manifest["notes"]),
         "digest": bound.policy_digest,
-        "unmeasured": figures.get("unmeasured"),
+        "not_claimed": manifest["not_claimed"],
+        **html.decided_by(manifest, figures),
     }
 
 

@@ -13,6 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from shoal.report import html, phrases
+from shoal.studio.shapes import sparkline
 
 LONGEST_NAME = 80
 """Characters of a name that a page shows; the rest of it is in the policy."""
@@ -40,6 +41,7 @@ def _environment() -> Environment:
     made = html.environment("shoal.studio")
     made.filters |= {
         "clipped": clipped,
+        "code": code,
         "duration": duration,
         "full": full,
         "moment": moment,
@@ -47,6 +49,7 @@ def _environment() -> Environment:
         "share": share,
         "size": size,
         "span": span,
+        "sparkline": sparkline,
     }
     made.globals |= {
         "static": lambda name: f"/static/{name}",
@@ -83,6 +86,17 @@ def clipped(text: str | None, longest: int = LONGEST_NAME) -> str:
     """
     text = text or ""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def code(text: str) -> Markup:
+    """Set what stands between backticks as code.
+
+    >>> code("run `a < b`.")
+    Markup('run <code>a &lt; b</code>.')
+    """
+    outside, inside = Markup("{}"), Markup("<code>{}</code>")
+    parts = enumerate(text.split("`"))
+    return Markup("").join((inside if at % 2 else outside).format(part) for at, part in parts)
 
 
 def duration(seconds: float) -> str:

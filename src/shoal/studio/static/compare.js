@@ -1,47 +1,25 @@
-// The frontier: drawn by Plotly from a JSON island, in the colours of the theme.
+// The frontier and the list below it: pointing at one shows the other, and a click opens it.
 "use strict";
 
-function shade(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+function mark(place) {
+  for (const one of document.querySelectorAll(".pointed")) one.classList.remove("pointed");
+  if (place === undefined) return;
+  for (const one of document.querySelectorAll(`circle[data-place="${Number(place)}"], #row-${Number(place)}`)) one.classList.add("pointed");
 }
 
-function drawFrontier() {
-  const figure = document.getElementById("frontier");
-  if (!figure || typeof Plotly === "undefined") return;
-  const plot = JSON.parse(document.querySelector(figure.dataset.plot).textContent);
-  const axis = { gridcolor: shade("--line"), zerolinecolor: shade("--edge"), color: shade("--soft"), linecolor: shade("--line"), rangemode: "tozero", automargin: true };
-  const narrow = figure.clientWidth < 520;
-  const shades = { frontier: "--sea", tied: "--sea", beaten: "--edge", baseline: "--amber", recommended: "--alarm" };
-  for (const trace of plot.data) {
-    const colour = shade(shades[trace.name] || "--sea");
-    trace.marker = { ...trace.marker, color: colour, line: { color: colour, width: trace.name === "recommended" ? 2 : 1 } };
-    trace.cliponaxis = false;
-    if (trace.name === "tied" || trace.name === "baseline") trace.marker.symbol = trace.name === "tied" ? "circle-open" : "diamond-open";
-    for (const side of ["error_x", "error_y"]) if (trace[side]) trace[side].color = colour;
-  }
-  const layout = {
-    ...plot.layout,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: "system-ui, sans-serif", size: narrow ? 11 : 13, color: shade("--ink") },
-    xaxis: { ...plot.layout.xaxis, ...axis }, yaxis: { ...plot.layout.yaxis, ...axis },
-    height: narrow ? 380 : 460, margin: { t: 12, r: 12, l: 56, b: 48 },
-    hoverlabel: { bgcolor: shade("--paper"), bordercolor: shade("--edge"), font: { color: shade("--ink") } },
-  };
-  Plotly.react(figure, plot.data, layout, { responsive: true, displayModeBar: false });
-  if (figure.dataset.wired) return;
-  figure.dataset.wired = "yes";
-  figure.on("plotly_click", (event) => {
-    const place = event.points[0].customdata;
-    if (place === undefined || place === null) return;
-    document.querySelector(`button[data-place="${Number(place)}"]`)?.click();
+for (const name of ["pointerover", "focusin"]) {
+  document.addEventListener(name, (event) => {
+    const target = event.target.closest?.("circle[data-place], tr[data-place]");
+    mark(target?.dataset.place);
   });
 }
-
-document.addEventListener("DOMContentLoaded", drawFrontier);
-document.addEventListener("themechange", drawFrontier);
+document.addEventListener("click", (event) => {
+  const circle = event.target.closest("circle[data-place]");
+  if (circle) document.querySelector(`button[data-place="${Number(circle.dataset.place)}"]`)?.click();
+});
 document.addEventListener("htmx:afterSettle", () => {
   const card = document.getElementById("candidate");
   if (!card || !card.dataset.place) return;
-  for (const row of document.querySelectorAll(".points tr.picked")) row.classList.remove("picked");
-  document.getElementById(`row-${card.dataset.place}`)?.classList.add("picked");
+  for (const one of document.querySelectorAll(".picked")) one.classList.remove("picked");
+  for (const one of document.querySelectorAll(`circle[data-place="${Number(card.dataset.place)}"], #row-${Number(card.dataset.place)}`)) one.classList.add("picked");
 });

@@ -93,7 +93,27 @@ document.addEventListener("submit", (event) => {
   left.focus();
 });
 document.addEventListener("say", (event) => say(event.detail.value));
-document.addEventListener("htmx:sendError", () => say("The studio does not answer. Is it still running?"));
+
+// The bar below every page: it says what the connection is like, and speaks when a stage changes.
+function showLost(text) {
+  const lost = document.getElementById("lost");
+  if (!lost || lost.textContent === text) return;
+  lost.textContent = text;
+  lost.hidden = !text;
+}
+let stage = "";
+document.addEventListener("htmx:sendError", () => showLost("The connection to the studio is lost. This page tries again by itself; if the studio has ended, start it again with shoal studio."));
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status === 401) showLost("This page has no session any more. Press Enter in the terminal of the studio, or run shoal studio --reconnect, for a new address.");
+});
+document.addEventListener("htmx:afterOnLoad", (event) => {
+  if (event.detail.xhr.status >= 400) return;
+  const lost = document.getElementById("lost");
+  if (lost && !lost.hidden) { showLost(""); say("The connection to the studio is back."); }
+  const now = document.querySelector("[data-stage]")?.textContent || "";
+  if (now && now !== stage) say(now);
+  stage = now;
+});
 document.addEventListener("htmx:afterSettle", showTheme);
 
 function upload(form, file) {
@@ -157,3 +177,14 @@ function unfold() {
 addEventListener("hashchange", unfold);
 
 document.addEventListener("DOMContentLoaded", () => { showTheme(); wireUploads(); unfold(); });
+
+// Undo and redo by the keys that everybody knows; in a text field they are the field's own.
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.matches("input[type=text], textarea")) return;
+  const key = event.key.toLowerCase();
+  const way = key === "z" ? (event.shiftKey ? "redo" : "undo") : key === "y" ? "redo" : "";
+  const button = way && document.getElementById(way);
+  if (!button) return;
+  event.preventDefault();
+  if (!button.disabled) button.click();
+});

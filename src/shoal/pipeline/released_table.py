@@ -1,0 +1,96 @@
+"""Read the table of a public folder back, with the types that its manifest records."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from shoal import io
+from shoal.core import ReleaseForm
+from shoal.errors import InputError
+from shoal.io.csv_files import CsvRelease, Dialect
+from shoal.pipeline.manifest import MANIFEST, Manifest
+from shoal.report import released_columns
+
+PARTS = "release.parquet/"
+"""Where the files of a release lie that Spark wrote."""
+MEASUREMENTS = "measurements.parquet"
+
+
+def read_pictured(
+    path: Path, fields: Manifest, frame: pl.DataFrame | None = None
+) -> list[dict[str, Any]] | None:
+    """The counts of a released table that its report draws, from its own files and no other.
+
+    None where the table lies in parts, or has boxes instead of rows. The frame is the table, if it
+    was read before.
+    """
+    if fields.release_form is ReleaseForm.TREE or any(n.startswith(PARTS) for n in fields.files):
+        return None
+    frame = read_table(path, fields) if frame is None else frame
+    there = MEASUREMENTS in fields.files and is_inside(path, MEASUREMENTS)
+    measured = io.read(path / MEASUREMENTS).frame if there else None
+    return released_columns.columns(frame, measured)
+
+
+def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
+    """Read the released table, with the types of numbers that the manifest records."""
+    single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]
+    parts = sorted(name for name in fields.files if name.startswith(PARTS))
+    names = single or parts
+    if len(single) > 1 or not names:
+        raise InputError(f"{MANIFEST}, files: expected one table, found {len(single)}.")
+    for name in names:
+        if not is_inside(path, name):
+            raise InputError(f"{name}: the file is missing.")
+    if names == ["release.csv"]:
+        frame = _read_csv(path / "release.csv", fields)
+    else:
+        frames = [io.read(path / name).frame for name in names]
+        try:
+            frame = pl.concat(frames)
+        except (PolarsError, PanicException):
+            raise InputError("release.parquet: its files have different columns.") from None
+    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
+
+
+def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
+    """Numbers in the types that the manifest records, where a file keeps no types."""
+    for name in frame.columns:
+        dtype = _NUMBERS.get(types.get(name, ""))
+        typed = None if dtype is None else frame[name].cast(dtype, strict=False)
+        if typed is not None and typed.null_count() == frame[name].null_count():
+            frame = frame.with_columns(typed)
+    return frame
+
+
+_NUMBERS = {
+    str(dtype): dtype
+    for dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
+                  pl.Float32, pl.Float64)
+}  # fmt: skip
+
+
+def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
+    """Read a CSV file as `io.write` writes it, whatever its columns are called."""
+    try:
+        written = CsvRelease(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
+        mark = io.stated_delimiter(written.dialect.delimiter) or ","
+        frame = pl.read_csv(path, infer_schema=False, glob=False, separator=mark)
+    except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
+        raise InputError(f"{path.name}: it cannot be read as CSV.") from None
+    return written.undone(frame)
+
+
+def is_inside(path: Path, name: str) -> bool:
+    """Whether a release has a file of this name, and neither a link nor a way out of the folder."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
+        return False
+    places = [path.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+    try:
+        return places[-1].is_file() and not any(place.is_symlink() for place in places)
+    except OSError:  # such as a name that is too long
+        return False

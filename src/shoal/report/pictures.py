@@ -1,0 +1,476 @@
+"""Draw distributions, associations, maps of two columns and the frontier, as SVG.
+
+One language for pages, prints and notebooks: a picture is a text without script or style, drawn
+from plain counts, and equal counts give equal bytes. Colours are attributes, which a page may
+override by class for its theme. What is filled is the release, a line is the original.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from shoal import io
+from shoal.core import Release, ReleaseForm
+from shoal.errors import InputError, visible
+from shoal.report import released_columns
+from shoal.report.phrases import number, percent
+
+INK, SOFT, SEA, ALARM, PALE = "#1a2330", "#4a5666", "#1f5f80", "#9b1c1c", "#e4eaf0"
+WIDE, HIGH = 200, 122
+"""Of the picture of a column."""
+LEVELS = 12
+"""Shades of a map."""
+NOTHING = 1e-9
+"""Changes below it are rounding."""
+CONFIDENTIAL = "Confidential: compares the release with the original"
+Counts = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture: a notebook shows it, `save` writes it to a file, and `str` is its SVG."""
+
+    svg: str
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<a drawing of {len(self.svg):,} characters>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the SVG to a file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+def release(made: Release) -> Drawing:
+    """Draw how each released column is distributed; all of it is in the released table."""
+    found = released(made)
+    if found is None:
+        raise InputError(
+            "Only rows on this machine are drawn; this table lies on Spark, or its rows are boxes. "
+            "Draw a sample of it with a library of your own."
+        )
+    return _sheet([(column(one), WIDE, HIGH) for one in found])
+
+
+def released(made: Release) -> list[dict[str, Any]] | None:
+    """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
+    if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
+        return None
+    tables = (made.data, made.extras.get("measurements"))
+    frame, measured = (None if one is None else io.from_native(one).frame for one in tables)
+    return None if frame is None else released_columns.columns(frame, measured)
+
+
+def evaluation(pictures: Mapping[str, Any]) -> Drawing:
+    """Draw what an evaluation compared: columns, associations, and the pairs that matter."""
+    if not pictures:
+        raise InputError("Nothing to draw: the marginals of the tables were not compared.")
+    parts = [(column(one), WIDE, HIGH) for one in pictures["columns"]]
+    if len(pictures["association"]["names"]) > 1:
+        side = association_side(pictures["association"])
+        parts.append((association(pictures["association"]), side, side))
+    parts += [(pair(one), *PAIR) for one in pictures["pairs"]]
+    return _sheet(parts, title=CONFIDENTIAL)
+
+
+def drawn(pictures: Mapping[str, Any]) -> dict[str, Any]:
+    """The pictures of an evaluation one by one, for a page."""
+    if not pictures:
+        return {}
+    several = len(pictures["association"]["names"]) > 1
+    return {
+        "columns": [column(one) for one in pictures["columns"]],
+        "association": association(pictures["association"]) if several else "",
+        "pairs": [pair(one) for one in pictures["pairs"]],
+    }
+
+
+def comparison(facts: Mapping[str, Any]) -> Drawing:
+    """Draw the candidates of a comparison, risk against error of counts."""
+    return _sheet([(frontier(facts), *FRONTIER)], title=CONFIDENTIAL)
+
+
+def column(one: Mapping[str, Any]) -> Markup:
+    """The distribution of a column in the release, and in the original where there is one."""
+    both = one.get("before") is not None
+    shares = _shares(one["after"], one["missing"][-1])
+    before = _shares(one["before"], one["missing"][0]) if both else None
+    draw = _bars if one["kind"] == "categories" else _histogram
+    parts = [_text(6, 12, _short(one["name"], 22 if both else 30), bold=True)]
+    if both:
+        parts.append(_text(WIDE - 6, 12, moved(one["distance"]), anchor="end", soft=True))
+    parts.append(draw(one, shares, before))
+    return _svg(WIDE, HIGH, parts, _column_words(one))
+
+
+def moved(distance: float) -> str:
+    """How much of a distribution is elsewhere, in a word or two."""
+    return "unchanged" if distance < NOTHING else f"{percent(distance)} moved"
+
+
+def _column_words(one: Mapping[str, Any]) -> str:
+    if one.get("before") is None:
+        return f"Distribution of {one['name']} in the release."
+    return f"Distribution of {one['name']}, original and release: {moved(one['distance'])}."
+
+
+def _histogram(one: Mapping[str, Any], shares: Counts, before: Counts | None) -> Markup:
+    left, right, top, floor = 6.0, WIDE - 6.0, 20.0, 98.0
+    answers = one.get("answers") or []
+    total = sum(one["after"]) + one["missing"][-1]
+    whiskers = [((a - m) / total, (a + m) / total) for a, m in answers] if total else []
+    most = max([*shares, *(before or []), *(high for _, high in whiskers)], default=0.0) or 1.0
+    step = (right - left) / max(len(shares), 1)
+
+    def steps(values: Counts) -> str:
+        heights = [floor - (floor - top) * max(value, 0.0) / most for value in values]
+        return "".join(f"V{_n(y)}h{_n(step)}" for y in heights) + f"V{_n(floor)}"
+
+    parts = [Markup('<path class="p-sea" fill="{}" fill-opacity=".45" d="M{} {}{}z"/>').format(
+        SEA, _n(left), _n(floor), steps(shares))]  # fmt: skip
+    if before is not None:
+        parts.append(Markup(
+            '<path class="p-line" fill="none" stroke="{}" stroke-width="1.3" d="M{} {}{}"/>'
+        ).format(INK, _n(left), _n(floor), steps(before)))  # fmt: skip
+    for place, (low, high) in enumerate(whiskers):
+        x = left + (place + 0.5) * step
+        ends = [floor - (floor - top) * min(max(end, 0.0), most) / most for end in (low, high)]
+        parts.append(_line(x, ends[0], x, ends[1]))
+    parts.append(_line(left, floor, right, floor, width=0.7))
+    first, last = one["edges"][0], one["edges"][-1]
+    parts += [
+        _text(left, HIGH - 10, _tick(first, one["kind"]), soft=True),
+        _text(right, HIGH - 10, _tick(last, one["kind"]), anchor="end", soft=True),
+        _missing(one),
+    ]
+    return Markup("").join(parts)
+
+
+def _bars(one: Mapping[str, Any], shares: Counts, before: Counts | None) -> Markup:
+    left, right, top = 82.0, WIDE - 8.0, 20.0
+    answers = one.get("answers") or []
+    total = sum(one["after"]) + one["missing"][-1]
+    whiskers = [((a - m) / total, (a + m) / total) for a, m in answers] if total else []
+    most = max([*shares, *(before or []), *(high for _, high in whiskers)], default=0.0) or 1.0
+    row = 82.0 / max(len(shares), 4)
+    parts = []
+    for place, (label, share) in enumerate(zip(one["labels"], shares, strict=True)):
+        y = top + place * row
+        width = (right - left) * max(share, 0.0) / most
+        parts.append(
+            _text(
+                left - 4,
+                y + row / 2 + 3.5,
+                _short(label, 13),
+                anchor="end",
+                size=10 if row > 11 else 9,
+            )
+        )
+        parts.append(_rect("p-sea", SEA, (left, y + row * 0.15, width, row * 0.7), 0.45))
+        if before is not None:
+            x = left + (right - left) * max(before[place], 0.0) / most
+            parts.append(_line(x, y + 0.5, x, y + row - 0.5, width=2))
+        if whiskers:
+            low, high = (
+                left + (right - left) * min(max(end, 0.0), most) / most for end in whiskers[place]
+            )
+            parts.append(_line(low, y + row / 2, high, y + row / 2))
+    parts += [_line(left, top, left, 102, width=0.7), _missing(one)]
+    return Markup("").join(parts)
+
+
+def _missing(one: Mapping[str, Any]) -> Markup:
+    """How much of the column is missing, where some of it is."""
+    sides = [side for side in (one.get("before"), one["after"]) if side is not None]
+    shares = [
+        gone / (sum(side) + gone) if gone else 0.0
+        for side, gone in zip(sides, one["missing"][-len(sides) :], strict=True)
+    ]
+    if not any(shares):
+        return Markup("")
+    words = " \N{RIGHTWARDS ARROW} ".join(dict.fromkeys(map(percent, shares)))
+    return _text(WIDE / 2, HIGH - 10, f"missing {words}", anchor="middle", soft=True, size=9)
+
+
+PAIR = (330, 136)
+
+
+def pair(one: Mapping[str, Any]) -> Markup:
+    """Maps of two columns: the original, the release and the difference, on one scale."""
+    sides = [_normal(one[side]) for side in ("before", "after")]
+    most = max((share for side in sides for line in side for share in line), default=0.0) or 1.0
+    change = [
+        [new - old for new, old in zip(after, before, strict=True)]
+        for before, after in zip(*sides, strict=True)
+    ]
+    across, up = one["names"]
+    parts = [
+        _text(6, 12, f"{_short(up, 18)} by {_short(across, 18)}", bold=True),
+        _text(PAIR[0] - 6, 12, moved(one["distance"]), anchor="end", soft=True),
+    ]
+    size, gap, first = 84.0, 10.0, 56.0
+    for place, (values, words) in enumerate(
+        zip((*sides, change), ("original", "release", "difference"), strict=True)
+    ):
+        x = first + place * (size + gap)
+        parts.append(_heat(values, x, 20.0, size, most))
+        parts.append(_text(x + size / 2, 130, words, anchor="middle", size=10))
+    for axis, (x_first, x_last, y_first, y_last) in zip(
+        one["axes"],
+        ((first, first + size, 116, 116), (first - 3, first - 3, 104, 28)),
+        strict=True,
+    ):
+        low, high = _ends(axis)
+        flat = axis is one["axes"][0]
+        parts += [
+            _text(x_first, y_first, low, anchor="start" if flat else "end", size=9, soft=True),
+            _text(x_last, y_last, high, anchor="end", size=9, soft=True),
+        ]
+    now, then = (f"{value:.2f}" for value in reversed(one["association"]))
+    words = f"{up} by {across}, original and release: {moved(one['distance'])}."
+    return _svg(*PAIR, parts, f"{words} Association {then} before, {now} after.")
+
+
+def _heat(values: list[list[float]], x: float, y: float, size: float, most: float) -> Markup:
+    """Cells as shades: the first index goes right, the second up; below zero in another colour."""
+    across, up = len(values), max(map(len, values), default=0)
+    wide, high = size / max(across, 1), size / max(up, 1)
+    shades: dict[tuple[bool, int], list[str]] = {}
+    for i, line in enumerate(values):
+        for j, value in enumerate(line):
+            level = round(LEVELS * min(abs(value) / most, 1.0) ** 0.5)
+            if level:
+                cell = f"M{_n(x + i * wide)} {_n(y + size - (j + 1) * high)}"
+                shades.setdefault((value < 0, level), []).append(
+                    f"{cell}h{_n(wide)}v{_n(high)}h-{_n(wide)}z"
+                )
+    parts = [_rect("p-pale", PALE, (x, y, size, size))]
+    parts += [
+        Markup('<path class="{}" fill="{}" fill-opacity="{}" d="{}"/>').format(
+            "p-alarm" if less else "p-sea", ALARM if less else SEA, _n(level / LEVELS), "".join(d)
+        )
+        for (less, level), d in sorted(shades.items())
+    ]
+    return Markup("").join(parts)
+
+
+CELL, MARGIN = 22, 92
+MOST = 14
+"""Columns of a matrix; of more, those with the strongest associations are drawn."""
+
+
+def association_side(values: Mapping[str, Any]) -> int:
+    """Width and height of the matrix."""
+    return MARGIN + CELL * min(len(values["names"]), MOST) + 8
+
+
+def association(values: Mapping[str, Any]) -> Markup:
+    """Association of each two columns: below the diagonal before, above it after."""
+    names, before, after = values["names"], values["before"], values["after"]
+    count = range(len(names))
+    strength = {i: max((before[i][j] for j in count if j != i), default=0.0) for i in count}
+    kept = sorted(sorted(count, key=lambda i: (-strength[i], i))[:MOST])
+    side = association_side(values)
+    parts = []
+    for row, i in enumerate(kept):
+        y = MARGIN + row * CELL
+        parts.append(_text(MARGIN - 5, y + 14, _short(names[i], 14), anchor="end", size=10))
+        x = MARGIN + row * CELL + 14
+        parts.append(_text(x, MARGIN - 5, _short(names[i], 14), size=10, turn=True))
+        for place, j in enumerate(kept):
+            if i == j:
+                continue
+            value = (before if place < row else after)[i][j]
+            x = MARGIN + place * CELL
+            parts.append(_rect("p-sea", SEA, (x, y, CELL - 1, CELL - 1), 0.04 + 0.41 * value))
+            percents = f"{100 * value:.0f}"
+            parts.append(_text(x + CELL / 2 - 0.5, y + 14, percents, anchor="middle", size=9))
+    words = "Association of each two columns: below the diagonal original, above it release."
+    return _svg(side, side, parts, words)
+
+
+FRONTIER, LINE = (560, 330), 11
+_STANDINGS = {"frontier": (SEA, "p-sea"), "tied": (SEA, "p-sea"), "beaten": (SOFT, "p-soft")}
+
+
+def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
+    """Risk (across) against error (up) of candidates and baselines, with intervals.
+
+    Zoomed to the candidates: a baseline beyond them is left out. A ring marks one of them, or those
+    that cannot be told apart. `data-place` is a candidate's place in the list, for a page's script.
+    """
+    listed = [{"place": place, **row} for place, row in enumerate(facts["candidates"])]
+    candidates = [row for row in listed if _placed(row)]
+    most = [
+        1.15 * max((row[axis]["value"] for row in candidates), default=0.0) or 1.0
+        for axis in ("risk", "error")
+    ]
+    rows = candidates + [
+        row
+        for row in facts["baselines"]
+        if _placed(row) and row["risk"]["value"] <= most[0] and row["error"]["value"] <= most[1]
+    ]
+    left, right, top, floor = 52.0, FRONTIER[0] - 16.0, 16.0, FRONTIER[1] - 40.0
+
+    def at(risk: float, error: float) -> tuple[float, float]:
+        x, y = (min(max(v / m, 0.0), 1.0) for v, m in zip((risk, error), most, strict=True))
+        return left + (right - left) * x, floor - (floor - top) * y
+
+    beta = facts.get("settings", {}).get("axes") == "alpha-beta"
+    risk = "increase in prediction accuracy" if beta else "advantage of the worst attack"
+    parts = [_line(left, top, left, floor), _line(left, floor, right, floor)]
+    parts += [
+        _text((left + right) / 2, floor + 32, f"risk: {risk}", anchor="middle"),
+        _text(6, top - 4, "median relative error of counts", size=11),
+        _text(left, floor + 15, "0", anchor="middle", soft=True, size=10),
+        _text(right, floor + 15, percent(most[0]), anchor="end", soft=True, size=10),
+        _text(left - 4, top + 10, percent(most[1]), anchor="end", soft=True, size=10),
+    ]
+    best = sorted(
+        (row["risk"]["value"], row["error"]["value"])
+        for row in candidates
+        if row["standing"] == "frontier"
+    )
+    if len(best) > 1:
+        line = "L".join(f"{_n(x)} {_n(y)}" for x, y in (at(*point) for point in best))
+        parts.append(Markup('<path class="p-line" fill="none" stroke="{}" stroke-width="1" '
+                            'stroke-dasharray="4 3" d="M{}"/>').format(INK, line))  # fmt: skip
+    best_one = this or facts.get("recommended")
+    ringed = {best_one} if best_one else set(facts.get("ties", ()))
+    labels: list[tuple[float, float, float]] = []
+    # What has a ring is labelled first, and a label that has no room is left to the pointer.
+    for row in sorted(rows, key=lambda row: row["label"] not in ringed):
+        x, y = at(row["risk"]["value"], row["error"]["value"])
+        (x0, y0), (x1, y1) = (at(row["risk"][e], row["error"][e]) for e in ("low", "high"))
+        parts += [_line(x0, y, x1, y, faint=True), _line(x, y0, x, y1, faint=True)]
+        colour, cls = _STANDINGS.get(row["standing"], (SOFT, "p-hollow"))
+        hollow = row["standing"] not in _STANDINGS
+        said = (f"{row['label']}: risk {percent(row['risk']['value'])}, error "
+                f"{percent(row['error']['value'])}")  # fmt: skip
+        mark = Markup(
+            '<circle class="{}"{} fill="{}" stroke="{}" cx="{}" cy="{}" r="4.5"><title>{}'
+        )
+        inner = "none" if hollow else colour
+        place = Markup(' data-place="{}"').format(row["place"]) if "place" in row else ""
+        parts.append(mark.format(cls, place, inner, colour, _n(x), _n(y), visible(said)))
+        parts.append(Markup("</title></circle>"))
+        if row["label"] in ringed:
+            parts.append(Markup('<circle class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
+                                'cx="{}" cy="{}" r="9"/>').format(ALARM, _n(x), _n(y)))  # fmt: skip
+        if row["standing"] == "frontier" or row["label"] in ringed or hollow:
+            end, name = x > (left + right) / 2, _short(row["label"], 34)
+            wide = 5.6 * len(name)
+            first, last = (x - 9 - wide, x - 9) if end else (x + 9, x + 9 + wide)
+            if any(a < last and first < b and abs(y - at_y) < LINE for a, b, at_y in labels):
+                continue
+            labels.append((first, last, y))
+            parts.append(_text(x - 9 if end else x + 9, y - 6, name,
+                               anchor="end" if end else "start", size=10))  # fmt: skip
+    return _svg(*FRONTIER, parts, f"Risk and error of {len(candidates)} candidates.")
+
+
+def _placed(row: Mapping[str, Any]) -> bool:
+    return all(row[axis] and isfinite(row[axis]["value"]) for axis in ("risk", "error"))
+
+
+def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing:
+    """Pictures in rows, as one."""
+    whole = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
+    x, y, row = 0, 20 if title else 0, 0
+    placed = [_text(6, 13, title, bold=True)] if title else []
+    for svg, wide, high in parts:
+        if x and x + wide > whole:
+            x, y, row = 0, y + row + 8, 0
+        placed.append(Markup('<g transform="translate({} {})">{}</g>').format(x, y, svg))
+        x, row = x + wide + 8, max(row, high)
+    return Drawing(
+        str(_svg(whole, y + row, placed, title or "Distributions of the released columns"))
+    )
+
+
+def _svg(wide: int, high: int, parts: Iterable[Markup], words: str) -> Markup:
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 {0} {1}" width="{0}" '
+        'height="{1}" role="img" aria-label="{2}" font-family="system-ui, sans-serif">{3}</svg>'
+    ).format(wide, high, visible(words), Markup("").join(parts))
+
+
+def _text(
+    x: float,
+    y: float,
+    text: str,
+    *,
+    anchor: str = "start",
+    size: int = 11,
+    bold: bool = False,
+    soft: bool = False,
+    turn: bool = False,
+) -> Markup:
+    more = Markup("") if anchor == "start" else Markup(' text-anchor="{}"').format(anchor)
+    more += Markup(' font-weight="600"') if bold else Markup("")
+    more += Markup(' transform="rotate(-90 {0} {1})"').format(_n(x), _n(y)) if turn else Markup("")
+    return Markup('<text class="{}" fill="{}" font-size="{}" x="{}" y="{}"{}>{}</text>').format(
+        "p-soft" if soft else "p-ink", SOFT if soft else INK, size, _n(x),
+        _n(y), more, visible(text),
+    )  # fmt: skip
+
+
+def _line(
+    x0: float, y0: float, x1: float, y1: float, *, width: float = 1.2, faint: bool = False
+) -> Markup:
+    return Markup(
+        '<line class="p-line" stroke="{}" stroke-width="{}"{} x1="{}" y1="{}" x2="{}" y2="{}"/>'
+    ).format(
+        INK, width, Markup(' stroke-opacity=".35"') if faint else "",
+        *(_n(value) for value in (x0, y0, x1, y1)),
+    )  # fmt: skip
+
+
+def _rect(cls: str, colour: str, box: Sequence[float], opacity: float = 1.0) -> Markup:
+    return Markup(
+        '<rect class="{}" fill="{}" fill-opacity="{}" x="{}" y="{}" width="{}" height="{}"/>'
+    ).format(cls, colour, *(_n(value) for value in (opacity, *box)))
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _tick(value: float, kind: str) -> str:
+    if kind == "dates":
+        try:
+            return str(date(1970, 1, 1) + timedelta(days=int(value)))
+        except OverflowError:
+            return number(value)
+    return f"{value:,.10g}"
+
+
+def _ends(axis: Mapping[str, Any]) -> tuple[str, str]:
+    if axis["kind"] == "categories":
+        return _short(axis["labels"][0], 9), _short(axis["labels"][-1], 9)
+    return _tick(axis["edges"][0], axis["kind"]), _tick(axis["edges"][-1], axis["kind"])
+
+
+def _shares(counts: Counts, missing: float) -> list[float]:
+    total = sum(counts) + missing
+    return [count / total if total else 0.0 for count in counts]
+
+
+def _normal(table: Sequence[Counts]) -> list[list[float]]:
+    total = sum(map(sum, table))
+    return [[count / total if total else 0.0 for count in line] for line in table]
+
+
+def _n(value: float) -> str:
+    """A coordinate, to two digits after the point."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,159 @@
+"""Counts of a released table alone, column by column, for pictures that may be published.
+
+Nothing but the release is read. Where the release publishes the noisy counts that its rows were
+drawn from, each count comes with the margin of its noise.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import pairwise
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core import GAUSSIAN
+from shoal.core._arrays import Floats
+from shoal.metrics.histograms import round_edges
+
+CATEGORIES = 8
+"""The most categories of a picture, the rest being one more."""
+GROUPS = 24
+"""The most bins of measured counts; neighbours are added up to get there."""
+_RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
+_MISSING = "missing"
+_GAUSSIAN_Z = 1.96
+_GEOMETRIC_Z = log(20) / sqrt(2)
+"""Half-width of a 95% interval over the standard deviation: of Gaussian noise, and of a single
+two-sided geometric one; sums of these have a shorter one."""
+
+
+def columns(frame: pl.DataFrame, measurements: pl.DataFrame | None = None) -> list[dict[str, Any]]:
+    """Counts of each column: of numbers and dates over round bins, of the largest categories.
+
+    `answers` are the published noisy counts over the same bins, each with the half-width of its 95%
+    interval by the law of the noise: the true count, of the table that the noise was added to, lies
+    within it about 95 times in 100. Only one-way marginals of the whole table have them.
+
+    Args:
+        frame: the released table.
+        measurements: the noisy answers that are published beside it, if any.
+    """
+    return [_column(series, _measured(measurements, series.name)) for series in frame]
+
+
+def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> dict[str, Any]:
+    cells = series.drop_nulls()
+    missing = [float(series.null_count())]
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        kind = "dates" if series.dtype in {pl.Date, pl.Datetime} else "numbers"
+        values = _numbers(cells)
+        spans = _spans(measured)
+        edges = (
+            [*(low for low, *_ in spans), spans[-1][1]] if spans else round_edges(values).tolist()
+        )
+        found = np.bincount(
+            np.searchsorted(edges[1:-1], values, side="right"), minlength=len(edges) - 1
+        )
+        answers = [[answer, margin] for *_, answer, margin in spans] or None
+        return {"name": series.name, "kind": kind, "edges": edges, "after": found.tolist(),
+                "missing": missing, "answers": answers}  # fmt: skip
+    counts = cells.cast(pl.String).value_counts().rows()
+    ordered = sorted(counts, key=lambda one: (-one[1], one[0]))
+    several = len(ordered) > CATEGORIES + 1
+    shown = ordered[:CATEGORIES] if several else ordered
+    labels, after = [name for name, _ in shown], [count for _, count in shown]
+    noisy = {name: (answer, margin) for name, answer, margin in measured}
+    answers = None
+    if labels and not several and noisy.keys() >= set(labels):
+        answers = [list(noisy[name]) for name in labels]
+    if several:
+        labels.append(f"{len(ordered) - CATEGORIES} more")
+        after.append(sum(count for _, count in ordered[CATEGORIES:]))
+    return {"name": series.name, "kind": "categories", "labels": labels, "after": after,
+            "missing": missing, "answers": answers}  # fmt: skip
+
+
+def _numbers(cells: pl.Series) -> Floats:
+    """Numbers as they are, dates and times as days since 1970."""
+    if cells.dtype == pl.Date:
+        cells = cells.cast(pl.Int32)
+    elif cells.dtype == pl.Datetime:
+        cells = cells.cast(pl.Datetime("us")).cast(pl.Int64) / 86_400_000_000
+    elif cells.dtype.is_temporal():
+        cells = cells.cast(pl.Int64)
+    values: Floats = cells.cast(pl.Float64).to_numpy()
+    return values[np.isfinite(values)]
+
+
+def _place(text: str) -> float:
+    """A number, or a day as days since 1970."""
+    if text.count("-") < 2 or "e" in text:
+        return float(text)
+    return float((date.fromisoformat(text) - date(1970, 1, 1)).days)
+
+
+def _measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, float, float]]:
+    """The cells of a column's own measurement: what was counted, the answer, and its margin.
+
+    Of several measurements the one with the least noise.
+    """
+    own = f"cell_{name}"
+    if table is None or own not in table.columns:
+        return []
+    others = [one for one in table.columns if one.startswith("cell_") and one != own]
+    alone = table.filter(
+        pl.col("sort").is_in(["table"]),
+        pl.col(own).is_not_null(),
+        *(pl.col(one).is_null() for one in others),
+    )
+    if not alone.height:
+        return []
+    best = alone.sort("scale", "measurement")["measurement"][0]
+    rows = alone.filter(pl.col("measurement") == best)
+    law = rows["noise"][0] if "noise" in rows.columns else ""
+    half = margin(float(rows["scale"][0]), law)
+    return [(cell, float(answer), half) for cell, answer in rows.select(own, "answer").rows()]
+
+
+def margin(scale: float, law: str) -> float:
+    """Half-width of the 95% interval of one noisy count.
+
+    Discrete Gaussian noise of a scale has about its square as variance. Two-sided geometric noise,
+    with q = exp(-1 / scale), has the variance 2 q / (1 - q)^2.
+    """
+    if law == GAUSSIAN:
+        return _GAUSSIAN_Z * scale
+    q = exp(-1 / scale)
+    return _GEOMETRIC_Z * sqrt(2 * q) / (1 - q)
+
+
+def _spans(
+    measured: Iterable[tuple[str, float, float]],
+) -> list[tuple[float, float, float, float]]:
+    """Measured ranges of numbers in order, added up to at most `GROUPS`.
+
+    Only where all join and are equally wide, except the last.
+    """
+    found = []
+    for cell, answer, half in measured:
+        if cell == _MISSING:
+            continue
+        ends = _RANGE.fullmatch(cell)
+        if ends is None:
+            return []
+        found.append((_place(ends[1]), _place(ends[2]), answer, half))
+    found.sort()
+    if not found or any(one[1] != other[0] for one, other in pairwise(found)):
+        return []
+    widths = [high - low for low, high, *_ in found[:-1]]
+    if widths and max(widths) > 1.01 * min(widths):
+        return []  # bars of one width would mislead
+    size = -(-len(found) // GROUPS)
+    groups = [found[start : start + size] for start in range(0, len(found), size)]
+    return [
+        (group[0][0], group[-1][1], sum(one[2] for one in group), group[0][3] * sqrt(len(group)))
+        for group in groups
+    ]

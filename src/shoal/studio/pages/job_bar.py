@@ -1,0 +1,96 @@
+"""The bar at the foot of every screen: what is under way, how far it is, and how it ended."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+
+from shoal.errors import InputError
+from shoal.pipeline import forecast
+from shoal.studio.context import Studio, TheSession, TheStudio
+from shoal.studio.jobs import JobKind, JobState, JobStatus
+from shoal.studio.pages import rendering
+from shoal.studio.pages.home import DOING
+from shoal.studio.workspace import Workspace
+
+router = APIRouter(include_in_schema=False)
+
+SCREENS = {
+    JobKind.PROFILE: ("data",),
+    JobKind.PROTECT: ("release", "protect"),
+    JobKind.COMPARE: ("compare",),
+    JobKind.SELECT: ("compare",),
+    JobKind.EVALUATE: ("release",),
+    JobKind.PREVIEW: ("protect",),
+}
+"""The screens that show what a job found; the first is where the bar leads to."""
+ENDED = {
+    JobState.DONE: "done",
+    JobState.FAILED: "failed",
+    JobState.CANCELLED: "cancelled",
+    JobState.INTERRUPTED: "interrupted",
+}
+
+
+@router.get("/jobs/bar")
+def bar(studio: TheStudio, session: TheSession, at: str = "", watch: str = "") -> Response:
+    """Show what is under way, and what has ended since the page was shown.
+
+    Args:
+        studio: the running studio.
+        session: whose jobs are shown.
+        at: the address of the page that asks; it is asked to load itself again once a job has
+            ended that it shows something of.
+        watch: ids of the jobs that the bar has shown.
+    """
+    known = tuple(filter(None, watch.split(",")))
+    shown = list(_jobs(studio, session, known))
+    if any(one.final and at in _screens(one) and one.id in known for one, _ in shown):
+        return Response(status_code=204, headers={"HX-Refresh": "true"})
+    running = any(not one.final for one, _ in shown)
+    asked = {"at": at, "watch": ",".join(one.id for one, _ in shown)}
+    page = rendering.page(
+        "job_bar.html",
+        jobs=[_line(one, workspace, at) for one, workspace in shown],
+        again=f"/jobs/bar?{urlencode(asked)}",
+        without=f"/jobs/bar?{urlencode({'at': at})}",
+        every=1 if running else 4,
+    )
+    return HTMLResponse(page)
+
+
+def _jobs(
+    studio: Studio, session: str, watched: tuple[str, ...]
+) -> Iterator[tuple[JobStatus, Workspace]]:
+    """Jobs of this session that run, and those that were watched and have ended."""
+    running = studio.jobs.under_way()
+    ids = [*watched, *(id_ for id_ in running if id_ not in watched)]
+    mine = {one.id: one for one in studio.workspaces(session)} if ids else {}
+    for id_ in ids:
+        try:
+            status = studio.jobs.status(id_)
+        except InputError:
+            continue  # removed meanwhile
+        if status.workspace in mine:
+            yield status, mine[status.workspace]
+
+
+def _screens(status: JobStatus) -> list[str]:
+    return [f"/w/{status.workspace}/{name}" for name in SCREENS[status.kind]]
+
+
+def _line(status: JobStatus, workspace: Workspace, at: str) -> dict[str, Any]:
+    page = _screens(status)
+    here = at.removeprefix(f"/w/{status.workspace}/")
+    return {
+        "status": status,
+        "doing": DOING[status.kind],
+        "table": workspace.title,
+        "ended": ENDED.get(status.state, ""),
+        "expected": "" if status.expected is None else forecast.duration(status.expected),
+        "href": page[0],
+        "base": f"/w/{status.workspace}",
+        "back": here if "/" not in here else page[0].rpartition("/")[2],
+    }

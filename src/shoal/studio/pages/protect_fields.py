@@ -1,0 +1,363 @@
+"""The fields of the screen Protect: settings of a method, and what must be promised.
+
+Each is a field with a title in plain words, and columns are picked from those that fit. A text
+that does not fit is handed on as it is, so the policy's own check says what was expected.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shoal.core import Distance, Diversity, Kind, Policy, Role
+from shoal.methods import Method
+from shoal.policy.spec import RequireSpec
+from shoal.studio.pages.fields import as_number, as_text, as_value
+
+TITLES = {
+    "adaptive": "Groups of any size",
+    "aggregate": "What stands for a group",
+    "b": "Number of buckets (b)",
+    "bins": "Bins of a counted number",
+    "blocks": "Group within blocks",
+    "bounds": "Where the limits come from",
+    "count": "Column that is counted",
+    "delta": "Probability of a larger loss (delta)",
+    "dimension": "Column that is cut first",
+    "epsilon": "Privacy loss (epsilon)",
+    "fill": "Where a row lies in its box",
+    "fit": "How counts are fitted",
+    "gamma": "How willingly groups grow (gamma)",
+    "goal": "What the rows are wanted for",
+    "halt_beyond": "Farthest group that is cut again",
+    "halt_distance": "By which distance it is far",
+    "height": "Number of cuts",
+    "integers": "Whole numbers stay whole",
+    "intervals": "Widths of intervals",
+    "isotonic": "Smooth the noisy means",
+    "joint": "Columns are taken jointly",
+    "k": "Smallest group (k)",
+    "l": "Classes for each bucket (l)",
+    "levels": "Levels of the hierarchy",
+    "loss": "What is kept small",
+    "margins": "How a column is learnt",
+    "max_height": "Largest number of cuts",
+    "min_cell": "Least frequency of a combination",
+    "neighbours": "Which tables must look alike",
+    "nominal_order": "Order of categories",
+    "order": "Public order of the records",
+    "output": "What is released",
+    "partition": "How groups form",
+    "record_suppression": "Share of rows that may be left out",
+    "relaxed": "Cuts may part equal values",
+    "release_form": "How released rows relate to the original",
+    "scale": "How columns are made comparable",
+    "sensitivity": "Reading of the sensitivity",
+    "split": "How epsilon is divided",
+    "stop_below": "Smallest box that is cut again",
+    "strata": "Learn each category by itself",
+    "structure": "Share of epsilon for the cuts",
+    "t": "Largest ratio (t)",
+    "target": "Column that cuts should explain",
+    "theta": "Threshold of a cut (theta)",
+    "weights": "Weights of columns",
+}
+"""How the page calls a method's parameters."""
+FIRST = ("k", "epsilon", "t", "release_form")
+"""Settings that are shown at once, beside those that are required or stated."""
+UNASKED = ("columns", "groups", "epsilons")
+"""Keys of `[protect]` that no field shows; the page leaves them as the policy states them."""
+BY_COLUMN = ("intervals", "levels", "weights")
+"""Parameters with a value for each protected column."""
+LISTED = {
+    "l-diversity": ("l", "kind", "c"),
+    "t-closeness": ("t", "distance"),
+    "stochastic-t-closeness": ("t",),
+}
+"""Requirements about confidential columns: several may be stated, each with these fields."""
+REQUIREMENTS = {
+    "k-anonymity": "Nobody stands out (k-anonymity)",
+    "differential-privacy": "One person hardly matters (differential privacy)",
+    "l-diversity": "Confidential values are diverse (l-diversity)",
+    "t-closeness": "Confidential values are as in the whole table (t-closeness)",
+    "stochastic-t-closeness": "Drawn values are nearly alike in every group (stochastic "
+    "t-closeness)",
+}
+"""How the page calls requirements."""
+PARTS = {
+    "k-anonymity": ("At least so many alike (k)", "5"),
+    "differential-privacy": ("At most this epsilon", "1"),
+    "l": ("Diversity (l)", "2"),
+    "kind": ("How it is counted", ""),
+    "c": ("Factor (c), if recursive", "3"),
+    "t": ("Largest distance (t)", "0.3"),
+    "distance": ("By which distance", ""),
+}
+"""How the page calls the parts of a requirement, each with an example."""
+CHOICES = {"kind": tuple(map(str, Diversity)), "distance": tuple(map(str, Distance))}
+
+
+def parameters(
+    method: Method[Any], stated: Mapping[str, Any], policy: Policy
+) -> list[dict[str, Any]]:
+    """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
+    schema = method.parameters.model_json_schema(mode="validation")
+    protected = policy.columns or method.input.columns(policy.schema)
+    found = []
+    for name in schema["properties"]:
+        if name in UNASKED:
+            continue
+        if name in BY_COLUMN:
+            found += [_of_column(name, column, schema, stated) for column in protected]
+            continue
+        required = name in schema.get("required", ())
+        one = _parameter(name, schema, stated.get(name), required=required)
+        if picked := _picked(name, policy, protected):
+            one |= {"choices": [(column, column) for column in picked], "number": False}
+        found.append(one)
+    forms = [form.value for form in method.forms.offered]
+    if len(forms) > 1:
+        found.append(
+            {
+                "name": "release_form",
+                "title": TITLES["release_form"],
+                "words": "How the rows of the release relate to those of the original.",
+                "required": method.forms.must_choose,
+                "default": f"{forms[0]} by default",
+                "value": str(stated.get("release_form", "")),
+                "choices": [(form, form) for form in forms],
+                "number": False,
+            }
+        )
+    for one in found:
+        one["first"] = one["required"] or bool(one["value"]) or one["name"] in FIRST
+    return found
+
+
+def _parameter(
+    name: str, schema: Mapping[str, Any], value: Any, *, required: bool
+) -> dict[str, Any]:
+    stated = schema["properties"][name]
+    meant = _resolved(stated, schema)
+    kind = meant.get("type", "string")
+    default = stated.get("default")
+    words = {True: "yes", False: "no", None: "not stated"}
+    shown = words[default] if default is None or kind == "boolean" else default
+    return {
+        "name": name,
+        "title": TITLES.get(name, name),
+        "words": stated.get("description", ""),
+        "required": required,
+        "default": "" if required else f"{shown} by default",
+        "value": as_text(value),
+        "choices": [("true", "yes"), ("false", "no")]
+        if kind == "boolean"
+        else [(str(one), str(one)) for one in meant.get("enum", ())],
+        "number": kind in {"integer", "number"},
+    }
+
+
+def _of_column(
+    name: str, column: str, schema: Mapping[str, Any], stated: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The field of one column of a parameter that has a value for each."""
+    value = stated.get(name, {}).get(column)
+    listed = value if isinstance(value, list) else [] if value is None else [value]
+    return {
+        "name": f"{name}.{column}",
+        "title": f"{TITLES[name]}: {column}",
+        "words": schema["properties"][name].get("description", ""),
+        "required": False,
+        "default": "not stated by default",
+        "value": ", ".join(as_text(one) for one in listed),
+        "choices": [],
+        "number": False,
+    }
+
+
+def _picked(name: str, policy: Policy, protected: Iterable[str]) -> list[str]:
+    """The columns that a parameter may name."""
+    schema = policy.schema
+    if name in {"count", "target"}:
+        return list(schema.with_role(Role.CONFIDENTIAL))
+    if name == "strata":
+        return [one.name for one in schema.columns if one.public and one.all_categories]
+    if name == "blocks":
+        kinds = {Kind.NOMINAL, Kind.ORDINAL}
+        return ["median", *(one for one in protected if schema[one].kind in kinds)]
+    return []
+
+
+def read_parameters(
+    method: Method[Any], given: Mapping[str, str], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values that a form states for a method's parameters; empty ones are not stated."""
+    schema = method.parameters.model_json_schema(mode="validation")
+    found: dict[str, Any] = {}
+    for name, typed in given.items():
+        text = typed.strip()
+        key, _, column = name.partition(".")
+        known = key == "release_form" or key in schema["properties"]
+        if not text or not known or key in UNASKED:
+            continue
+        if column and key in BY_COLUMN:
+            several = [as_number(one.strip()) for one in text.split(",")]
+            alone = key != "intervals" and len(several) == 1
+            found.setdefault(key, {})[column] = several[0] if alone else several
+        else:
+            kind = _resolved(schema["properties"].get(key, {}), schema).get("type", "string")
+            found[key] = as_value(text, kind)
+    return found | {key: before[key] for key in UNASKED if key in before}
+
+
+def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
+    """What `[require]` states as the fields of the form."""
+    found: dict[str, str] = {}
+    for key, value in stated.items():
+        if key not in LISTED:
+            found[key] = as_text(value)
+            continue
+        for at, one in enumerate(value if isinstance(value, list) else [value]):
+            named = one.get("column", ())
+            found |= {f"{key}.{at}.{part}": as_text(one.get(part)) for part in LISTED[key]}
+            columns = [named] if isinstance(named, str) else named
+            found |= {f"{key}.{at}.column.{name}": "yes" for name in columns}
+    return found
+
+
+def requirements(
+    given: Mapping[str, str], policy: Policy, wrong: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """What a page asks for what must be promised, filled in as the form was; see `as_form`."""
+    words = {field.alias: field.description or "" for field in RequireSpec.model_fields.values()}
+    wrong = set(wrong)
+    found = []
+    for key, title in REQUIREMENTS.items():
+        if key not in LISTED:
+            groups = [{"place": "", "fields": [_part(key, key, given, wrong)], "columns": []}]
+        else:
+            used = _places(given, key)
+            # One more than is stated, for the next.
+            groups = [_group(f"{key}.{at}", key, given, policy, wrong)
+                      for at in [*used, max(used, default=-1) + 1]]  # fmt: skip
+        found.append(
+            {
+                "key": key,
+                "title": title,
+                "words": words[key],
+                "groups": groups,
+                "stated": any(name == key or name.startswith(f"{key}.")
+                              for name, text in given.items() if text.strip()),
+                "wrong": any(name == key or name.startswith(f"{key}.") for name in wrong),
+            }
+        )  # fmt: skip
+    return found
+
+
+def _group(
+    place: str, key: str, given: Mapping[str, str], policy: Policy, wrong: set[str]
+) -> dict[str, Any]:
+    confidential = policy.schema.with_role(Role.CONFIDENTIAL)
+    named = [name.removeprefix(f"{place}.column.") for name in given
+             if name.startswith(f"{place}.column.")]  # fmt: skip
+    return {
+        "place": place,
+        "fields": [_part(f"{place}.{part}", part, given, wrong) for part in LISTED[key]],
+        "columns": [
+            {"name": f"{place}.column.{name}", "column": name, "ticked": name in named,
+             "wrong": f"{place}.column" in wrong}
+            for name in dict.fromkeys((*confidential, *named))
+        ],
+    }  # fmt: skip
+
+
+def _part(name: str, part: str, given: Mapping[str, str], wrong: set[str]) -> dict[str, Any]:
+    title, example = PARTS[part]
+    return {
+        "name": name,
+        "id": f"q-{name.replace('.', '-')}",
+        "title": title,
+        "example": f"for example {example}",
+        "value": given.get(name, ""),
+        "choices": CHOICES.get(part, ()),
+        "wrong": name in wrong,
+    }
+
+
+def _places(given: Mapping[str, str], key: str) -> list[int]:
+    """The numbers of the requirements of a kind for which something is stated."""
+    found = {
+        int(parts[1])
+        for name, text in given.items()
+        if (parts := name.split("."))[0] == key and len(parts) > 2 and parts[1].isdecimal()
+        if text.strip() and parts[2] not in CHOICES
+    }
+    return sorted(found)
+
+
+def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
+    """The requirements that a form states, as `[require]` has them; empty ones are not stated."""
+    found: dict[str, Any] = {}
+    for key in REQUIREMENTS:
+        if key not in LISTED:
+            if text := given.get(key, "").strip():
+                found[key] = as_number(text)
+            continue
+        several = []
+        for at in _places(given, key):
+            place = f"{key}.{at}"
+            one: dict[str, Any] = {}
+            for part in LISTED[key]:
+                if text := given.get(f"{place}.{part}", "").strip():
+                    one[part] = text if part in CHOICES else as_number(text)
+            columns = [name.removeprefix(f"{place}.column.") for name, text in given.items()
+                       if name.startswith(f"{place}.column.") and text]  # fmt: skip
+            if columns:
+                one["column"] = columns[0] if len(columns) == 1 else columns
+            several.append(one)
+        if several:
+            found[key] = several[0] if len(several) == 1 else several
+    return found
+
+
+def wrong_parts(error: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields of the form of requirements that an error of the policy speaks of.
+
+    >>> wrong_parts("x, require.l-diversity.0: expected the factor 'c'.", {"l-diversity.0.l": "2"})
+    ('l-diversity.0.c',)
+    """
+    place = re.search(r"require\.([a-z-]+)(?:\.(\d+))?", error)
+    if place is None:
+        return ()
+    key, at = place.groups()
+    if key not in LISTED:
+        return (key,)
+    known = _places(given, key) or [0]
+    number = known[min(int(at or 0), len(known) - 1)]
+    quoted = [part for part in (*LISTED[key], "column") if f"'{part}'" in error]
+    return (f"{key}.{number}.{(quoted or LISTED[key])[0]}",)
+
+
+def in_words(error: str) -> str:
+    """An error of the policy, with fields called as the page calls them.
+
+    >>> in_words("[protect], k: expected a whole number.")
+    'Smallest group (k): expected a whole number.'
+    >>> in_words("The policy, require.l-diversity.0: expected a value for 'column', found none.")
+    'Confidential values are diverse (l-diversity): expected a column, found none.'
+    """
+    text = error.replace("a value for 'column'", "a column").replace("the factor 'c'", "a factor c")
+    for name in re.findall(r"\[protect\], ([a-z_]+):", text):
+        text = text.replace(f"[protect], {name}:", f"{TITLES.get(name, name)}:")
+    for place, key in re.findall(r"(require\.([a-z-]+)(?:\.\d+)?):", text):
+        text = text.replace(f"{place}:", f"{REQUIREMENTS.get(key, key)}:")
+    return text.removeprefix("The policy, ")
+
+
+def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a property is, its null aside."""
+    if "$ref" in stated:
+        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
+    for one in stated.get("anyOf", ()):
+        if one.get("type") != "null":
+            return _resolved(one, schema)
+    return stated
