@@ -41,8 +41,9 @@ def test_without_a_session_every_address_is_401(served, path):
 def test_without_a_session_only_the_look_of_one_page_is_served(served):
     with served.client(session=False) as stranger:
         found = {name: stranger.get(f"/static/{name}").status_code
-                 for name in ("studio.css", "work.css", "theme.js", "icon.svg", "vendor/htmx.min.js",
-                              "studio.css/../studio.js", "%2e%2e/app.py")}  # fmt: skip
+                 for name in ("studio.css", "work.css", "theme.js", "icon.svg", "studio.js",
+                              "vendor/htmx.min.js", "work.css/../studio.js", "%2e%2e/app.py")
+                 }  # fmt: skip
         sent = stranger.post("/static/studio.css").status_code
 
     assert [name for name, code in found.items() if code != 401] == [
