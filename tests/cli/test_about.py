@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from shoal import sample
 from shoal.cli import console
 from shoal.cli.commands import app
-from shoal.methods import REGISTRY
+from shoal.methods import REGISTRY, TITLES
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +124,8 @@ def test_methods_are_reported_as_json_and_one_of_them_by_name():
 
     assert [method["name"] for method in every] == list(REGISTRY)
     assert one in every
+    assert one["title"] == "Groups of similar people (MDAV)"
+    assert len({method["title"] for method in every}) == len(every)
     assert one["parameters"]["k"]["required"]
     assert one["release_forms"]["linked-shuffled"][0]["status"] == "proved"
 
@@ -132,7 +134,7 @@ def test_methods_are_reported_as_json_and_one_of_them_by_name():
 def test_one_method_is_shown_in_full_with_its_claims(name):
     shown = shoal("methods", name).stdout
 
-    assert shown.startswith(f"{name}\n")
+    assert shown.startswith(f"{name}: {TITLES[name]}\n")
     assert "because: " in shown
     assert "reference: " in shown
 

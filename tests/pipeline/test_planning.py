@@ -1,13 +1,17 @@
 """What methods would promise for a policy, before any data is read."""
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
+
+import pytest
 
 from shoal import policy, sample
 from shoal.core import Status
 from shoal.evaluation.comparison.grid import Candidate
 from shoal.methods import REGISTRY
 from shoal.pipeline import planning
+from shoal.pipeline.doubts import SeenColumn, SeenTable
 
 
 def of_sample(**changes):
@@ -40,6 +44,73 @@ def test_an_offer_says_why_it_misses_what_is_required():
 
     assert not offer.proved
     assert "requires 5-anonymity" in offer.unmet
+
+
+COLUMNS = {
+    "name": "identifier",
+    "code": "other",
+    "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},
+    "ill": {"role": "confidential", "kind": "nominal", "categories": ["a", "b", "c"]},
+}
+
+
+def small(require=(), *, without=("code",), **protect):
+    columns = {name: one for name, one in COLUMNS.items() if name not in without}
+    protect = protect or {"method": "mdav", "k": 5}
+    return policy.load({"version": 1, "one_row_per_person": True, "columns": columns,
+                        "protect": protect, "require": dict(require)})  # fmt: skip
+
+
+def seen(rows=100, *, ill=3, code=0.5, values=("a", "b")):
+    return SeenTable(rows, {"age": SeenColumn(70, 0.1), "ill": SeenColumn(ill, 0.0, values),
+                            "code": SeenColumn(rows, code)})  # fmt: skip
+
+
+DIVERSE = {"l-diversity": {"l": 2, "column": "ill"}}
+CLOSE = {"t-closeness": {"t": Decimal("0.3"), "column": "ill"}}
+FITS = {
+    "nothing is in the way": (small(), seen(), "mdav", "fits", ""),
+    "a method that does not steer": (small(DIVERSE), seen(), "mdav", "may fail", "finished table"),
+    "one that does": (small(DIVERSE), seen(), "mondrian", "fits", ""),
+    "one that does, unseen": (small(DIVERSE), None, "mondrian", "may fail", "no grouping meets"),
+    "a kind of diversity": (
+        small({"l-diversity": {"l": 2, "kind": "entropy", "column": "ill"}}), seen(), "mondrian",
+        "may fail", "no grouping meets"),
+    "close to itself": (small(CLOSE), seen(), "mondrian", "fits", ""),
+    "not close": (small(CLOSE), seen(), "mdav", "may fail", "finished table"),
+    "fewer values seen": (small(DIVERSE), seen(ill=1), "mondrian", "cannot", "the table has 1"),
+    "fewer values stated": (
+        small({"l-diversity": {"l": 4, "column": "ill"}}), None, "mondrian", "cannot",
+        "the policy states 3"),
+    "too few rows": (small(), seen(4), "mdav", "cannot", "one group of k=5"),
+    "rows for one group": (small(), seen(9), "mdav", "may fail", "become constant"),
+    "unknown cells": (small(), seen(values=("a", "x")), "mdav", "may fail", "cells of 'ill'"),
+    "unique codes": (
+        small(without=()), seen(code=1.0), "mdav", "cannot", "Give it the role identifier"),
+    # What was seen of the table never reaches a method with an epsilon.
+    "an epsilon": (
+        small(method="laplace", epsilon=1), seen(9, ill=1, values=("x",)), "laplace", "fits", ""),
+    "an epsilon and a check": (
+        small(DIVERSE, method="laplace", epsilon=1), seen(ill=1), "laplace", "may fail", "spent"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_a_card_says_fits_may_fail_or_cannot_and_why(case):
+    stated, table, name, fit, why = FITS[case]
+    offer = planning.offer(stated, REGISTRY[name], table)
+
+    assert (offer.fit, offer.refused) == (fit, "")
+    assert why in " ".join([offer.unmet, *offer.doubts])
+    assert not any(cell in " ".join(offer.doubts) for cell in ("'x'", '"x"'))
+
+
+def test_rows_that_are_not_public_are_not_used_for_what_an_epsilon_method_gives():
+    added = planning.plan(small(method="maxent", epsilon=1, neighbours="add-remove"))
+    changed = planning.plan(small(method="maxent", epsilon=1))
+
+    assert planning.foreseen_rows(added, 100) is added
+    assert planning.foreseen_rows(changed, 100).expected
 
 
 def test_an_offer_costs_what_the_budget_is_charged():

@@ -11,23 +11,23 @@ from shoal.studio.pages.common import Here
 
 def candidate(label, risk, error):
     ends = [{"value": v, "low": v, "high": v} for v in (risk, error)]
-    return {"label": label, "standing": "frontier", "risk": ends[0], "error": ends[1],
-            "failed": None}  # fmt: skip
+    return {"label": label, "method": label, "standing": "frontier", "risk": ends[0],
+            "error": ends[1], "failed": None}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("recommended", "ties", "marked", "ring"),
+    ("recommended", "ties", "marked", "rings"),
     [
-        ("a", ["a"], [("a", True, False), ("b", False, False)], "recommended"),
-        (None, ["a", "b"], [("a", False, True), ("b", False, True)], "cannot be told apart"),
-        (None, [], [("a", False, False), ("b", False, False)], None),
+        ("a", ["a"], [("a", True, False), ("b", False, False)], 1),
+        (None, ["a", "b"], [("a", False, True), ("b", False, True)], 2),
+        (None, [], [("a", False, False), ("b", False, False)], 0),
     ],
 )
-def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ties, marked, ring):
+def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ties, marked, rings):
     facts = {
         "recommended": recommended,
         "ties": ties,
-        "recommendation": "A sentence.",
+        "recommendation": "A sentence. And another.",
         "axes": {"risk": "R.", "error": "E."},
         "settings": {"confidence": 0.95},
         "candidates": [candidate("a", 0.01, 0.1), candidate("b", 0.02, 0.2)],
@@ -42,8 +42,11 @@ def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ti
     found = compare._found(here)
 
     assert [(row["label"], row["recommended"], row["open"]) for row in found["rows"]] == marked
-    names = [trace["name"] for trace in found["plot"]["data"]]
-    assert names == ["frontier", *([ring] if ring else [])]
+    (drawn,) = found["figures"]
+    assert drawn["svg"].count("p-ring") == rings
+    assert drawn["svg"].count("data-place") == 2
+    assert "stroke-dasharray" in drawn["svg"]  # the line of the frontier
+    assert found["recommendation"] == ("A sentence.", "And another.")
 
 
 def test_axes_are_handed_on_from_the_form():

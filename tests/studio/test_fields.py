@@ -10,24 +10,64 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="needs the extra 'studio'")
 
 from shoal.methods import REGISTRY
+from shoal.policy import load
 from shoal.policy.spec import RequireSpec
-from shoal.studio.pages import fields
+from shoal.studio.pages import fields, protect_fields
+
+POLICY = load(
+    {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},
+            "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["m", "f"]},
+            "ill": {"role": "confidential", "kind": "nominal", "categories": ["yes", "no"]},
+            "job": {"role": "confidential", "kind": "nominal", "categories": ["a", "b", "c"]},
+        },
+        "protect": {"method": "mdav", "k": 5},
+    }
+)
 
 
 @pytest.mark.parametrize("method", REGISTRY.values(), ids=list(REGISTRY))
 def test_a_method_s_example_is_shown_and_read_back_the_same(method):
-    asked = fields.parameters(method, dict(method.example.parameters))
+    stated = {**method.example.parameters, "columns": ["a"]}
+    asked = protect_fields.parameters(method, stated, POLICY)
     given = {one["name"]: one["value"] for one in asked}
-    read = fields.read_parameters(method, given)
+    read = protect_fields.read_parameters(method, given, stated)
 
-    assert read == dict(method.example.parameters)
-    method.parameters.model_validate(read)
-    assert {one["name"] for one in asked} - {"release_form"} == set(method.parameters.model_fields)
-    assert all(one["words"] for one in asked)
+    assert read == stated
+    method.parameters.model_validate(method.example.parameters)
+    names = {one["name"].partition(".")[0] for one in asked}
+    assert (names | {"groups", "epsilons"}) - {"release_form"} >= set(
+        method.parameters.model_fields
+    )
+    for one in asked:  # in words, with nothing of the policy's syntax
+        assert one["words"]
+        assert one["title"].partition(" (")[0].partition(":")[0] != one["name"]
+        assert not set("[]{}_") & set(one["title"] + one["default"])
+
+
+def test_levels_and_widths_have_a_field_for_each_column_and_columns_are_picked():
+    full, tree = REGISTRY["full-domain"], REGISTRY["dp-kdtree"]
+    stated = {
+        "k": 5,
+        "levels": {"age": [1, 2]},
+        "intervals": {"age": [5, 10]},
+        "weights": {"sex": 2},
+    }
+
+    asked = {one["name"]: one for one in protect_fields.parameters(full, stated, POLICY)}
+    given = {name: one["value"] for name, one in asked.items()}
+    counted = {one["name"]: one for one in protect_fields.parameters(tree, {}, POLICY)}
+
+    assert asked["levels.age"]["value"] == "1, 2"
+    assert protect_fields.read_parameters(full, given, {}) == stated
+    assert counted["count"]["choices"] == [("ill", "ill"), ("job", "job")]
 
 
 def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
-    read = fields.read_parameters(REGISTRY["mdav"], {"k": "many", "integers": "perhaps"})
+    typed = {"k": "many", "integers": "perhaps"}
+    read = protect_fields.read_parameters(REGISTRY["mdav"], typed, {})
 
     assert read == {"k": "many", "integers": "perhaps"}
 
@@ -107,16 +147,43 @@ def test_a_hierarchy_and_a_recoding_stay_though_no_field_shows_them():
     assert found == {**before, "role": "confidential"}
 
 
-def test_requirements_are_shown_and_read_back_the_same():
-    stated = {
-        "k-anonymity": 5,
-        "differential-privacy": Decimal("0.5"),
-        "l-diversity": {"l": 2, "column": "ill"},
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {},
+        {"k-anonymity": 5, "differential-privacy": Decimal("0.5")},
+        {"l-diversity": {"l": 2, "column": "ill"}},
+        {
+            "l-diversity": [
+                {"l": 3, "kind": "recursive", "c": Decimal("0.5"), "column": ["ill", "job"]},
+                {"l": 2, "kind": "entropy", "column": "job"},
+            ],
+            "t-closeness": {"t": Decimal("0.3"), "distance": "ordered", "column": "ill"},
+            "stochastic-t-closeness": {"t": 3, "column": "job"},
+        },
+    ],
+)
+def test_requirements_of_every_kind_are_fields_and_are_read_back_the_same(stated):
+    form = protect_fields.as_form(stated)
+    asked = protect_fields.requirements(form, POLICY)
+    sent = {
+        field["name"]: field["value"]
+        for one in asked
+        for group in one["groups"]
+        for field in group["fields"]
+    }
+    ticked = {
+        column["name"]: "yes"
+        for one in asked
+        for group in one["groups"]
+        for column in group["columns"]
+        if column["ticked"]
     }
 
-    asked = fields.requirements(stated)
-
-    assert fields.read_requirements({one["key"]: one["value"] for one in asked}) == stated
+    assert protect_fields.read_requirements({**sent, **ticked}) == stated
+    assert [one["key"] for one in asked if one["stated"]] == [
+        key for key in protect_fields.REQUIREMENTS if key in stated
+    ]
     assert {one["key"] for one in asked} == {
         field.alias for field in RequireSpec.model_fields.values()
     }

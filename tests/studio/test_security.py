@@ -1,14 +1,21 @@
 """Who may speak to the studio, line by line."""
 
 import re
-import time
 from types import SimpleNamespace
 
 import pytest
 
+from shoal.report import pictures
 from shoal.studio.security import HEADERS, POLICY, Guard, Sessions
 from shoal.studio.settings import Settings
 
+END = {"value": 0.1, "low": 0.0, "high": 0.2}
+FACTS = {
+    "candidates": [{"label": "a", "standing": "frontier", "risk": END, "error": END}],
+    "baselines": [],
+    "recommended": "a",
+    "ties": [],
+}
 UNSAFE = [
     ("POST", "/api/workspaces"),
     ("PATCH", "/api/workspaces/0123456789abcdef"),
@@ -34,8 +41,9 @@ def test_without_a_session_every_address_is_401(served, path):
 def test_without_a_session_only_the_look_of_one_page_is_served(served):
     with served.client(session=False) as stranger:
         found = {name: stranger.get(f"/static/{name}").status_code
-                 for name in ("studio.css", "work.css", "theme.js", "icon.svg", "vendor/htmx.min.js",
-                              "studio.css/../studio.js", "%2e%2e/app.py")}  # fmt: skip
+                 for name in ("studio.css", "work.css", "theme.js", "icon.svg", "studio.js",
+                              "vendor/htmx.min.js", "work.css/../studio.js", "%2e%2e/app.py")
+                 }  # fmt: skip
         sent = stranger.post("/static/studio.css").status_code
 
     assert [name for name, code in found.items() if code != 401] == [
@@ -204,7 +212,7 @@ def test_our_own_origin_may_post(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/api/history", "/nowhere", "/api/nowhere", "/static/plotly.css"]
+    "path", ["/", "/api/history", "/nowhere", "/api/nowhere", "/static/work.css"]
 )
 def test_every_answer_carries_the_headers_refusals_too(served, client, path):
     with served.client(session=False) as stranger:
@@ -292,14 +300,15 @@ def test_a_further_address_opens_one_further_session(client, served):
 def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     served, chromium, tmp_path
 ):
-    """A form's post carries its Origin, and Plotly needs no inline style."""
+    """A form's post carries its Origin, and a picture needs no style of its own."""
     from fastapi.responses import HTMLResponse  # noqa: PLC0415 (with the extra only)
 
     page_text = """<!doctype html><html lang="en"><head><title>t</title>
-<link id="plotly.js-style-global" class="no-inline-styles" rel="stylesheet"
- href="/static/plotly.css"><script src="/vendor/plotly-cartesian.min.js"></script></head>
+<link rel="stylesheet" href="/static/work.css"><script src="/static/compare.js"></script></head>
 <body><form method="post" action="/api/workspaces"><button>go</button></form>
-<div id="plot"></div></body></html>"""
+<div class="frontier">PICTURE</div></body></html>""".replace(
+        "PICTURE", str(pictures.frontier(FACTS))
+    )
     served.app.add_api_route("/plot-of-the-tests", lambda: HTMLResponse(page_text))
     routes = served.app.router.routes
     routes.insert(0, routes.pop())
@@ -321,15 +330,10 @@ def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     page.evaluate(
         """() => { window.found = [];
         document.addEventListener('securitypolicyviolation', e => found.push(e.violatedDirective));
-        return Plotly.newPlot('plot', [{x: [1, 2], y: [1, 2], mode: 'markers', name: 'a',
-          text: ['&lt;b&gt;', 'b'], hovertemplate: '%{text}<br>x %{x}<extra></extra>',
-          error_x: {type: 'data', array: [1, 1]}}, {x: [1], y: [2], name: 'b'}],
-          {xaxis: {title: {text: 'risk'}}, height: 300}, {displayModeBar: false}); }"""
+        }"""
     )
-    box = page.locator("#plot .points path").first.bounding_box()
-    page.mouse.move(box["x"] + 3, box["y"] + 3)
-    page.wait_for_selector("#plot .hoverlayer text")
-    time.sleep(0.1)
+    page.hover("circle[data-place]")
+    page.wait_for_selector("circle.pointed")
     violations = page.evaluate("window.found")
     with page.expect_navigation():
         page.click("button")

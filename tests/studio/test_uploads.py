@@ -20,6 +20,7 @@ from tests import workbook
 from shoal.errors import InputError
 from shoal.io import decoded_size
 from shoal.studio import uploads
+from shoal.studio.workspace import DataFile
 
 LIMIT = 1 << 20  # of the studio that these tests share
 
@@ -56,16 +57,25 @@ def raw_request(served, client, workspace, head, body, *, hang_up=False):
     return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
-def test_an_upload_is_kept_under_the_servers_name_and_the_users_is_a_label(
+def test_an_upload_is_kept_in_a_folder_of_the_servers_choice_under_a_name_without_tricks(
     served, client, workspace, tools
 ):
     label = "../../etc/<b>pass\x00wd</b>.csv"
     job = tools.upload(client, workspace, tools.people(), name=label).json()
     tools.ended(client, job["id"])
     shown = client.get(f"/api/workspaces/{workspace}").json()["data"]
-    path = served.studio.temporary / workspace / f"{shown['id']}.csv"
+    folder = served.studio.temporary / workspace / shown["id"]
+    path = uploads.path_of(DataFile(shown["id"], shown["label"], ".csv", 1), folder.parent)
 
     assert path.read_bytes() == tools.people()
+    assert path.parent == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for tricky in ("..", ".csv", "-rf", "x" * 300, "ä" * 150, "../a", "DATA.CSV"):
+        made = uploads.path_of(DataFile("0" * 16, uploads._label(tricky), ".csv", 1), folder)
+        assert made.parent == folder / ("0" * 16)
+        assert made.name[0] not in ".-"
+        assert made.name.endswith(".csv")
+        assert len(made.name.encode()) <= 200
     assert "/" not in shown["label"]
     assert "\x00" not in shown["label"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

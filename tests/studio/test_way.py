@@ -236,6 +236,11 @@ def test_a_reload_goes_on_with_the_job_and_cancel_leaves_nothing_behind(tab, tmp
     tab.wait_for_selector("#cancel")
     assert tab.get_attribute("form:has(#cancel)", "action").split("/")[-2] == job
     assert tab.locator(".job progress:visible").count() == 1
+    tab.goto(f"{tab.base}/roles")  # the bar is on every screen, and leads back
+    tab.wait_for_selector("#job-bar >> text=Comparing methods")
+    assert "so far" in tab.inner_text("#job-bar")
+    tab.goto(f"{tab.base}/compare")
+    tab.wait_for_selector("#cancel")
     tab.click("#cancel")
     tab.wait_for_selector("text=Cancelled. Nothing was written.")
 
@@ -253,10 +258,11 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     tab.goto(f"{tab.base}/protect")
     before = tab.locator(".method:visible").count()
     tab.check("#audience-secure-use")
-    tab.wait_for_selector("text=the audience 'secure-use' (our own staff).")
+    tab.wait_for_selector("#audience-secure-use:checked")
     assert tab.locator(".method:visible").count() >= before
     tab.click("#method-mondrian button")
-    tab.wait_for_selector("#method-mondrian.chosen")
+    tab.wait_for_selector("#settings[data-method=mondrian]")
+    assert tab.inner_text("#settings-title") == "Groups by cuts at medians (Mondrian)"
     tab.fill("#p-k", "7")
     tab.press("#p-k", "Tab")
     tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
@@ -270,6 +276,16 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     tab.fill("#q-k-anonymity", "")
     tab.press("#q-k-anonymity", "Tab")
     tab.wait_for_selector("#settings:not(:has(.note.alarm))")
+    plan = tab.inner_text("#plan")
+    assert "At most 1,428 groups of k = 7 or more records." in plan
+    assert "A run takes about" in plan
+    assert "[protect]" not in tab.inner_text("main")
+
+    tab.context.set_offline(True)
+    tab.wait_for_selector("#lost:not([hidden]) >> text=connection to the studio is lost")
+    tab.context.set_offline(False)
+    tab.wait_for_selector("#lost", state="hidden")
+    tab.tried.clear()  # that the network was gone
 
     tab.goto(f"{tab.base}/roles")
     tab.click("#summary-5")
@@ -285,18 +301,20 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
     tab.goto(f"{tab.base}/protect")
     assert tab.is_enabled("#run-now")
 
-    tab.fill("#q-l-diversity", "3")
+    assert "3 may fail" not in tab.inner_text("#methods-title + p")
+    tab.click("#require-l-diversity summary")
+    tab.fill("#q-l-diversity-0-l", "2")
     tab.click("#run-now")  # at once: what was typed has not reached the server yet
     tab.wait_for_selector("#require-error:not(:empty)")
 
     for again in (False, True):
         if again:
             tab.reload()
-        assert tab.input_value("#q-l-diversity") == "3"
-        assert tab.get_attribute("#q-l-diversity", "aria-invalid") == "true"
-        assert "require-error" in tab.get_attribute("#q-l-diversity", "aria-describedby")
+        assert tab.input_value("#q-l-diversity-0-l") == "2"
+        assert tab.get_attribute("#q-l-diversity-0-l", "aria-invalid") is None
+        assert "require-error" in tab.get_attribute("#require .picker", "aria-describedby")
         assert tab.get_attribute("#q-k-anonymity", "aria-invalid") is None
-        assert "require.l-diversity" in tab.inner_text("#require-error")
+        assert "(l-diversity): expected a column" in tab.inner_text("#require-error")
         assert tab.is_disabled("#run-now")
         assert tab.locator(".job").count() == 0
     tab.goto(f"{tab.base}/release")
@@ -305,9 +323,20 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
     assert tab.locator("#download").count() == 0
 
     tab.goto(f"{tab.base}/protect")
-    tab.fill("#q-l-diversity", "")
-    tab.press("#q-l-diversity", "Tab")
+    place = COLUMNS[3:].index("ill")
+    tab.check(f"#q-l-diversity-0-column-{place}", force=True)
+    tab.wait_for_selector("#settings .chip >> text=may fail")
+    assert "is checked on the finished table" in tab.inner_text("#plan")
+    assert "may fail" not in tab.inner_text("#method-mondrian header")
+    tab.click("#preview-now")
+    tab.wait_for_selector("#preview table", timeout=120_000)
+    assert "120 rows drawn at random from your table" in tab.inner_text("#preview")
+    assert tab.locator("#preview .pictures svg").count() == 4
+    tab.uncheck(f"#q-l-diversity-0-column-{place}", force=True)
+    tab.fill("#q-l-diversity-0-l", "")
+    tab.press("#q-l-diversity-0-l", "Tab")
     tab.wait_for_selector("#run-now:enabled")
+    tab.wait_for_selector("#settings .chip >> text=fits")
     tab.click("#run-now")
     tab.wait_for_selector("text=See the release", timeout=120_000)
     k = tab.input_value("#p-k")

@@ -30,6 +30,8 @@ UPLOADS = re.compile(r"^/(?:api/workspaces|w)/[0-9a-f]{16}/(?:data|others)$")
 """Addresses that take files; all others take small requests only."""
 LONGEST = 200
 """Characters of a label."""
+MOST_BYTES = 200
+"""Of a file's name; file systems take 255, and what is seen of a file is kept beside it."""
 BUFFER = 1 << 20
 BODY: dict[str, Any] = {
     "requestBody": {
@@ -114,8 +116,14 @@ def take(content: bytes, folder: Path, *, label: str) -> DataFile:
 
 
 def path_of(file: DataFile, folder: Path) -> Path:
-    """Where a file is."""
-    return folder / f"{file.id}{file.suffix}"
+    """Where a file is: under the name that its user knows, in a folder of its own.
+
+    So a report that names its file, and a command that reads it again, have the right name.
+    """
+    stem = file.label[: -len(file.suffix)] if _ends(file.label, file.suffix) else file.label
+    name = f"{stem.lstrip('.-')}{file.suffix}"
+    fits = stem.lstrip(".-") and len(name.encode("utf-8", "replace")) <= MOST_BYTES
+    return folder / file.id / (name if fits else f"{file.id}{file.suffix}")
 
 
 def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
@@ -187,10 +195,16 @@ def _too_large(limit: int) -> str:
 
 
 def _named(target: Path, label: str, size: int) -> DataFile:
-    suffix = next((one for one in SUFFIXES if label.lower().endswith(one)), ".csv")
+    suffix = next((one for one in SUFFIXES if _ends(label, one)), ".csv")
     made = DataFile(new_id(), label, suffix, size)
-    target.replace(target.with_name(f"{made.id}{made.suffix}"))
+    place = path_of(made, target.parent)
+    private_folder(place.parent)
+    target.replace(place)
     return made
+
+
+def _ends(label: str, suffix: str) -> bool:
+    return label.lower().endswith(suffix)
 
 
 def _label(name: str) -> str:

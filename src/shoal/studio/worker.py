@@ -84,7 +84,7 @@ def named(sentence: str, names: Mapping[str, str]) -> str:
     "'people.csv' is empty."
     """
     for place, name in sorted(names.items(), key=lambda one: -len(one[0])):
-        sentence = sentence.replace(place, name).replace(Path(place).name, name)
+        sentence = sentence.replace(place, name)
     return sentence
 
 
