@@ -109,7 +109,7 @@ def test_dates_are_read_in_the_form_of_the_file(text, form):
 def test_a_date_that_can_be_read_in_two_ways_is_asked_about():
     made = guess("x", ["03/04/2023", "05/06/2022"] * 20)
 
-    assert made.question == "Every date fits %d/%m/%Y and %m/%d/%Y. Which one is it?"
+    assert made.question == "Every date fits dd/mm/yyyy and mm/dd/yyyy. Which one is it?"
 
 
 def test_another_column_of_the_file_tells_how_dates_are_written():

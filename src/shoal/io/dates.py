@@ -37,6 +37,17 @@ def strptime_format(pattern: str) -> str:
     return form
 
 
+def in_words(form: str) -> str:
+    """Write a format with the words that people use; the reverse of `strptime_format`.
+
+    >>> in_words("%d.%m.%Y"), in_words("%d %b %Y %H:%M:%S%.f")
+    ('dd.mm.yyyy', 'dd mmm yyyy hh:mm:ss')
+    """
+    words = {directive: word for word, directive in _DIRECTIVES.items() if len(word) > 1}
+    found = re.sub(r"%-?[a-zA-Z]", lambda one: words.get(one[0].replace("-", ""), one[0]), form)
+    return found.replace("%M", "mm").replace("%.f", "")
+
+
 def days(value: Any) -> Any:
     """Read texts that are days, as 2023-09-17, as such; whatever else there is stays."""
     if isinstance(value, list | tuple):

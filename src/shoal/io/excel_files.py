@@ -87,6 +87,15 @@ def read_excel(path: Path, sheet: str | None, *, alone: bool, limit: int) -> Raw
     return Raw(_table(path, name, rows), found=found, reading={"sheet": name})
 
 
+def sheets(path: Path) -> tuple[str, ...]:
+    """The names of the sheets of a workbook; none where it is not one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(_homes(archive))
+    except DAMAGED:
+        return ()
+
+
 def _library() -> Any:
     try:
         import fastexcel  # noqa: PLC0415 (optional)

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.io.raw import Raw
-from shoal.io.validate import as_text, composed, is_number, parse_numbers
+from shoal.io.validate import as_text, composed, is_number, is_plain, parse_numbers
 
 NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""
@@ -141,10 +141,29 @@ class ColumnValues:
         )
 
 
-def column_values(series: pl.Series, raw: Raw) -> ColumnValues:
+def all_values(
+    raw: Raw, *, decimal: str | None = None, missing: Collection[str] = ()
+) -> dict[str, ColumnValues]:
+    """What each column of a table holds, those aside whose cells are not plain values.
+
+    Args:
+        raw: the table.
+        decimal: the decimal mark of numbers in text; found out where not given.
+        missing: cells that mean missing in every column, beside those that are recognised.
+    """
+    return {
+        series.name: column_values(series, raw, decimal=decimal, missing=missing)
+        for series in raw.frame
+        if is_plain(series.dtype)
+    }
+
+
+def column_values(
+    series: pl.Series, raw: Raw, *, decimal: str | None = None, missing: Collection[str] = ()
+) -> ColumnValues:
     """Count the values of a column, and find out which mean missing and whether they are numbers.
 
-    The table is given too, for what its file says of the column.
+    The table is given too, for what its file says of the column. For the rest see `all_values`.
     """
     name = series.name
     cells = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
@@ -160,7 +179,9 @@ def column_values(series: pl.Series, raw: Raw) -> ColumnValues:
         measure=raw.measures.get(name, ""),
         ordered=raw.ordered.get(name, ()),
     )
-    return _without_sentinels(_with_numbers(_without_marks(column)))
+    if missing:
+        column = column.without(column.text.str.strip_chars().is_in(list(missing)))
+    return _without_sentinels(_with_numbers(_without_marks(column), decimal))
 
 
 def _without_marks(column: ColumnValues) -> ColumnValues:
@@ -174,14 +195,14 @@ def _without_marks(column: ColumnValues) -> ColumnValues:
     return column.without(marks)
 
 
-def _with_numbers(column: ColumnValues) -> ColumnValues:
+def _with_numbers(column: ColumnValues, stated: str | None) -> ColumnValues:
     """Read the values as numbers, where all are but a few words such as N for not applicable."""
     values = column.values
     if values.dtype.is_numeric():
         return replace(column, numbers=values.cast(pl.Float64))
     if values.dtype != pl.String or not values.len():
         return column
-    for decimal in (None, ","):
+    for decimal in (None, ",") if stated is None else (stated,):
         odd = parse_numbers(values, decimal=decimal).is_null()
         strange = values.filter(odd)
         few = strange.len() <= 3 and 2 * strange.len() + 2 <= values.len() - strange.len()

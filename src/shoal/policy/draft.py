@@ -5,7 +5,7 @@ for the steward to state, because limits read off the data are not public. Categ
 marked `observed = true`, for the steward to confirm.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from shoal.errors import InputError, visible
 from shoal.io.raw import Raw
 from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
+from shoal.policy.column_values import all_values
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.recognise import Guess, recognise
 
+EMPTY = "The table has a header but no rows; expected one row per person."
 LARGE = 100_000
 """From this many rows on, groups are made within blocks: the cost is then linear."""
 
@@ -31,6 +33,9 @@ def draft(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    decimal: str | None = None,
+    missing: Collection[str] = (),
+    day_first: bool | None = None,
 ) -> DraftedPolicy:
     """Read a table and draft a commented policy for a steward to correct.
 
@@ -43,16 +48,32 @@ def draft(
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; found out where not given.
         sheet: of an Excel workbook with several.
+        decimal: the decimal mark of numbers in text, `.` or `,`; found out where not given.
+        missing: cells that mean missing in every column, beside those that are recognised.
+        day_first: whether dates have the day before the month, where their digits fit both.
     """
     if isinstance(data, str | Path):
         source = source or Path(data).name
         data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
     raw = io.from_native(data)
+    if raw.frame.height == 0:
+        raise InputError(EMPTY)
+    values = all_values(raw, decimal=decimal, missing=missing)
+    guesses = recognise(raw, values=values, day_first=day_first)
+    return from_guesses(raw, guesses, source=source, decimal=decimal, missing=missing)
+
+
+def from_guesses(
+    raw: Raw,
+    guesses: Mapping[str, Guess],
+    *,
+    source: str | None,
+    decimal: str | None = None,
+    missing: Collection[str] = (),
+) -> DraftedPolicy:
+    """Write guesses as a commented policy; for the arguments see `draft`."""
     frame = raw.frame
-    if frame.height == 0:
-        raise InputError("The table has a header but no rows; expected one row per person.")
     drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
-    guesses = recognise(raw)
     lines = [
         f"# Drafted by {drafted_by}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
@@ -63,8 +84,8 @@ def draft(
         *_persons(guesses),
         "",
         "[columns]",
-        *(line for series in frame for line in _lines(series, guesses[series.name], raw)),
-        *_reading(raw, guesses),
+        *(line for series in frame for line in _lines(series, guesses[series.name], raw, missing)),
+        *_reading(raw, guesses, decimal, missing),
         "",
         "[protect]",
         'method = "mdav"  # `shoal methods` lists the others',
@@ -95,9 +116,11 @@ def _persons(guesses: Mapping[str, Guess]) -> list[str]:
     ]
 
 
-def _reading(raw: Raw, guesses: Mapping[str, Guess]) -> list[str]:
+def _reading(
+    raw: Raw, guesses: Mapping[str, Guess], decimal: str | None, missing: Collection[str]
+) -> list[str]:
     """Write down how a text file was read, so nothing about it is guessed again."""
-    if not raw.reading:
+    if not raw.reading and decimal is None and not missing:
         return []
     numbers = [
         raw.frame[name].drop_nulls().filter(~raw.frame[name].drop_nulls().is_in(made.missing))
@@ -109,19 +132,22 @@ def _reading(raw: Raw, guesses: Mapping[str, Guess]) -> list[str]:
         for mark in (".", ",")
         if not any(parse_numbers(text, decimal=mark).null_count() for text in numbers)
     )
-    stated = {**raw.reading, "decimal": next(marks, None)}
+    found = decimal or (next(marks, None) if raw.reading else None)
+    stated = {**raw.reading, "decimal": found}
     return [
         "",
         "[reading]  # how the file is written",
         *(f"{key} = {quoted(mark)}" for key, mark in stated.items() if mark is not None),
+        *([f"missing = [{', '.join(map(quoted, missing))}]"] if missing else ()),
     ]
 
 
-def _lines(series: pl.Series, made: Guess, raw: Raw) -> list[str]:
+def _lines(series: pl.Series, made: Guess, raw: Raw, missing: Collection[str]) -> list[str]:
     counts = f"{series.null_count():,} missing"
     if is_plain(series.dtype):
         counts += f", {series.drop_nulls().n_unique():,} distinct"
-    lines = [f"# {visible(series.name)}: {counts}; {made.reason}."]
+    advice = f"; {made.advice}" if made.advice else ""
+    lines = [f"# {visible(series.name)}: {counts}; {made.reason}{advice}."]
     kept = made.role is not Role.IDENTIFIER
     if made.question:
         lines.append(f"#   Question: {made.question}")
@@ -133,12 +159,12 @@ def _lines(series: pl.Series, made: Guess, raw: Raw) -> list[str]:
             "name a hierarchy or the categories"
         )  # fmt: skip
         lines.append(f'#   Nominal: {advice}; if they have an order, say kind = "ordinal".')
-    fields = [*_fields(made), *(_labels(series.name, raw) if kept else ())]
+    fields = [*_fields(made, missing), *(_labels(series.name, raw) if kept else ())]
     value = f'"{made.role}"' if not made.flags and not kept else f"{{ {', '.join(fields)} }}"
     return [*lines, f"{quoted(series.name)} = {value}"]
 
 
-def _fields(made: Guess) -> list[str]:
+def _fields(made: Guess, missing: Collection[str]) -> list[str]:
     fields = [f'role = "{made.role}"']
     if made.role is not Role.IDENTIFIER:
         fields.append(f'kind = "{made.kind}"')
@@ -149,8 +175,8 @@ def _fields(made: Guess) -> list[str]:
         fields.append(f"date_format = {quoted(made.date_format)}")
     if made.step:
         fields.append(f"step = {made.step}")
-    if made.missing:
-        fields.append(f"missing = [{', '.join(map(quoted, made.missing))}]")
+    if own := [mark for mark in made.missing if mark not in missing]:
+        fields.append(f"missing = [{', '.join(map(quoted, own))}]")
     if made.categories:
         fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
         fields.append("observed = true")

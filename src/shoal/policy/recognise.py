@@ -20,13 +20,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
+from shoal.io.dates import in_words
 from shoal.io.raw import Raw
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.column_values import (
     FEW_ROWS,
     NEARLY_ALL,
     ColumnValues,
-    column_values,
+    all_values,
     date_forms,
     is_smooth,
     stated_order,
@@ -68,6 +69,8 @@ class Guess:
         step: 1 where all numbers are whole.
         limits: bounds that are public knowledge, as an example.
         question: what only the steward can answer, as a sentence.
+        forms: the formats that a question about dates leaves open, the guess first.
+        advice: how a policy keeps a column that is left out, as a part of a sentence.
     """
 
     role: Role
@@ -80,6 +83,8 @@ class Guess:
     step: int | None = None
     limits: tuple[str, ...] = ()
     question: str = ""
+    forms: tuple[str, ...] = ()
+    advice: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +108,20 @@ class _Column:
         return few and not (values.round_amounts and "quantity" in self.means)
 
 
-def recognise(raw: Raw) -> dict[str, Guess]:
-    """Guess role, kind and the rest for every column of a table, in order."""
-    columns = _columns(raw)
+def recognise(
+    raw: Raw,
+    *,
+    values: Mapping[str, ColumnValues] | None = None,
+    day_first: bool | None = None,
+) -> dict[str, Guess]:
+    """Guess role, kind and the rest for every column of a table, in order.
+
+    Args:
+        raw: the table.
+        values: what its columns hold, if that is known already.
+        day_first: whether dates have the day before the month, where their digits fit both.
+    """
+    columns = _columns(raw, all_values(raw) if values is None else values, day_first)
     guesses = {
         name: _guess(columns[name])
         if name in columns
@@ -116,18 +132,18 @@ def recognise(raw: Raw) -> dict[str, Guess]:
     return _something_protected(_with_sums(columns, guesses))
 
 
-def _columns(raw: Raw) -> dict[str, _Column]:
-    means, values = {}, {}
-    for series in raw.frame:
-        if not is_plain(series.dtype):
-            continue
-        name = series.name
+def _columns(
+    raw: Raw,
+    values: Mapping[str, ColumnValues],
+    day_first: bool | None,  # noqa: FBT001 (three-valued)
+) -> dict[str, _Column]:
+    means = {}
+    for name in values:
         own = meanings(name)
         label = raw.column_labels.get(name)
         means[name] = own if own - {"public"} or not label else meanings(label)
-        values[name] = column_values(series, raw)
     body = any("body" in meant for meant in means.values())
-    day_first = _day_first(raw, values)
+    day_first = _day_first(raw, values) if day_first is None else day_first
     return {name: _Column(name, means[name], values[name], body, day_first) for name in values}
 
 
@@ -197,8 +213,8 @@ def _guess(column: _Column) -> Guess:
     )
 
 
-def _dropped(reason: str, *flags: str) -> Guess:
-    return Guess(Role.IDENTIFIER, Kind.NOMINAL, reason, flags=flags)
+def _dropped(reason: str, *flags: str, advice: str = "") -> Guess:
+    return Guess(Role.IDENTIFIER, Kind.NOMINAL, reason, flags=flags, advice=advice)
 
 
 def _empty(column: _Column) -> Guess | None:
@@ -262,8 +278,9 @@ def _weight(column: _Column) -> Guess | None:
         if usual and (column.beside_body or "confidential" in column.means):
             return None
     return _dropped(
-        "a sampling weight, left out because a rare weight singles somebody out; to release it as "
-        'it is, write { role = "other", kind = "numeric", sampling_weight = true }'
+        "a sampling weight, left out because a rare weight singles somebody out",
+        advice='to release it as it is, write { role = "other", kind = "numeric", '
+        "sampling_weight = true }",
     )
 
 
@@ -296,8 +313,8 @@ def _many(column: _Column) -> Guess | None:
         return _dropped(f"{UNKNOWN}, and it has many different values")
     if "confidential" in column.means or values.counts.median() >= 5:  # type: ignore[operator]
         return None
-    return _dropped("most of its values are rare; to keep it, name a hierarchy that joins them "
-                    "(`shoal hierarchy codes`)")  # fmt: skip
+    return _dropped("most of its values are rare", advice="to keep it, name a hierarchy that joins "
+                    "them (`shoal hierarchy codes`)")  # fmt: skip
 
 
 def _rows(column: _Column) -> Guess | None:
@@ -352,16 +369,17 @@ def _kind(column: _Column) -> tuple[Kind, str, dict[str, Any]]:
 
 
 def _date(forms: Sequence[str], day_first: bool | None) -> tuple[Kind, str, dict[str, Any]]:  # noqa: FBT001 (three-valued)
-    form, question = forms[0], ""
+    form, question, left = forms[0], "", ()
     by_day = [one for one in forms if one.startswith("%d")]
     by_month = [one for one in forms if one.startswith("%m")]
     if by_day and by_month:
         form, other = (by_month[0], by_day[0]) if day_first is False else (by_day[0], by_month[0])
         if day_first is None:
-            question = f"Every date fits {form} and {other}. Which one is it?"
+            left = (form, other)
+            question = "Every date fits {} and {}. Which one is it?".format(*map(in_words, left))
     stated = None if form in ISO else form
-    reason = f"dates written as {stated}" if stated else ""
-    return Kind.DATE, reason, {"date_format": stated, "question": question}
+    reason = f"dates written as {in_words(stated)}" if stated else ""
+    return Kind.DATE, reason, {"date_format": stated, "question": question, "forms": left}
 
 
 def _code(column: _Column) -> str | None:

@@ -102,9 +102,34 @@ class Studio:
         """
         path = uploads.path_of(file, self.folder(workspace))
         self._refuse_bombs(path)
-        self.store.change(workspace.id, data=file, title=file.label)
-        arguments = {"data": str(path), "label": file.label,
-                     "decoded_limit": self.settings.decoded_limit}  # fmt: skip
+        before = workspace.data.label if workspace.data else ""
+        title = file.label if workspace.title in {"", before} else workspace.title
+        # The same file again, as after a restart, is written as it was.
+        reading = workspace.reading if before == file.label else {}
+        now = self.store.change(workspace.id, data=file, title=title, reading=reading)
+        return self._read(now)
+
+    def read_again(self, workspace: Workspace, reading: Mapping[str, Any]) -> str:
+        """Read the table of a workspace as the steward says that it is written; see `put_data`.
+
+        Confirmed columns keep what the policy says of them; the others are guessed anew.
+        """
+        self._data(workspace)
+        self._settled(workspace)
+        now = self.store.change(workspace.id, reading=reading, answered=())
+        return self._read(now, again=True)
+
+    def _read(self, workspace: Workspace, *, again: bool = False) -> str:
+        arguments = {
+            "data": str(self._data(workspace)),
+            "label": workspace.data.label if workspace.data else "",
+            "reading": dict(workspace.reading),
+            "again": again,
+            "decoded_limit": self.settings.decoded_limit,
+        }
+        for one in self.jobs.of(workspace.id):
+            if one.kind is JobKind.PROFILE:
+                self.jobs.cancel(one.id)
         return self._start(workspace, JobKind.PROFILE, arguments)
 
     def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
@@ -127,7 +152,7 @@ class Studio:
     def profile(self, workspace: Workspace) -> DataProfile | None:
         """What was seen of the table; none while the job is under way or the file is gone."""
         path = self.path(workspace, workspace.data)
-        return None if path is None else profile.read(path)
+        return None if path is None else profile.read(path, workspace.reading)
 
     def put_policy(
         self,
@@ -381,11 +406,18 @@ class Studio:
             found = status.result
             job = read_json(self.jobs.folder(status.id) / "job.json")
 
+            given = job["arguments"]
+
             def taken(now: Workspace) -> Workspace:
-                same = now.data is not None and now.data.id in job["arguments"]["data"]
-                if not same or _columns(now.policy) == set(found["columns"]):
+                same = now.data is not None and now.data.id in given["data"]
+                if not same or dict(now.reading) != given["reading"]:
                     return now
-                return _anew(now, found["policy"])
+                if _columns(now.policy) != set(found["columns"]):
+                    return _anew(now, found["policy"])
+                if not given["again"]:
+                    return now
+                text = policy_document.guessed_anew(now.policy, found["policy"], now.confirmed)
+                return replace(now, policy=text)
 
             try:
                 self.store.note(status.workspace, taken)
@@ -500,7 +532,7 @@ def policy_of(workspace: Workspace) -> str:
 def _anew(now: Workspace, text: str) -> Workspace:
     """A workspace with the policy of another table, and nothing that was said about the old one."""
     kept = {where: one for where, one in now.drafts.items() if where == invalid_input.BUDGET}
-    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept)
+    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept, answered=())
 
 
 def _columns(text: str) -> set[str]:

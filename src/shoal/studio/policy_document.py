@@ -120,7 +120,7 @@ def observed(text: str, *, before: Collection[str], public: Collection[str]) -> 
     marked = [name for name, stated in columns.items() if stated.get("observed")]
     left = [name for name in before if name not in (*public, *marked)]
     for name in left:
-        if "categories" in columns.get(name, {}):
+        if {"categories", "hierarchy"} & columns.get(name, {}).keys():
             raise InputError(
                 f"The policy, columns.{name}.categories: these were copied from the data, so "
                 "'observed = true' stays beside them. If they are public knowledge, tick that on "
@@ -160,6 +160,16 @@ def without_observed(text: str) -> str:
         if isinstance(column, dict) and column.pop("observed", False):
             column.pop("categories", None)
     return written(document)
+
+
+def guessed_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
+    """Take how the file is read, and the columns that nobody has confirmed, from a new draft."""
+    document, new = parsed(text), parsed(drafted)
+    columns = {
+        name: document["columns"][name] if name in confirmed else line
+        for name, line in new["columns"].items()
+    }
+    return written({**document, "columns": columns, "reading": new.get("reading", {})})
 
 
 def written(document: Mapping[str, Any]) -> str:

@@ -1,11 +1,14 @@
-"""A first look at an uploaded file: types, missing cells, uniqueness, guesses and warnings.
+"""A first look at an uploaded file: types, shapes, missing cells, guesses, questions and warnings.
 
-It is made once, by a job, and kept beside the data in the temporary folder, because it holds the
-cells of a few rows for the page. Nothing else that the studio keeps holds a cell.
+It is made once for each way of reading the file, by a job, and kept beside the data in the
+temporary folder, because it holds figures and values of the table. No rows are shown.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +17,23 @@ from pydantic import TypeAdapter
 
 from shoal import io
 from shoal.core import Progress, Role, silent
+from shoal.errors import InputError
+from shoal.io import excel_files
+from shoal.io.excel_files import EXCEL
 from shoal.io.validate import is_plain
-from shoal.policy.draft import draft
+from shoal.policy.column_values import ColumnValues, all_values
+from shoal.policy.draft import EMPTY, from_guesses
 from shoal.policy.recognise import Guess, recognise
-from shoal.studio.policy_document import without_observed
+from shoal.studio import policy_document
 from shoal.studio.private_files import read_json, write_json
+from shoal.studio.shapes import Shape, shape_of
 
-PREVIEW = 8
-"""Rows that are shown."""
-LONGEST = 60
-"""Characters of a cell that are shown."""
 FEW = 100
 """Rows below which a table is small."""
+MOST_VALUES = 20_000
+"""Distinct values of a column that are kept for building a hierarchy, at most."""
+DAY_FIRST = {"day": True, "month": False}
+"""What a steward may say of dates whose digits fit both."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class ColumnProfile:
         name: as in the file; any text.
         label: what the file says about it, or "".
         type: in words: number, text, date, truth value or other.
-        missing: cells that are missing.
+        missing: cells that are missing, those with a mark for it too.
         distinct: different values among the present ones.
         unique: share of the rows whose value occurs once, from 0 to 1.
         role: guessed.
@@ -45,6 +53,10 @@ class ColumnProfile:
         values: the values that occur, where they are few: a help for stating categories. They are
             cells: show them on the page, and never keep them.
         warnings: sentences.
+        shape: a picture and a range.
+        marks: texts that were taken for missing.
+        forms: two formats that every date fits, the guess first, where the steward has to say.
+        persons: the column may number the persons, who have several rows: the steward has to say.
     """
 
     name: str
@@ -58,6 +70,10 @@ class ColumnProfile:
     reason: str
     values: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    shape: Shape = field(default=Shape("texts"))
+    marks: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    persons: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,80 +83,161 @@ class DataProfile:
     Attributes:
         rows: how many.
         columns: one by one, in the order of the file.
-        preview: the first rows as texts; none for a missing cell. Show them on the page only.
-        found: how the file was written, in words, where that was found out.
+        reading: how the file was read, as `[reading]` states it.
+        sheets: of a workbook.
         warnings: sentences about the whole table.
     """
 
     rows: int
     columns: tuple[ColumnProfile, ...]
-    preview: tuple[tuple[str | None, ...], ...] = field(repr=False)
-    found: str = ""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    sheets: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, ColumnProfile]:
+        """The columns by their names."""
+        return {one.name: one for one in self.columns}
+
+
+_PROFILE = TypeAdapter(DataProfile)
 
 
 def write(
-    path: Path, *, label: str, limit: int | None = None, progress: Progress = silent
+    path: Path,
+    *,
+    label: str,
+    reading: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Look at a file, write what was seen beside it, and draft a policy.
 
     Categories are asked for in the studio, and not copied: the draft is that of `shoal init`
     without what was only observed. For the limit see `shoal.io.files.read`.
 
+    Args:
+        path: the file.
+        label: what the steward calls it.
+        reading: what the steward says of it: delimiter, encoding, sheet, decimal, missing, dates.
+        limit: bytes of the decoded table.
+        progress: told how far it is.
+
     Returns:
         For the server: the drafted policy as TOML text, and the names of the columns.
     """
-    raw = io.read(path, limit=limit)
+    stated = dict(reading or {})
+    try:
+        raw, sheets = _read(path, stated, limit)
+    except InputError as error:  # which names the file; the steward knows it by another name
+        raise InputError(str(error).replace(str(path), label)) from None
+    if raw.frame.height == 0:
+        raise InputError(EMPTY)
     progress("reading the columns", 0, 1)
-    drafted = draft(raw, source=label)
-    seen = profile(raw, drafted.guesses)
-    write_json(_beside(path), asdict(seen), durable=False)
-    return {
-        "policy": without_observed(drafted.text),
-        "columns": raw.frame.columns,
-        "rows": raw.frame.height,
-    }
+    marks = {"decimal": stated.get("decimal"), "missing": stated.get("missing", ())}
+    values = all_values(raw, **marks)
+    guesses = recognise(raw, values=values, day_first=DAY_FIRST.get(stated.get("dates", "")))
+    text = policy_document.without_observed(
+        from_guesses(raw, guesses, source=label, **marks).text
+    )
+    progress("drawing the columns", 0, 1)
+    read_as = policy_document.parsed(text).get("reading", {})
+    seen = profile(raw, guesses, values, reading=read_as, sheets=sheets)
+    write_json(_beside(path, stated), asdict(seen), durable=False)
+    _write_values(_beside(path, stated, ".values"), values)
+    return {"policy": text, "columns": raw.frame.columns, "rows": raw.frame.height}
 
 
-def read(path: Path) -> DataProfile | None:
+def _read(
+    path: Path, stated: Mapping[str, Any], limit: int | None
+) -> tuple[io.Raw, tuple[str, ...]]:
+    """Read a table; of a workbook the sheet that was chosen, or else the first that is a table."""
+    marks = {key: stated.get(key) for key in ("delimiter", "encoding")}
+    if path.suffix.lower() not in EXCEL:
+        return io.read(path, **marks, limit=limit), ()
+    sheets = excel_files.sheets(path)
+    chosen = stated.get("sheet")
+    failed: InputError | None = None
+    for sheet in (chosen,) if chosen else sheets or (None,):
+        try:
+            return io.read(path, sheet=sheet, limit=limit), sheets
+        except InputError as error:  # a sheet with a title page, say
+            failed = failed or error
+    raise failed or InputError("The workbook has no sheet.")
+
+
+def read(path: Path, reading: Mapping[str, Any] | None = None) -> DataProfile | None:
     """What was seen of a file, or none where nobody has looked yet."""
-    content = read_json(_beside(path))
-    return None if content is None else TypeAdapter(DataProfile).validate_python(content)
+    content = read_json(_beside(path, reading))
+    return None if content is None else _PROFILE.validate_python(content)
 
 
-def profile(raw: io.Raw, guesses: Mapping[str, Guess] | None = None) -> DataProfile:
+def values_of(path: Path, reading: Mapping[str, Any], name: str) -> list[str]:
+    """The values that a column has, if they are not too many; as confidential as the table."""
+    file = _beside(path, reading, ".values")
+    if not file.is_file():
+        return []
+    frame = pl.read_parquet(file).filter(pl.col("name") == name)
+    return frame["values"].explode().drop_nulls().to_list() if frame.height else []
+
+
+def _write_values(path: Path, values: Mapping[str, ColumnValues]) -> None:
+    few = {name: one.text for name, one in values.items() if one.distinct <= MOST_VALUES}
+    frame = pl.DataFrame(
+        {"name": list(few), "values": [one.to_list() for one in few.values()]},
+        schema={"name": pl.String, "values": pl.List(pl.String)},
+    )
+    path.touch(mode=0o600)
+    frame.write_parquet(path)
+
+
+def profile(
+    raw: io.Raw,
+    guesses: Mapping[str, Guess] | None = None,
+    values: Mapping[str, ColumnValues] | None = None,
+    *,
+    reading: Mapping[str, Any] | None = None,
+    sheets: Collection[str] = (),
+) -> DataProfile:
     """See what is in a table."""
     frame = raw.frame
-    guesses = recognise(raw) if guesses is None else guesses
-    columns = tuple(_column(series, guesses[series.name], raw.column_labels) for series in frame)
+    values = all_values(raw) if values is None else values
+    guesses = recognise(raw, values=values) if guesses is None else guesses
+    columns = tuple(
+        _column(series, values.get(series.name), guesses[series.name], raw.column_labels)
+        for series in frame
+    )
     return DataProfile(
         rows=frame.height,
         columns=columns,
-        preview=tuple(tuple(map(_shown, row)) for row in frame.head(PREVIEW).iter_rows()),
-        found=raw.found,
+        reading=dict(reading or {}),
+        sheets=tuple(sheets),
         warnings=tuple(_warnings(frame, columns)),
     )
 
 
-def _column(series: pl.Series, made: Guess, labels: Mapping[str, str]) -> ColumnProfile:
-    plain = is_plain(series.dtype)
-    present = series.drop_nulls()
-    distinct = present.n_unique() if plain else 0
-    unique = int(present.is_unique().sum()) / max(series.len(), 1) if plain else 0.0
+def _column(
+    series: pl.Series, values: ColumnValues | None, made: Guess, labels: Mapping[str, str]
+) -> ColumnProfile:
+    whole = max(series.len(), 1)
+    present = series.len() - series.null_count() if values is None else values.present
+    distinct = 0 if values is None else values.distinct
+    unique = 0.0 if values is None else int((values.counts == 1).sum()) / whole
+    missing = series.len() - present
     warnings = []
-    if not plain:
+    if values is None:
         warnings.append("The column's cells are not single values; only the role identifier fits.")
-    if series.len() and series.null_count() > series.len() / 2:
+    if series.len() and missing > series.len() / 2:
         warnings.append("More than half of the column's cells are missing.")
-    if plain and distinct == 1 and not series.null_count():
+    if distinct == 1 and not missing:
         warnings.append("The column has only one value.")
-    if plain and made.role is not Role.IDENTIFIER and unique > 0.5:
+    if values is not None and made.role is not Role.IDENTIFIER and unique > 0.5:
         warnings.append("Most of the column's values occur once: it may single people out.")
     return ColumnProfile(
         name=series.name,
         label=labels.get(series.name, ""),
-        type=_type(series.dtype),
-        missing=series.null_count(),
+        type=_type(series.dtype, values, made),
+        missing=missing,
         distinct=distinct,
         unique=unique,
         role=made.role.value,
@@ -148,16 +245,21 @@ def _column(series: pl.Series, made: Guess, labels: Mapping[str, str]) -> Column
         reason=made.reason,
         values=made.categories,
         warnings=tuple(warnings),
+        shape=Shape("texts") if values is None else shape_of(values, made),
+        marks=made.missing if values is None else values.missing,
+        forms=made.forms,
+        persons=bool(made.question) and "privacy_unit" in made.flags,
     )
 
 
-def _type(dtype: pl.DataType) -> str:
+def _type(dtype: pl.DataType, values: ColumnValues | None, made: Guess) -> str:
+    """What a column holds, whether its file has types or not."""
     if dtype == pl.Boolean:
         return "truth value"
-    if dtype.is_numeric():
-        return "number"
-    if dtype.is_temporal():
+    if dtype.is_temporal() or (values is not None and made.kind == "date"):
         return "date"
+    if dtype.is_numeric() or (values is not None and values.numbers is not None):
+        return "number"
     return "text" if is_plain(dtype) else "other"
 
 
@@ -175,12 +277,8 @@ def _warnings(frame: pl.DataFrame, columns: tuple[ColumnProfile, ...]) -> Iterat
             yield f"{repeated:,} rows repeat another one; expected one row per person."
 
 
-def _shown(cell: Any) -> str | None:
-    if cell is None:
-        return None
-    text = str(cell)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".profile")
+def _beside(path: Path, reading: Mapping[str, Any] | None, end: str = ".profile") -> Path:
+    """A file beside the table, one for each way of reading it, so undo finds the one before."""
+    way = json.dumps(dict(reading), sort_keys=True) if reading else ""
+    mark = f".{sha256(way.encode()).hexdigest()[:12]}" if way else ""
+    return path.with_name(f"{path.name}{mark}{end}")

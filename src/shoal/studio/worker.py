@@ -3,8 +3,8 @@
 It calls the function that the command line calls. Arguments of each kind, and what `result.json`
 holds afterwards:
 
-- `profile`: data, label, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
-  itself is written beside the data, because it shows rows.
+- `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
+  itself is written beside the data, because it shows figures of the table.
 - `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
   notes,
   labels.
@@ -115,7 +115,13 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_DATA, (limit + OVERHEAD, limit + OVERHEAD))
     status("reading the file", 0, 1)
     uploads.refuse_bombs(given["data"], limit=limit, library=True)
-    return profile.write(given["data"], label=given["label"], limit=limit, progress=status)
+    return profile.write(
+        given["data"],
+        label=given["label"],
+        reading=given.get("reading"),
+        limit=limit,
+        progress=status,
+    )
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from shoal.core.machine import now
 from shoal.errors import InputError
+from shoal.studio import steps
 from shoal.studio.private_files import ID, new_id, private_folder, read_json, write_json
 
 MOST_STEPS = 100
@@ -83,6 +84,9 @@ class Workspace:
             public knowledge since; kept beside the policy, so no way of editing it forgets.
         drafts: what was typed and refused, by form: `policy`, `require`, `parameters`, `budget`,
             or `columns.` and a column's name.
+        reading: what the steward says of how the file is written, where the studio read it
+            otherwise: delimiter, encoding, decimal, sheet, missing, dates.
+        answered: the questions about the file that were answered, each by the name of its column.
     """
 
     id: str
@@ -99,9 +103,14 @@ class Workspace:
     jobs: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
     drafts: Mapping[str, Draft] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    answered: tuple[str, ...] = ()
 
 
 _STATE = TypeAdapter(Workspace)
+DID = "did"
+"""The key under which a step says what was done in it."""
+TYPED, SOMETHING = "what was typed", "the last change"
 KEPT = ("id", "session", "created", "jobs", "drafts")
 """Fields that undo leaves as they are."""
 
@@ -158,7 +167,8 @@ class WorkspaceStore:
                 if then != now:
                     self._write(id_, then, past, future)
                 return then
-            self._write(id_, then, [*past, _undoable(now)][-MOST_STEPS:], [])
+            did = steps.words(_undoable(now), _undoable(then))
+            self._write(id_, then, [*past, _step(now, did)][-MOST_STEPS:], [])
             return then
 
     def note(self, id_: str, change: Callable[[Workspace], Workspace]) -> Workspace:
@@ -181,7 +191,8 @@ class WorkspaceStore:
             if not past:
                 return now
             then = _with(now, past[-1])
-            self._write(id_, then, past[:-1], [*future, _undoable(now)])
+            did = past[-1].get(DID, "")
+            self._write(id_, then, past[:-1], [*future, _step(now, did)])
             return then
 
     def redo(self, id_: str) -> Workspace:
@@ -191,13 +202,20 @@ class WorkspaceStore:
             if not future:
                 return now
             then = _with(now, future[-1])
-            self._write(id_, then, [*past, _undoable(now)], future[:-1])
+            did = future[-1].get(DID, "")
+            self._write(id_, then, [*past, _step(now, did)], future[:-1])
             return then
 
     def steps(self, id_: str) -> tuple[int, int]:
         """How many steps can be undone, and how many done again."""
         now, past, future = self._read(id_)
         return len(past) + bool(now.drafts), len(future)
+
+    def next_steps(self, id_: str) -> tuple[str, str]:
+        """What undo would take back and redo do again, in words; nothing where there is no step."""
+        now, past, future = self._read(id_)
+        undo, redo = (one[-1].get(DID) or SOMETHING if one else "" for one in (past, future))
+        return TYPED if now.drafts else undo, redo
 
     def all(self) -> Iterator[Workspace]:
         """Every workspace of the home, the newest first."""
@@ -237,6 +255,10 @@ class WorkspaceStore:
 
 def _undoable(state: Workspace) -> dict[str, Any]:
     return {name: value for name, value in asdict(state).items() if name not in KEPT}
+
+
+def _step(state: Workspace, did: str) -> dict[str, Any]:
+    return {**_undoable(state), DID: did}
 
 
 def _with(now: Workspace, before: Mapping[str, Any]) -> Workspace:

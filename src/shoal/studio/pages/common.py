@@ -17,7 +17,7 @@ from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
-from shoal.studio.pages import editing, rendering
+from shoal.studio.pages import editing, questions, rendering
 from shoal.studio.profile import DataProfile
 
 SCREENS = {
@@ -138,7 +138,7 @@ class Here:
 
     def rail(self, here: str) -> dict[str, Any]:
         """Where one is, and what is still missing."""
-        undo, redo = self.studio.store.steps(self.workspace.id)
+        undo, redo = self.studio.store.next_steps(self.workspace.id)
         states = {name: getattr(self, f"_{name}_state")() for name in SCREENS}
         seen = self.profile
         return {
@@ -168,6 +168,8 @@ class Here:
             return "todo", "choose the file again"
         if self.profile is None:
             return "todo", "being read"
+        if left := questions.open_questions(self):
+            return "todo", f"{counted(left, 'question')} to answer"
         return "done", counted(self.profile.rows, "row")
 
     def _roles_state(self) -> tuple[str, str]:
@@ -230,14 +232,25 @@ def back_to(here: Here, name: str) -> Response:
     return RedirectResponse(f"{here.base}/{name if name in SCREENS else 'data'}", status_code=303)
 
 
-async def form_of(request: Request) -> dict[str, str]:
-    """Dependency: the texts of a form; of several with one name the last."""
+async def form_with_file(request: Request) -> dict[str, str | bytes]:
+    """Dependency: the texts of a form and what its small files hold; of one name the last."""
     try:
         form = await request.form()
+        return {
+            name: value if isinstance(value, str) else await value.read()
+            for name, value in form.items()
+        }
     except ClientDisconnect:
         raise HTTPException(
             400, "The browser closed the connection in the middle of its request."
         ) from None
+
+
+FormWithFile = Annotated[Mapping[str, str | bytes], Depends(form_with_file)]
+
+
+def form_of(form: FormWithFile) -> dict[str, str]:
+    """Dependency: the texts of a form."""
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 

@@ -121,6 +121,31 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
     return text.rstrip("\n") + "\n\n" + "\n".join([f"[{bare(table)}]", *new]) + "\n"
 
 
+def with_keys(text: str, table: str, values: Mapping[str, Any]) -> str:
+    """Set many keys of a table at once; lines that hold one key each are found in one pass."""
+    lines = text.split("\n")
+    found: dict[str, list[Statement]] = {}
+    for statement in statements(text):
+        path = (*statement.table, *statement.key)
+        if path[:1] == (table,) and len(path) > 1:
+            found.setdefault(path[1], []).append(statement)
+    plain = {
+        key: own[0]
+        for key, own in found.items()
+        if key in values and len(own) == 1 and own[0].table == (table,) and len(own[0].key) == 1
+    }
+    for key, own in sorted(plain.items(), key=lambda one: -one[1].start):
+        before = lines[own.start].partition("=")[0]
+        name = before if before.strip() == bare(key) else f"{bare(key)} "
+        new = f"{name}= {as_toml(values[key])}{_comment(lines, own)}"
+        lines[own.start : own.end] = [new]
+    text = "\n".join(lines)
+    for key, value in values.items():
+        if key not in plain:
+            text = with_key(text, table, key, value)
+    return text
+
+
 def with_line(text: str, key: str, *, value: Any) -> str:
     r"""Set a key above all tables, or with None remove it; a new one stands behind the version.
 

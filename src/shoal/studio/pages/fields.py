@@ -11,8 +11,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from shoal.errors import visible
+from shoal.io.dates import in_words, strptime_format
 from shoal.methods import Method
-from shoal.policy.spec import FLAGS, ColumnSpec, RequireSpec
+from shoal.policy.spec import FLAGS, RequireSpec
 from shoal.studio.policy_document import as_toml
 
 PLACES = ("release_form",)
@@ -44,6 +45,24 @@ TITLES = {
     "stratum": "Sampling stratum",
 }
 """How the page calls column keys."""
+HELP = {
+    "missing": "Texts that mean missing, beside the empty cell; separated by commas.",
+    "step": "Numbers are rounded to multiples of this before anything else is done.",
+    "bottom_code": "Smaller values become this one.",
+    "top_code": "Larger values become this one.",
+    "transform": "log or sqrt: distances between numbers are taken on this scale.",
+    "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
+    "other": "What unknown values become in an epsilon release; by default the first category.",
+    "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
+    "limits, or the category for unknown values.",
+    "public": "Everybody may know the values. An epsilon release may hold them as they are.",
+    "privacy_unit": "Promises then count persons and not rows. A row without a person is an error.",
+    "household": "A note then says that a group may hold several members of one household.",
+    "sampling_weight": "How many people of the population a row stands for. It is carried along, "
+    "and not used in averages.",
+    "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
+}
+"""What the fields of a column mean, without the words of the policy's text."""
 UNASKED = ("max_contributions", "exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
@@ -204,14 +223,13 @@ def as_limit(text: str, kind: str) -> Any:
 
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Fields of a column that few need: flags, coding, and what is missing."""
-    models = ColumnSpec.model_fields
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
     ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
     return [
         {
             "key": key,
             "title": TITLES[key],
-            "words": models[key].description,
+            "words": HELP[key],
             "flag": key in ticks,
             "value": value,
         }
@@ -222,6 +240,8 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _one_line(key: str, value: Any) -> str:
     """A value as a field of one line holds it: several marks with commas, where they have none."""
+    if key == "date_format" and isinstance(value, str):
+        return in_words(value)
     plain = key == "missing" and all(
         isinstance(one, str) and one == one.strip() and one and not set(one) & set(',["')
         for one in value or ()
@@ -245,6 +265,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
             found["bounds"] = [as_limit(end, kind) for end in ends]
     if kind in {"ordinal", "nominal"}:
         found |= _categories(given, before)
+    if "hierarchy" in before and kind == before.get("kind"):
+        found["hierarchy"] = before["hierarchy"]
     for key in MORE:
         text = given.get(key, "").strip()
         if text and kind in _SUITS.get(key, {kind}):
@@ -258,9 +280,21 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     return found | {key: before[key] for key in UNASKED if key in before}
 
 
+def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a column's form as they would be sent if nothing were touched."""
+    low, high = (as_text(end) for end in stated.get("bounds", (None, None)))
+    categories = "\n".join(visible(str(one)) for one in stated.get("categories", ()))
+    texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
+    flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
+    given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
+    return {**given, "low": low, "high": high, "categories": categories}
+
+
 def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     if "hierarchy" in before and given.get("kind") == "nominal":
-        return {"hierarchy": before["hierarchy"]}
+        observed = not given["stated"] if "stated" in given else before.get("observed")
+        tree = {"hierarchy": before["hierarchy"]}
+        return tree | ({"observed": True} if observed else {})
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
     # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
     shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
@@ -277,6 +311,8 @@ def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
         return [one.strip() if isinstance(one, str) else one for one in listed]
+    if key == "date_format":
+        return strptime_format(text)
     if key == "step":
         return as_number(text)
     if key in {"top_code", "bottom_code", "missing_as"}:

@@ -13,6 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from shoal.report import html, phrases
+from shoal.studio.shapes import sparkline
 
 LONGEST_NAME = 80
 """Characters of a name that a page shows; the rest of it is in the policy."""
@@ -47,6 +48,7 @@ def _environment() -> Environment:
         "share": share,
         "size": size,
         "span": span,
+        "sparkline": sparkline,
     }
     made.globals |= {
         "static": lambda name: f"/static/{name}",

@@ -1,4 +1,8 @@
-"""Screen 2: what each column is, confirmed one by one, beside the policy as a text."""
+"""Screen 2: what each column is, in a grid; one column in full beside it, and the policy as a text.
+
+The grid is worked by mouse, touch or keys (`static/roles.js`): select rows, set role or kind of all
+of them, confirm them. What few columns need is in the inspector of one column.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,8 +17,8 @@ from shoal.errors import InputError, counted, visible
 from shoal.policy.spec import FLAGS
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
-from shoal.studio.pages import editing, fields, rendering
-from shoal.studio.pages.common import Form, Here, Present, back_to, screen
+from shoal.studio.pages import editing, fields, hierarchies, rendering
+from shoal.studio.pages.common import Form, FormWithFile, Here, Present, back_to, screen
 from shoal.studio.profile import ColumnProfile
 
 router = APIRouter(include_in_schema=False)
@@ -31,10 +35,15 @@ def show(here: Present) -> Response:
     """Show every column with its role, and the policy beside them."""
     if here.policy is None:
         return back_to(here, "data")
+    rows = _rows(here)
+    first = next((one["place"] for one in rows if one["wrong"]), None)
+    if first is None:
+        first = next((one["place"] for one in rows if not one["confirmed"]), 0)
     return screen(
         here,
         "roles",
-        columns=_columns(here),
+        columns=rows,
+        column=_card(here, list(here.document["columns"])[first]),
         toml=_text(here),
         policy_error=_policy_error(here),
         **_counts(here),
@@ -47,6 +56,64 @@ def download(workspace: Current) -> Response:
     """The policy as a file."""
     headers = {"content-disposition": 'attachment; filename="policy.toml"'}
     return PlainTextResponse(workspace.policy, headers=headers)
+
+
+@router.get("/w/{id}/roles/column/{place}")
+def inspect(here: Present, place: int) -> Response:
+    """Show one column in full."""
+    name = _name(here, {"place": str(place)})
+    return HTMLResponse(rendering.page("column.html", base=here.base, column=_card(here, name)))
+
+
+@router.post("/w/{id}/roles/rows")
+def change_rows(here: Present, form: Form) -> Response:
+    """Set the role or the kind of several columns, or confirm them, as one step."""
+    names = [_name(here, {"place": place}) for place in form.get("places", "").split(",")]
+    lines = {name: _with_choice(here, name, form) for name in names}
+    before = {name: policy_document.column_of(here.document, name) for name in names}
+    changed = {name: _line(stated) for name, stated in lines.items() if stated != before[name]}
+    text = editing.with_keys(here.workspace.policy, "columns", changed)
+    confirmed = here.workspace.confirmed
+    if form.get("confirm"):
+        confirmed = tuple(dict.fromkeys((*confirmed, *names)))
+    try:
+        settles = [invalid_input.column(name) for name in changed]
+        now = here.studio.put_policy(here.workspace, text, settles=settles, confirmed=confirmed)
+    except InputError as error:
+        return _refused(str(error))
+    after = Here(here.studio, now)
+    rows = [("column_row.html", {"base": after.base, "column": _row(after, name)})
+            for name in names]  # fmt: skip
+    headers = {}
+    if form.get("confirm") and not after.open_columns:
+        headers = {"HX-Trigger": dumps({"say": "All columns are confirmed."})}
+    shown = form.get("shown", "")
+    if shown.isdecimal() and (one := _name(after, {"place": shown})) in changed:
+        rows.append(("column.html", _one(after, one)))
+    parts = [("rows_error.html", {"error": ""}), *rows, *_text_parts(after), *_beside(after)]
+    return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
+
+
+def _refused(sentence: str) -> Response:
+    """Say why several columns were left as they are; nothing was typed that could be lost."""
+    part = ("rows_error.html", {"error": f"Nothing was changed. {_own_words(sentence)}"})
+    return HTMLResponse(rendering.fragments(("", {}), part))
+
+
+def _with_choice(here: Here, name: str, form: Mapping[str, str]) -> dict[str, Any]:
+    """A column with another role or kind, and without what does not fit that."""
+    before = _before(here, name)
+    given = fields.as_form(before)
+    if form.get("role"):
+        given["role"] = form["role"]
+    if form.get("kind") and given["role"] != Role.IDENTIFIER:
+        given["kind"] = form["kind"]
+    if given["role"] != Role.IDENTIFIER and not given["kind"]:
+        seen = _seen(here).get(name)
+        given["kind"] = seen.kind if seen else ""
+    if not form.get("role") and not form.get("kind"):
+        return policy_document.column_of(here.document, name)
+    return fields.read_column(given, before)
 
 
 @router.post("/w/{id}/roles/column")
@@ -70,6 +137,37 @@ def copy(here: Present, form: Form) -> Response:
     if seen is not None and seen.values:
         stated |= {"categories": list(seen.values), "observed": True}
     return _store(here, name, stated, form, confirm=False)
+
+
+@router.post("/w/{id}/roles/hierarchy")
+def build_hierarchy(here: Present, form: FormWithFile) -> Response:
+    """Make the hierarchy of a column, or take it away."""
+    name = _name(here, {key: str(form.get(key, "")) for key in ("name", "place")})
+    before = policy_document.column_of(here.document, name)
+    stated = {key: value for key, value in before.items() if key != "hierarchy"}
+    try:
+        tree = None if form.get("how") == "none" else hierarchies.made(here, name, before, form)
+        if tree is not None:
+            stated |= hierarchies.put(here, name, tree)
+        public = not (tree and tree.observed)
+        if before.get("kind") == "nominal":
+            stated.pop("categories", None)
+        if public and "categories" not in stated:
+            stated.pop("observed", None)
+        text = editing.with_key(here.workspace.policy, "columns", name, _line(stated))
+        settles = [invalid_input.column(name)]
+        now = here.studio.put_policy(
+            here.workspace, text, settles=settles, public=[name] if public and tree else ()
+        )
+    except InputError as error:
+        part = ("tree_error.html", {"error": _own_words(str(error))})
+        headers = {"HX-Reswap": "none"}
+        return HTMLResponse(rendering.fragments(("", {}), part), headers=headers)
+    after = Here(here.studio, now)
+    parts = [("column.html", _one(after, name)), *_text_parts(after), *_beside(after),
+             ("column_row.html", {"base": after.base, "column": _row(after, name)})]  # fmt: skip
+    headers = {"HX-Trigger": dumps({"say": "The hierarchy was taken."})}
+    return HTMLResponse(rendering.fragments(*parts), headers=headers)
 
 
 @router.post("/w/{id}/roles/persons")
@@ -98,8 +196,9 @@ def typed(here: Present, form: Form) -> Response:
         return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
     here = Here(here.studio, after)
     answer = rendering.fragments(
-        ("columns.html", {"base": here.base, "columns": _columns(here)}),
+        ("columns.html", {"base": here.base, "columns": _rows(here)}),
         ("policy_error.html", {"policy_error": None}),
+        ("column.html", _one(here, _name(here, {"place": form.get("place", "")}, missing=0))),
         *_beside(here),
     )
     return HTMLResponse(answer, headers=_marked("toml", "policy-error", []))
@@ -120,11 +219,10 @@ def _store(
 ) -> Response:
     """Write a column's line, and answer with what changes on the page."""
     studio, workspace = here.studio, here.workspace
-    line: Any = stated["role"] if set(stated) == {"role"} else stated
     text = workspace.policy
     before = policy_document.column_of(here.document, name)
     if dict(stated) != before:
-        text = editing.with_key(text, "columns", name, line)
+        text = editing.with_key(text, "columns", name, _line(stated))
     confirmed = workspace.confirmed
     if confirm and name not in confirmed:
         confirmed = (*confirmed, name)
@@ -140,27 +238,34 @@ def _store(
         return _wrong(here, name, form, str(error))
     after = Here(studio, now)
     headers = _marked(*_ids(after, name), [])
+    row = ("column_row.html", {"base": after.base, "column": _row(after, name)})
     parts: list[tuple[str, Mapping[str, Any]]] = [
-        ("column.html", _one(after, name, opened=not confirm)),
-        ("toml.html", {"toml": text, "base": after.base, "policy_error": None}),
-        ("policy_error.html", {"policy_error": None}),
-        *_beside(after),
-    ]
+        ("column.html", _one(after, name)), row, *_text_parts(after), *_beside(after)
+    ]  # fmt: skip
     if not confirm and _same_fields(before, stated):
-        # The card stays, so nothing that is being typed in it is lost.
+        # The form stays, so nothing that is being typed in it is lost.
         headers["HX-Reswap"] = "none"
         parts[0] = ("", {})
-        parts += [(part, {**_one(after, name, opened=True), "alone": True})
-                  for part in ("column_sum.html", "column_error.html")]  # fmt: skip
+        parts.append(("column_error.html", {**_one(after, name), "alone": True}))
     following = _following(after, name) if confirm else None
     if following is not None:
-        parts.append(("column.html", _one(after, following, opened=True)))
+        parts[0] = ("column.html", _one(after, following))
         place = list(after.document["columns"]).index(following)
         role = policy_document.column_of(after.document, following)["role"]
         headers = {"HX-Trigger": dumps({"focus-on": f"role-{place}-{role}"})}
     elif confirm:
         headers = {"HX-Trigger": dumps({"focus-on": "onward", "say": "All columns are confirmed."})}
     return HTMLResponse(rendering.fragments(*parts), headers=headers)
+
+
+def _line(stated: Mapping[str, Any]) -> Any:
+    """What a column's line holds: its role alone where nothing else is stated."""
+    return stated["role"] if set(stated) == {"role"} else stated
+
+
+def _text_parts(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
+    values = {"toml": here.workspace.policy, "base": here.base, "policy_error": None}
+    return [("toml.html", values), ("policy_error.html", {"policy_error": None})]
 
 
 def _wrong(
@@ -175,8 +280,8 @@ def _wrong(
     headers = {"HX-Reswap": "none"}
     parts = [("rail.html", {"rail": after.rail("roles"), "base": after.base})]
     if not quiet:
-        card = {**_one(after, name, opened=True), "alone": True}
-        parts.append(("column_error.html", card))
+        parts.append(("column_error.html", {**_one(after, name), "alone": True}))
+        parts.append(("column_row.html", {"base": after.base, "column": _row(after, name)}))
         place, error = _ids(after, name)
         spoken = [f"{one}-{place}" for key in wrong for one in FIELDS.get(key, (key,))]
         headers |= _marked(place, error, spoken)
@@ -236,17 +341,35 @@ def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
     ]
 
 
-def _one(here: Here, name: str, *, opened: bool) -> Mapping[str, Any]:
-    return {"base": here.base, "column": _card(here, name, opened=opened)}
+def _one(here: Here, name: str) -> Mapping[str, Any]:
+    return {"base": here.base, "column": _card(here, name)}
 
 
-def _columns(here: Here) -> list[dict[str, Any]]:
-    names = list(here.document["columns"])
-    first = next(iter(here.open_columns), None)
-    return [_card(here, name, opened=name == first) for name in names]
+def _rows(here: Here) -> list[dict[str, Any]]:
+    return [_row(here, name, place) for place, name in enumerate(here.document["columns"])]
 
 
-def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
+def _row(here: Here, name: str, place: int | None = None) -> dict[str, Any]:
+    """A column as its row of the grid shows it."""
+    stated = policy_document.column_of(here.document, name)
+    seen = _seen(here).get(name)
+    draft = here.workspace.drafts.get(invalid_input.column(name))
+    kind = str(stated.get("kind", ""))
+    return {
+        "place": list(here.document["columns"]).index(name) if place is None else place,
+        "name": name,
+        "role": str(stated["role"]),
+        "kind": kind,
+        "confirmed": name in here.workspace.confirmed,
+        "reason": seen.reason if seen else "",
+        "guess": seen.role if seen and seen.role != stated["role"] else "",
+        "shape": seen.shape if seen else None,
+        "short": _short(stated, kind),
+        "wrong": draft is not None,
+    }
+
+
+def _card(here: Here, name: str) -> dict[str, Any]:
     """A column as its card shows it: what was typed last, where that cannot be used."""
     stated = _before(here, name)
     draft = here.workspace.drafts.get(invalid_input.column(name))
@@ -262,9 +385,9 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
         "name": name,
         "role": role,
         "kind": kind,
-        "open": opened or draft is not None,
         "confirmed": name in here.workspace.confirmed,
         "reason": f"First guess: {seen.role}, because {seen.reason}." if seen else "",
+        "shape": seen.shape if seen else None,
         "facts": "" if seen is None else _facts(seen, here.profile.rows if here.profile else 0),
         "asks": role != Role.IDENTIFIER,
         "needs_kind": role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL},
@@ -273,6 +396,8 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
         "categories": categories,
         "observed": bool(stated.get("observed")),
         "hierarchy": str(stated.get("hierarchy", "")),
+        "tree": hierarchies.tree_of(here, stated),
+        "builders": hierarchies.builders(kind) if role != Role.IDENTIFIER else (),
         "values": [] if seen is None or categories else list(seen.values[:LONGEST_LIST]),
         "short": _short(stated, kind),
         "more": more,
@@ -289,7 +414,8 @@ def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _facts(seen: ColumnProfile, rows: int) -> str:
     missing = rendering.share(seen.missing, rows)
-    return f"{seen.type}, {missing} missing, {counted(seen.distinct, 'different value')}"
+    words = f"{seen.type}, {missing} missing, {counted(seen.distinct, 'different value')}"
+    return f"{words}; {seen.shape.range}" if seen.shape.range else words
 
 
 def _short(stated: Mapping[str, Any], kind: str) -> str:
@@ -332,15 +458,20 @@ def _counts(here: Here) -> dict[str, Any]:
     }
 
 
-def _seen(here: Here) -> dict[str, ColumnProfile]:
-    return {} if here.profile is None else {one.name: one for one in here.profile.columns}
+def _seen(here: Here) -> Mapping[str, ColumnProfile]:
+    return {} if here.profile is None else here.profile.by_name
 
 
-def _name(here: Here, form: Mapping[str, str]) -> str:
-    """The column of a card, which has its name as the page shows it, and its place."""
+def _name(here: Here, form: Mapping[str, str], *, missing: int | None = None) -> str:
+    """The column of a form, which has its name as the page shows it, and its place.
+
+    Without a name the place decides; without either, the place that is given for that.
+    """
     given, place = form.get("name", ""), form.get("place", "")
     names = [str(name) for name in here.document.get("columns", {})]
     first = [names[int(place)]] if place.isdecimal() and int(place) < len(names) else []
+    if "name" not in form and (first or missing is not None):
+        return first[0] if first else names[missing or 0]
     for name in (*first, *names):
         if given in {name, visible(name)}:
             return name

@@ -157,3 +157,14 @@ function unfold() {
 addEventListener("hashchange", unfold);
 
 document.addEventListener("DOMContentLoaded", () => { showTheme(); wireUploads(); unfold(); });
+
+// Undo and redo by the keys that everybody knows; in a text field they are the field's own.
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.matches("input[type=text], textarea")) return;
+  const key = event.key.toLowerCase();
+  const way = key === "z" ? (event.shiftKey ? "redo" : "undo") : key === "y" ? "redo" : "";
+  const button = way && document.getElementById(way);
+  if (!button) return;
+  event.preventDefault();
+  if (!button.disabled) button.click();
+});
