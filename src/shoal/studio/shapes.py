@@ -7,7 +7,7 @@ folder, and shown on the steward's own page only.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -26,6 +26,8 @@ TAIL = 0.005
 """Share of the rows that the first and the last bar of a histogram take up at either end."""
 SAMPLE = 2000
 """Distinct texts that a pattern is made of."""
+MANY = 50
+"""Categories above which a pattern says more than names."""
 NAMED = 3
 """Categories that are named beside their picture."""
 WIDE, HIGH = 120, 28
@@ -63,7 +65,11 @@ def shape_of(values: ColumnValues, made: Guess) -> Shape:
         return _numbers(values.numbers.to_numpy(), counts)
     if made.role is Role.IDENTIFIER:
         return Shape("texts", range=_pattern(values.text))
-    return _categories(values.text.to_list(), counts, made.categories, made.kind is Kind.ORDINAL)
+    shape = _categories(values.text.to_list(), counts, made.categories, made.kind is Kind.ORDINAL)
+    if values.distinct <= MANY:
+        return shape
+    words = f"{_pattern(values.text)}; the most frequent has {counts.max() / counts.sum():.0%}"
+    return replace(shape, range=words)
 
 
 def _numbers(numbers: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape:

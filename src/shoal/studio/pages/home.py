@@ -1,4 +1,4 @@
-"""The way in: what was begun, undo and redo, and how work under way stands."""
+"""The way in: what was begun, its name and its end, undo and redo, and work under way."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +15,8 @@ from shoal.studio.workspace import Workspace
 
 router = APIRouter(include_in_schema=False)
 
+LONGEST = 200
+"""Characters of a table's name."""
 DOING = {
     JobKind.PROFILE: "Reading the table",
     JobKind.PROTECT: "Protecting the table",
@@ -46,6 +48,22 @@ def start(studio: TheStudio, session: TheSession) -> Response:
 def new(studio: TheStudio, session: TheSession) -> Response:
     """Make an empty workspace."""
     return RedirectResponse(f"/w/{studio.store.new(session).id}/data", status_code=303)
+
+
+@router.post("/w/{id}/rename")
+def rename(here: Present, form: Form) -> Response:
+    """Call a table otherwise; without a name it is called as its file."""
+    file = here.workspace.data
+    title = " ".join(form.get("title", "").split())[:LONGEST] or (file.label if file else "")
+    here.studio.store.change(here.workspace.id, title=title)
+    return RedirectResponse("/", status_code=303)
+
+
+@router.post("/w/{id}/delete")
+def delete(here: Present) -> Response:
+    """Forget a table; the page has asked."""
+    here.studio.remove(here.workspace)
+    return RedirectResponse("/", status_code=303)
 
 
 @router.post("/w/{id}/undo")
@@ -97,6 +115,7 @@ def _line(one: Workspace) -> dict[str, str]:
     return {
         "id": one.id,
         "title": one.title,
+        "file": one.data.label if one.data else "",
         "when": rendering.moment(one.created),
         "method": str(stated.get("method", "")),
         "at": "roles" if one.policy else "data",

@@ -148,7 +148,7 @@ if (grid) {
     if (event.shiftKey) { getSelection().removeAllRanges(); go(row, { extend: true }); }
     else if (event.ctrlKey || event.metaKey) { toggle(row); row.focus({ preventScroll: true }); }
     else go(row);
-    if (event.target.closest("button.link")) inspect(placeOf(row), true);
+    if (event.target.closest("button.link") && matchMedia("(max-width: 70rem)").matches) inspect(placeOf(row), true);
   });
   grid.addEventListener("change", (event) => {
     if (event.target.tagName !== "SELECT") return;
