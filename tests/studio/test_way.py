@@ -57,7 +57,7 @@ def confirm_all(tab):
         tab.check("#one-row")
     limits = {"age": ("0", "110"), "income": ("0", "100000")}
     for place, name in enumerate(COLUMNS):
-        tab.wait_for_selector(f"#column-{place}[open]")
+        tab.wait_for_selector(f"#inspector[data-place='{place}']")
         if name == "ill":
             tab.check(f"#role-{place}-confidential", force=True)
             tab.wait_for_selector(f"#column-{place}.confidential")
@@ -65,7 +65,7 @@ def confirm_all(tab):
             tab.fill(f"#low-{place}", limits[name][0])
             tab.fill(f"#high-{place}", limits[name][1])
         tab.click(f"#confirm-{place}")
-        tab.wait_for_selector(f"#column-{place}:not([open])")
+        tab.wait_for_selector(f"#column-{place}.confirmed")
 
 
 def start_comparison(tab, grid):
@@ -187,7 +187,7 @@ def test_two_tabs_do_not_mix(open_tab, tab, tmp_path):
     tab.goto(f"{tab.base}/roles")
     other.goto(f"{other.base}/roles")
     tab.click("#confirm-0")
-    tab.wait_for_selector("#column-0:not([open])")
+    tab.wait_for_selector("#column-0.confirmed")
     other.reload()
 
     assert tab.base != other.base
@@ -206,6 +206,8 @@ def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(tab, tmp
 
     tab.click("#summary-3")
     tab.check("#role-3-quasi-identifier", force=True)
+    assert tab.is_hidden("#toml")
+    tab.click("#show-text")
     tab.wait_for_selector("#column-3.quasi-identifier")
     typed = tab.input_value("#toml")
     assert 'income = { role = "quasi-identifier"' in typed
@@ -214,8 +216,12 @@ def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(tab, tmp
                                     'income = { role = "other"'))  # fmt: skip
     tab.wait_for_selector("#column-3.other")
 
+    assert tab.inner_text("#undo").endswith("Undo: role of income")
+    tab.focus("#column-3")
     with tab.expect_navigation():
-        tab.click("text=Undo")
+        tab.keyboard.press("Control+z")
+    assert tab.inner_text("#redo").endswith("Redo: role of income")
+    tab.click("#show-text")
     assert tab.locator("#column-3.quasi-identifier").count() == 1
     tab.fill("#toml", tab.input_value("#toml").replace('"identifier"', '"nobody"', 1))
     tab.wait_for_selector("[data-line]")
@@ -273,7 +279,7 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
 
     tab.goto(f"{tab.base}/roles")
     tab.click("#summary-5")
-    assert "region.csv" in tab.inner_text("#column-5")
+    tab.wait_for_selector("#inspector[data-place='5'] #hierarchy .levels")
     assert 'method = "mondrian"\nk = 7' in tab.input_value("#toml")
     assert "# per week" in tab.input_value("#toml"), "comments of the policy stay"
 

@@ -369,7 +369,8 @@ def _kind(column: _Column) -> tuple[Kind, str, dict[str, Any]]:
 
 
 def _date(forms: Sequence[str], day_first: bool | None) -> tuple[Kind, str, dict[str, Any]]:  # noqa: FBT001 (three-valued)
-    form, question, left = forms[0], "", ()
+    form, question = forms[0], ""
+    left: tuple[str, ...] = ()
     by_day = [one for one in forms if one.startswith("%d")]
     by_month = [one for one in forms if one.startswith("%m")]
     if by_day and by_month:

@@ -137,9 +137,7 @@ def write(
     marks = {"decimal": stated.get("decimal"), "missing": stated.get("missing", ())}
     values = all_values(raw, **marks)
     guesses = recognise(raw, values=values, day_first=DAY_FIRST.get(stated.get("dates", "")))
-    text = policy_document.without_observed(
-        from_guesses(raw, guesses, source=label, **marks).text
-    )
+    text = policy_document.without_observed(from_guesses(raw, guesses, source=label, **marks).text)
     progress("drawing the columns", 0, 1)
     read_as = policy_document.parsed(text).get("reading", {})
     seen = profile(raw, guesses, values, reading=read_as, sheets=sheets)
@@ -152,9 +150,9 @@ def _read(
     path: Path, stated: Mapping[str, Any], limit: int | None
 ) -> tuple[io.Raw, tuple[str, ...]]:
     """Read a table; of a workbook the sheet that was chosen, or else the first that is a table."""
-    marks = {key: stated.get(key) for key in ("delimiter", "encoding")}
     if path.suffix.lower() not in EXCEL:
-        return io.read(path, **marks, limit=limit), ()
+        delimiter, encoding = stated.get("delimiter"), stated.get("encoding")
+        return io.read(path, delimiter=delimiter, encoding=encoding, limit=limit), ()
     sheets = excel_files.sheets(path)
     chosen = stated.get("sheet")
     failed: InputError | None = None

@@ -65,7 +65,9 @@ def shape_of(values: ColumnValues, made: Guess) -> Shape:
         return _numbers(values.numbers.to_numpy(), counts)
     if made.role is Role.IDENTIFIER:
         return Shape("texts", range=_pattern(values.text))
-    shape = _categories(values.text.to_list(), counts, made.categories, made.kind is Kind.ORDINAL)
+    shape = _categories(
+        values.text.to_list(), counts, made.categories, ordinal=made.kind is Kind.ORDINAL
+    )
     if values.distinct <= MANY:
         return shape
     words = f"{_pattern(values.text)}; the most frequent has {counts.max() / counts.sum():.0%}"
@@ -85,8 +87,9 @@ def _numbers(numbers: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape
 
 def _dates(days: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape:
     bars, edges = _histogram(days, counts)
-    shown = [_from_to(str(_day(one)), str(_day(two))) for one, two in edges]
-    return Shape("dates", bars, tuple(shown), _from_to(str(_day(days.min())), str(_day(days.max()))))
+    ends = [(str(_day(one)), str(_day(two))) for one, two in [*edges, (days.min(), days.max())]]
+    *shown, words = (_from_to(*both) for both in ends)
+    return Shape("dates", bars, tuple(shown), words)
 
 
 def _histogram(
@@ -109,7 +112,7 @@ def _histogram(
 
 
 def _categories(
-    names: Sequence[str], counts: NDArray[np.float64], stated: Sequence[str], ordinal: bool
+    names: Sequence[str], counts: NDArray[np.float64], stated: Sequence[str], *, ordinal: bool
 ) -> Shape:
     frequent = np.argsort(-counts, kind="stable")
     whole = counts.sum()
@@ -141,7 +144,7 @@ def _pattern(text: pl.Series) -> str:
     form, share = str(counted[0, 0]), counted[0, 1] / some.len()
     if share < 0.2:
         lengths = text.str.len_chars()
-        return f"texts of {_from_to(f'{lengths.min():,}', f'{lengths.max():,}')} characters"
+        return f"texts of {_from_to(str(lengths.min()), str(lengths.max()))} characters"
     return f"{'mostly ' if share < 0.95 else ''}like {form}"
 
 

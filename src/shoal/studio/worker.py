@@ -3,8 +3,8 @@
 It calls the function that the command line calls. Arguments of each kind, and what `result.json`
 holds afterwards:
 
-- `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
-  itself is written beside the data, because it shows figures of the table.
+- `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the
+  profile itself is written beside the data, because it shows figures of the table.
 - `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
   notes,
   labels.

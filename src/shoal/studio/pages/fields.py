@@ -265,8 +265,6 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
             found["bounds"] = [as_limit(end, kind) for end in ends]
     if kind in {"ordinal", "nominal"}:
         found |= _categories(given, before)
-    if "hierarchy" in before and kind == before.get("kind"):
-        found["hierarchy"] = before["hierarchy"]
     for key in MORE:
         text = given.get(key, "").strip()
         if text and kind in _SUITS.get(key, {kind}):
@@ -277,7 +275,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         found.pop("sampling_weight", None)
     if "recode" in before and kind in {"ordinal", "nominal"}:
         found["recode"] = before["recode"]
-    return found | {key: before[key] for key in UNASKED if key in before}
+    left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
+    return found | {key: before[key] for key in left if key in before}
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:

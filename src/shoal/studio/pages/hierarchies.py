@@ -86,7 +86,9 @@ BUILDERS: dict[str, dict[str, Any]] = {
 
 def builders(kind: str) -> list[dict[str, Any]]:
     """The ways that suit a kind of column."""
-    return [{"how": how, "file": False, **one} for how, one in BUILDERS.items() if kind in one["kinds"]]
+    return [
+        {"how": how, "file": False, **one} for how, one in BUILDERS.items() if kind in one["kinds"]
+    ]
 
 
 def tree_of(here: "Here", stated: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -56,7 +56,9 @@ def _sheet(here: "Here", sheets: tuple[str, ...]) -> dict[str, Any]:
         "title": "Which sheet holds the table?",
         "words": f"The workbook has {counted(len(sheets), 'sheet')}.",
         "answered": bool(here.workspace.reading.get("sheet")),
-        "answers": [_answer(str(at), visible(name), name == read) for at, name in enumerate(sheets)],
+        "answers": [
+            _answer(str(at), visible(name), name == read) for at, name in enumerate(sheets)
+        ],
     }
 
 
@@ -148,7 +150,9 @@ def answer(here: "Here", form: Mapping[str, str]) -> None:
     elif here.profile is not None:
         name = here.profile.columns[int(id_)].name
         stated = policy_document.column_of(here.document, name)
-        change = {"date_format": value} if value.startswith("%") else {"privacy_unit": value == "yes"}
+        change = (
+            {"date_format": value} if value.startswith("%") else {"privacy_unit": value == "yes"}
+        )
         text = _with(text, name, {**stated, **change})
     answered = tuple(dict.fromkeys((*here.workspace.answered, name)))
     here.studio.put_policy(here.workspace, text, answered=answered)
@@ -168,7 +172,8 @@ def _whose(here: "Here", text: str, value: str, form: Mapping[str, str]) -> str:
 def _with(text: str, name: str, stated: Mapping[str, Any]) -> str:
     kept = {key: value for key, value in stated.items() if value is not False}
     if "privacy_unit" not in kept:
-        kept = {k: v for k, v in kept.items() if k not in {"max_contributions", "exact_contributions"}}
+        for key in ("max_contributions", "exact_contributions"):
+            kept.pop(key, None)
     return editing.with_key(text, "columns", name, kept["role"] if set(kept) == {"role"} else kept)
 
 
@@ -224,7 +229,8 @@ def reading_words(here: "Here") -> list[tuple[str, str]]:
         mark = "tab" if read["delimiter"] == "\t" else str(read["delimiter"])
         found.append(("Between two cells", DELIMITERS.get(mark, mark)))
     if "encoding" in read:
-        found.append(("Character encoding", ENCODINGS.get(str(read["encoding"]), str(read["encoding"]).upper())))
+        code = str(read["encoding"])
+        found.append(("Character encoding", ENCODINGS.get(code, code.upper())))
     if "decimal" in read:
         found.append(("Decimal mark", "comma" if read["decimal"] == "," else "point"))
     forms = {
@@ -234,7 +240,8 @@ def reading_words(here: "Here") -> list[tuple[str, str]]:
     }
     if forms:
         found.append(("Dates", ", ".join(sorted(map(in_words, forms)))))
-    marks = dict.fromkeys((*read.get("missing", ()), *(m for one in seen.columns for m in one.marks)))
+    own = (mark for one in seen.columns for mark in one.marks)
+    marks = dict.fromkeys((*read.get("missing", ()), *own))
     empty = any(one.missing for one in seen.columns)
     if marks or empty:
         found.append(("Missing cells", ", ".join(map(visible, marks)) or "empty"))

@@ -82,15 +82,14 @@ def change_rows(here: Present, form: Form) -> Response:
     except InputError as error:
         return _refused(str(error))
     after = Here(here.studio, now)
-    rows = [("column_row.html", {"base": after.base, "column": _row(after, name)})
-            for name in names]  # fmt: skip
+    rows = [_row_part(after, name) for name in names]
     headers = {}
     if form.get("confirm") and not after.open_columns:
         headers = {"HX-Trigger": dumps({"say": "All columns are confirmed."})}
     shown = form.get("shown", "")
     if shown.isdecimal() and (one := _name(after, {"place": shown})) in changed:
         rows.append(("column.html", _one(after, one)))
-    parts = [("rows_error.html", {"error": ""}), *rows, *_text_parts(after), *_beside(after)]
+    parts = [*rows, ("rows_error.html", {"error": ""}), *_text_parts(after), *_beside(after)]
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
 
@@ -165,7 +164,7 @@ def build_hierarchy(here: Present, form: FormWithFile) -> Response:
         return HTMLResponse(rendering.fragments(("", {}), part), headers=headers)
     after = Here(here.studio, now)
     parts = [("column.html", _one(after, name)), *_text_parts(after), *_beside(after),
-             ("column_row.html", {"base": after.base, "column": _row(after, name)})]  # fmt: skip
+             _row_part(after, name)]  # fmt: skip
     headers = {"HX-Trigger": dumps({"say": "The hierarchy was taken."})}
     return HTMLResponse(rendering.fragments(*parts), headers=headers)
 
@@ -238,10 +237,12 @@ def _store(
         return _wrong(here, name, form, str(error))
     after = Here(studio, now)
     headers = _marked(*_ids(after, name), [])
-    row = ("column_row.html", {"base": after.base, "column": _row(after, name)})
-    parts: list[tuple[str, Mapping[str, Any]]] = [
-        ("column.html", _one(after, name)), row, *_text_parts(after), *_beside(after)
-    ]  # fmt: skip
+    parts = [
+        ("column.html", _one(after, name)),
+        _row_part(after, name),
+        *_text_parts(after),
+        *_beside(after),
+    ]
     if not confirm and _same_fields(before, stated):
         # The form stays, so nothing that is being typed in it is lost.
         headers["HX-Reswap"] = "none"
@@ -278,10 +279,12 @@ def _wrong(
         wrong = ("bounds",)
     after = here.drafted(invalid_input.column(name), form, _own_words(sentence), wrong)
     headers = {"HX-Reswap": "none"}
-    parts = [("rail.html", {"rail": after.rail("roles"), "base": after.base})]
+    parts: list[tuple[str, Mapping[str, Any]]] = [
+        ("rail.html", {"rail": after.rail("roles"), "base": after.base})
+    ]
     if not quiet:
         parts.append(("column_error.html", {**_one(after, name), "alone": True}))
-        parts.append(("column_row.html", {"base": after.base, "column": _row(after, name)}))
+        parts.append(_row_part(after, name))
         place, error = _ids(after, name)
         spoken = [f"{one}-{place}" for key in wrong for one in FIELDS.get(key, (key,))]
         headers |= _marked(place, error, spoken)
@@ -343,6 +346,10 @@ def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _one(here: Here, name: str) -> Mapping[str, Any]:
     return {"base": here.base, "column": _card(here, name)}
+
+
+def _row_part(here: Here, name: str) -> tuple[str, Mapping[str, Any]]:
+    return "column_row.html", {"base": here.base, "column": _row(here, name)}
 
 
 def _rows(here: Here) -> list[dict[str, Any]]:
