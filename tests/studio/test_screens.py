@@ -278,10 +278,10 @@ def test_by_the_keyboard_alone_fourteen_columns_are_confirmed_in_fewer_than_twen
     assert tab.evaluate("document.activeElement.id") == "column-6"
     with tab.expect_navigation():
         tab.keyboard.press("Control+z")
-    assert tab.locator("#columns .other").count() == 0
+    assert tab.locator("#columns .row.other").count() == 0
     with tab.expect_navigation():
         tab.keyboard.press("Control+Shift+z")
-    assert tab.locator("#columns .other").count() == 3
+    assert tab.locator("#columns .row.other").count() == 3
 
     # The filter, everything it shows, and one column in full.
     tab.focus("#column-0")

@@ -9,13 +9,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
+from shoal.errors import visible
 from shoal.io.dates import read_days
 from shoal.policy.column_values import ColumnValues
 from shoal.policy.recognise import Guess
@@ -181,20 +183,30 @@ def _clipped(text: str) -> str:
     return flat if len(flat) <= 24 else flat[:23] + "\u2026"
 
 
-def sparkline(shape: Shape) -> Markup:
-    """Draw a shape as a small picture; its words stand beside it for who cannot see it."""
+@lru_cache(maxsize=2048)
+def sparkline(shape: Shape, *, plain: bool = False) -> Markup:
+    """Draw a shape as a small picture; its words stand beside it for who cannot see it.
+
+    Bars say what they hold where one points at them, unless the picture is to be plain.
+    """
     if not shape.bars:
         return Markup("")
     room = WIDE / max(len(shape.bars), 4 if shape.sort == "categories" else 1)
-    gap = min(room * (0.3 if shape.sort == "categories" else 0.12), 6)
-    drawn = []
-    for place, (share, name) in enumerate(zip(shape.bars, shape.names, strict=True)):
-        high = max(share * (HIGH - 1), 1 if share else 0)
-        drawn.append(
-            Markup('<rect x="{:.4g}" y="{:.4g}" width="{:.4g}" height="{:.4g}"><title>{}</title>'
-                   "</rect>").format(place * room, HIGH - high, room - gap, high, name)
-        )  # fmt: skip
-    return Markup(
-        '<svg class="spark {}" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">'
-        "{}</svg>"
-    ).format(shape.sort, WIDE, HIGH, Markup().join(drawn))
+    wide = room - min(room * (0.3 if shape.sort == "categories" else 0.12), 6)
+    highs = [max(share * (HIGH - 1), 1 if share else 0) for share in shape.bars]
+    if plain:
+        drawn = "".join(
+            f"M{place * room:.4g} {HIGH}v-{high:.3g}h{wide:.4g}v{high:.3g}z"
+            for place, high in enumerate(highs)
+        )
+        inner = f'<path d="{drawn}"/>'
+    else:
+        inner = "".join(
+            f'<rect x="{place * room:.4g}" y="{HIGH - high:.4g}" width="{wide:.4g}" '
+            f'height="{high:.4g}"><title>{escape(visible(name))}</title></rect>'
+            for place, (high, name) in enumerate(zip(highs, shape.names, strict=True))
+        )
+    return Markup(  # noqa: S704 (numbers, and names that are escaped)
+        f'<svg class="spark {shape.sort}" viewBox="0 0 {WIDE} {HIGH}" preserveAspectRatio="none" '
+        f'aria-hidden="true">{inner}</svg>'
+    )

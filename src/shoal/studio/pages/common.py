@@ -250,11 +250,11 @@ def back_to(here: Here, name: str) -> Response:
 async def form_with_file(request: Request) -> dict[str, str | bytes]:
     """Dependency: the texts of a form and what its small files hold; of one name the last."""
     try:
-        form = await request.form()
-        return {
-            name: value if isinstance(value, str) else await value.read()
-            for name, value in form.items()
-        }
+        async with request.form() as form:
+            return {
+                name: value if isinstance(value, str) else await value.read()
+                for name, value in form.items()
+            }
     except ClientDisconnect:
         raise HTTPException(
             400, "The browser closed the connection in the middle of its request."

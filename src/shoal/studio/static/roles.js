@@ -137,6 +137,12 @@ function filter() {
 
 if (grid) {
   grid.addEventListener("keydown", pressed);
+  grid.addEventListener("focusin", (event) => {
+    const row = event.target;
+    if (!row.matches("#columns > .row") || placeOf(row) === current) return;
+    anchor = current = placeOf(row);
+    show();
+  });
   grid.addEventListener("click", (event) => {
     const row = event.target.closest("#columns > .row");
     if (!row || event.target.closest("select")) return;
