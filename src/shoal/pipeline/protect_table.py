@@ -318,14 +318,22 @@ def _verify(
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
-            accounting.verify(
-                privacy_losses,
-                guarantee.epsilon,
-                neighbours=guarantee.neighbours,
-                drawn=drawn,
-                delta=guarantee.delta,
-                rho=guarantee.rho,
-            )
+            _verify_one(privacy_losses, guarantee, drawn)
+
+
+def _verify_one(
+    privacy_losses: tuple[PrivacyLoss, ...],
+    guarantee: DifferentialPrivacy,
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> None:
+    accounting.verify(
+        privacy_losses,
+        guarantee.epsilon,
+        neighbours=guarantee.neighbours,
+        drawn=drawn,
+        delta=guarantee.delta,
+        rho=guarantee.rho,
+    )
 
 
 def accounting_faults(
@@ -340,14 +348,7 @@ def accounting_faults(
     entries, faults = tuple(privacy_losses), []
     for guarantee in priced:
         try:
-            accounting.verify(
-                entries,
-                guarantee.epsilon,
-                neighbours=guarantee.neighbours,
-                drawn=drawn,
-                delta=guarantee.delta,
-                rho=guarantee.rho,
-            )
+            _verify_one(entries, guarantee, drawn)
         except InternalError as error:
             faults.append(str(error))
     return tuple(dict.fromkeys(faults))

@@ -172,9 +172,9 @@ def _within(claim: Any, price: Fraction, wanted: set[str]) -> bool:
         return False
     # Changing a record is removing one and adding one.
     steps = 2 if guarantee.neighbours is Neighbours.ADD_REMOVE else 1
-    if guarantee.delta:
+    if guarantee.pure is None:
         return False
-    return steps * guarantee.epsilon <= price and wanted <= set(guarantee.protects)
+    return steps * guarantee.pure <= price and wanted <= set(guarantee.protects)
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,11 +122,16 @@ def restated(
 
 def refuse_many_rows(setting: Setting[Any]) -> None:
     """Refuse an epsilon at which the noisy number of rows would run to millions."""
-    if not rows_are_public(setting) and row_epsilon(setting) < Fraction(LEAST_DRAWN):
+    if rows_are_public(setting):
+        return
+    rho = getattr(setting.parameters, "rho", None)
+    name, least = ("epsilon", LEAST_DRAWN) if rho is None else ("rho", LEAST_DRAWN**2 / 2)
+    each = row_epsilon(setting) if rho is None else Fraction(rho) / most(setting.schema) ** 2
+    if each < Fraction(least):
         raise InputError(
-            "[protect], epsilon: the number of rows to draw is noisy too, and below "
-            f"{LEAST_DRAWN} for each row of a person it may run to millions, whatever the table "
-            "holds. Raise epsilon."
+            f"[protect], {name}: the number of rows to draw is noisy too, and below "
+            f"{least} for each row of a person it may run to millions, whatever the table "
+            f"holds. Raise {name}."
         )
 
 
