@@ -11,7 +11,6 @@ twice the variance of their noise, and the prices of selections, must not exceed
 is exact, so a single run decides.
 """
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,7 +38,7 @@ from shoal.errors import InputError
 from shoal.evaluation.audit import file_runs, neighbouring_tables, privacy_losses
 from shoal.evaluation.audit.array_runs import ArrayRuns, protected
 from shoal.evaluation.audit.neighbouring_tables import NeighbouringTables
-from shoal.io import text_files
+from shoal.io import folders, text_files
 from shoal.io.validate import check_names
 from shoal.metrics import epsilon_lower_bound
 from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
@@ -360,9 +359,9 @@ def _finding(
     terms["concentrated"] = in_rho
     frames = (pair.before, pair.after)
     if level == "files":
-        with tempfile.TemporaryDirectory() as folder:
+        with folders.temporary() as folder:
             sides = [
-                file_runs.Releases(planned, frame, noise, Path(folder) / str(side))
+                file_runs.Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
             (example,) = sides[0](1)
