@@ -591,13 +591,7 @@ def studio(
         server.reconnect(home=home, browser=not no_browser, say=say)
         return
     try:
-        server.launch(
-            home=home,
-            host=host,
-            port=port,
-            browser=not no_browser,
-            say=say,
-            warn=lambda text: tell(f"warning: {text}"),
-        )
+        warn = lambda text: tell(f"warning: {text}")  # noqa: E731
+        server.launch(home=home, host=host, port=port, browser=not no_browser, say=say, warn=warn)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

@@ -67,7 +67,8 @@ def doubts(
     """Say what will or may stop a run of a method that a plan has no objection to."""
     if method.noisy:
         seen = None
-    will, may = [], []
+    will: list[str] = []
+    may: list[str] = []
     for guarantee in policy.required:
         if isinstance(guarantee, LDiversity) and (short := _too_few(guarantee, policy, seen)):
             will.append(short)

@@ -373,7 +373,7 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
     )
     unmet = ""
     try:
-        planned = foreseen_rows(plan(bare), seen and seen.rows)
+        planned = foreseen_rows(plan(bare), None if seen is None else seen.rows)
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
         try:

@@ -264,7 +264,9 @@ class Studio:
             comparison=None if compared is None else str(compared / "comparison.json"),
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
-            expected=forecast.seconds(planning.foreseen_rows(planned, seen and seen.rows)),
+            expected=forecast.seconds(
+                planning.foreseen_rows(planned, None if seen is None else seen.rows)
+            ),
         )
         self.history.begin(
             id_,
