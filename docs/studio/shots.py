@@ -37,7 +37,7 @@ k = 10
 t = [2, 4]
 """
 SIZES = {"wide": (1280, 900), "narrow": (400, 860)}
-FOCUS = {"roles": "#column-3", "compare": "#frontier-title"}
+FOCUS = {"compare": "#frontier-title"}
 QUALITY = 74
 
 
@@ -97,7 +97,8 @@ def shoot(tab: Page, name: str) -> None:
     for screen in ("data", "roles", "protect", "compare", "release"):
         tab.goto(f"{base}/{screen}")
         if screen == "roles":
-            tab.click("#summary-3")
+            tab.click("#column-3 .shape")
+            tab.wait_for_selector("#inspector[data-place='3']")
         if screen == "compare":
             tab.wait_for_selector("#frontier .main-svg >> nth=0")
             tab.wait_for_timeout(300)
