@@ -97,7 +97,8 @@ def drawn(pictures: Mapping[str, Any]) -> dict[str, Any]:
 
 def comparison(facts: Mapping[str, Any]) -> Drawing:
     """Draw the candidates of a comparison, risk against error of counts."""
-    return _sheet([(frontier(facts), *FRONTIER)], title=CONFIDENTIAL)
+    title = "Confidential: computed from the table that was compared on"
+    return _sheet([(frontier(facts), *FRONTIER)], title=title)
 
 
 def column(one: Mapping[str, Any]) -> Markup:
@@ -384,7 +385,7 @@ def _placed(row: Mapping[str, Any]) -> bool:
 
 
 def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing:
-    """Pictures in rows, as one."""
+    """Pictures in rows, as one, on white: a notebook may be dark."""
     whole = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
     x, y, row = 0, 20 if title else 0, 0
     placed = [_text(6, 13, title, bold=True)] if title else []
@@ -393,9 +394,9 @@ def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing
             x, y, row = 0, y + row + 8, 0
         placed.append(Markup('<g transform="translate({} {})">{}</g>').format(x, y, svg))
         x, row = x + wide + 8, max(row, high)
-    return Drawing(
-        str(_svg(whole, y + row, placed, title or "Distributions of the released columns"))
-    )
+    paper = _rect("p-paper", "#ffffff", (0, 0, whole, y + row))
+    words = title or "Distributions of the released columns"
+    return Drawing(str(_svg(whole, y + row, [paper, *placed], words)))
 
 
 def _svg(wide: int, high: int, parts: Iterable[Markup], words: str) -> Markup:
