@@ -22,8 +22,11 @@ _DIGEST = sha256().digest_size
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function on first use, with strict IEEE arithmetic and a cache on disk."""
-    return cast("Function", _cached(njit(function)))
+    """Compile a function on first use, with strict IEEE arithmetic and a cache on disk.
+
+    Other threads run meanwhile: one of them ends a command that was interrupted.
+    """
+    return cast("Function", _cached(njit(nogil=True)(function)))
 
 
 def vector_kernel(function: Function) -> Function:
@@ -32,7 +35,7 @@ def vector_kernel(function: Function) -> Function:
     The compiler may assume that there is no NaN and that the sign of zero is of no
     interest. It may still not reorder or fuse sums and products.
     """
-    return cast("Function", _cached(njit(fastmath={"nnan", "nsz"})(function)))
+    return cast("Function", _cached(njit(nogil=True, fastmath={"nnan", "nsz"})(function)))
 
 
 def _cached(dispatcher: Any) -> Any:
@@ -47,9 +50,10 @@ def _cached(dispatcher: Any) -> Any:
 class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
     """Numba's cache of one function, for machines that are not as they should be.
 
-    It depends on the sources of all kernels: Numba compares the file of the kernel only, and would
-    load one that was compiled with an older version of what it calls from another file. A cache
-    that cannot be written, on a full disk for one, costs time and stops nothing.
+    It depends on the sources of all kernels and on how they are compiled: Numba compares the file
+    of the kernel only, and would load one that was compiled with an older version of what it calls
+    from another file. A cache that cannot be written, on a full disk for one, costs time and stops
+    nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -97,7 +101,7 @@ def _whole(raw: bytes) -> Any:
 
 @cache
 def _sources() -> str:
-    digest = sha256()
+    digest = sha256(Path(__file__).read_bytes())
     for path in sorted(Path(__file__).parents[1].rglob("kernels/*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -6,7 +6,6 @@ the declared epsilon allows. It says "violated" or "no violation found", never m
 a counterexample has refuted already stays refuted, whatever the runs find.
 """
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,7 +30,7 @@ from shoal.errors import InputError
 from shoal.evaluation.audit import file_runs, neighbouring_tables
 from shoal.evaluation.audit.array_runs import ArrayRuns, protected
 from shoal.evaluation.audit.neighbouring_tables import NeighbouringTables
-from shoal.io import text_files
+from shoal.io import folders, text_files
 from shoal.io.validate import check_names
 from shoal.metrics import epsilon_lower_bound
 from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
@@ -310,9 +309,9 @@ def _finding(
     planned = with_rows(planned, pair.before.height)
     frames = (pair.before, pair.after)
     if level == "files":
-        with tempfile.TemporaryDirectory() as folder:
+        with folders.temporary() as folder:
             sides = [
-                file_runs.Releases(planned, frame, noise, Path(folder) / str(side))
+                file_runs.Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
             (example,) = sides[0](1)

@@ -37,6 +37,7 @@ from shoal.core import (
     Status,
     silent,
 )
+from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation.comparison.grid import Candidate, without_requirements
 from shoal.io import clamp
@@ -79,6 +80,16 @@ class Selection:
             f"{float(self.each):.3g}. The choice cost epsilon {float(self.epsilon):g}, and does "
             "not make any later epsilon conditional."
         )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "chosen": self.candidate.label,
+            "epsilon": plain(self.epsilon),
+            "tried_with_epsilon": plain(self.each),
+            "among": [one.label for one in self.among],
+            "left_out": {one.label: reason for one, reason in self.left_out},
+        }
 
 
 def select(

@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import active_children, get_context, resource_tracker
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any, cast
@@ -55,6 +55,8 @@ METRICS = (
 )
 """What is measured of each candidate: the axes, and what is quick beside them."""
 
+_QUIET = {"PYTHONWARNINGS": "ignore"}
+"""Python's own helper of processes warns of what a killed command has left to it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
             "POLARS_MAX_THREADS")  # fmt: skip
 
@@ -159,6 +161,7 @@ def _results(
         for job in pending:
             yield job.key, _done(frame, job, folder)
         return
+    others = set(active_children())
     with _one_thread_each(), ProcessPoolExecutor(
         min(processes, len(pending)),
         mp_context=get_context("spawn"),
@@ -175,7 +178,9 @@ def _results(
                 for future in finished:
                     yield future.result()
         except BaseException:
-            # What is under way comes to its end and is kept; what waits is not started.
+            # What is done is kept; what is under way is done again by the next run.
+            for process in set(active_children()) - others:
+                process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
@@ -220,8 +225,9 @@ def _interrupts_wait() -> Iterator[None]:
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Let each process use one thread: several at once would only get in each other's way."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    stated = dict.fromkeys(_THREADS, "1") | _QUIET
+    before = {name: os.environ.get(name) for name in stated}
+    os.environ.update(stated)
     try:
         yield
     finally:
