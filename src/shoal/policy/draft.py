@@ -97,13 +97,13 @@ def _persons(guesses: Mapping[str, Guess]) -> list[str]:
 
 def _reading(raw: Raw, guesses: Mapping[str, Guess]) -> list[str]:
     """Write down how a text file was read, so nothing about it is guessed again."""
-    if not raw.reading:
-        return []
     numbers = [
         raw.frame[name].drop_nulls().filter(~raw.frame[name].drop_nulls().is_in(made.missing))
         for name, made in guesses.items()
         if made.kind is Kind.NUMERIC and raw.frame.schema[name] == pl.String
     ]
+    if not raw.reading and not numbers:
+        return []
     marks = (
         mark
         for mark in (".", ",")
