@@ -4,7 +4,7 @@ A message says what was expected, what was found and what to do next. It never h
 cell of the original table: name the column and the number of rows instead.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from errno import ENOMEM
 from pathlib import Path
@@ -113,6 +113,16 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 row', '2,000 rows', '0 rows have')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def columns_named(names: Sequence[str]) -> str:
+    """The columns that a sentence is about.
+
+    >>> columns_named(["age"]), columns_named(["age", "sex", "region"])
+    ("Column 'age'", "Columns 'age', 'sex' and 'region'")
+    """
+    *first, last = (f"'{name}'" for name in names)
+    return f"Columns {', '.join(first)} and {last}" if first else f"Column {last}"
 
 
 def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:

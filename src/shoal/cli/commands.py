@@ -205,7 +205,7 @@ def protect(
     if as_json:
         say(terminal.published_json(published))
         return
-    say(terminal.release_text(published.release, notes_shown(published.notes)))
+    say(terminal.release_text(published.release, notes_shown(published.notes, published.warnings)))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 

@@ -238,9 +238,9 @@ def note(sentence: str) -> None:
         tell(sentence)
 
 
-def notes_shown(notes: Iterable[str]) -> tuple[str, ...]:
-    """The notes of a release; none if `--quiet` was asked for."""
-    return () if _said["beside"] is Loudness.QUIET else tuple(notes)
+def notes_shown(notes: Iterable[str], warnings: Iterable[str]) -> tuple[str, ...]:
+    """The notes of a release; the warnings among them alone if `--quiet` was asked for."""
+    return tuple(warnings if _said["beside"] is Loudness.QUIET else notes)
 
 
 def _steps() -> "Progress":
@@ -285,9 +285,13 @@ def showing_progress() -> "Iterator[Progress]":
     columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
                           TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+        task, last = bar.add_task("starting", total=None), ""
 
         def report(stage: str, done: int, total: int) -> None:
+            nonlocal last
+            if stage.partition(",")[0] != last:  # The time left is that of this stage.
+                last = stage.partition(",")[0]
+                bar.reset(task, total=None)
             bar.update(
                 task, description=visible(stage), completed=done, total=total if done else None
             )

@@ -51,7 +51,7 @@ def workplace(target: Path) -> Iterator[Path]:
         lock = _locked(place)
     if lock is None:
         raise InputError(
-            f"Another run is writing '{target}'. Wait for it, or choose another --out."
+            f"Another run is writing '{target}'. Wait for it, or choose another place."
         )
     _open[place] = target
     try:
@@ -198,7 +198,10 @@ def check_text(path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:
-        raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
+        raise InputError(
+            f"'{path}' exists already. Choose another place, or replace it with --force (in "
+            "Python, force=True)."
+        )
 
 
 def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:

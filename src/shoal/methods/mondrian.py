@@ -210,7 +210,8 @@ def _refuse_unused(parameters: MondrianParameters) -> None:
     unused = sorted(stated & {"aggregate", "integers"})
     if unused and parameters.output is not LeafOutput.CENTROIDS:
         raise InputError(
-            f"[protect], {unused[0]}: expected only together with output = 'centroids'."
+            f"[protect], {' and '.join(unused)}: expected only together with output = 'centroids'. "
+            f"Remove {'it' if len(unused) == 1 else 'them'}, or state that output."
         )
 
 

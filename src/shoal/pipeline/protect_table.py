@@ -46,7 +46,7 @@ from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io.text_files import quoted
 from shoal.methods import Tools
-from shoal.pipeline import audiences, booking
+from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
 from shoal.pipeline.planning import Plan, able, covers, plan, with_rows
@@ -156,6 +156,7 @@ def run(
         if booked is not None and booked.inspected:
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
+        progress = forecast.estimated(progress, planned)
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})

@@ -29,7 +29,7 @@ from shoal.core import (
     Schema,
 )
 from shoal.core._arrays import Floats, Ints
-from shoal.errors import InputError
+from shoal.errors import InputError, columns_named
 from shoal.io.table import Table, leaf_edges
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import (
@@ -225,30 +225,37 @@ def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) ->
                 f"Column '{name}' would be released without noise. Protect it, make it an "
                 "identifier, or declare it with public = true if everybody knows it."
             )
-    for name in setting.columns:
-        check_domain(schema[name], bounded=bounded)
+    check_domains([schema[name] for name in setting.columns], bounded=bounded)
 
 
-def check_domain(column: Column, *, bounded: bool = True) -> None:
-    """Refuse a column without a public domain: a kind, and bounds or categories."""
+def check_domains(columns: Iterable[Column], *, bounded: bool = True) -> None:
+    """Refuse columns without a public domain, a kind and bounds or categories, in one error."""
+    lacking: dict[str, list[str]] = {}
+    for column in columns:
+        why = _without_domain(column, bounded=bounded)
+        lacking.setdefault(why, []).append(column.name) if why else None
+    if lacking:
+        raise InputError(" ".join(columns_named(names) + why for why, names in lacking.items()))
+
+
+def _without_domain(column: Column, *, bounded: bool) -> str:
+    """What a column lacks, as the end of a sentence; nothing if it has a public domain."""
     if column.kind is None:
-        raise InputError(
-            f"Column '{column.name}' has no kind, so no noise can be added to it. State its "
-            "kind, make it an identifier, or declare it with public = true."
+        return (
+            ": no kind is stated, so no noise can be added. State it, or declare the column as an "
+            "identifier or with public = true."
         )
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
-        raise InputError(
-            f"Column '{column.name}': expected categories or a hierarchy, because those read off "
-            "the data are not public, found none."
+        return (
+            ": expected categories or a hierarchy, because those read off the data are not public, "
+            "found none."
         )
     if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
         if bounded:
-            raise InputError(
-                f"Column '{column.name}': expected bounds, because limits read off the data are "
-                "not public, found none."
-            )
+            return ": expected bounds, because limits read off the data are not public, found none."
         if column.kind is Kind.DATE:
-            raise InputError(f"Column '{column.name}': a date needs stated bounds.")
+            return ": a date needs stated bounds."
+    return ""
 
 
 def no_public_columns(setting: Setting[NoisyParameters]) -> None:

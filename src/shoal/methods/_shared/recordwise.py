@@ -170,8 +170,7 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
                 "knows it."
             )
     _refuse_price(setting.parameters, method)
-    for name in confidential(schema):
-        noisy_microaggregation.check_domain(schema[name])
+    noisy_microaggregation.check_domains(schema[name] for name in confidential(schema))
     for guarantee in setting.required:
         if isinstance(guarantee, LDiversity | TCloseness):
             raise InputError(
