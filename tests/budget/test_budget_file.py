@@ -27,12 +27,13 @@ def path(tmp_path):
     return path
 
 
-def spend(path, epsilon, *, source="people", note="", **facts):
+def spend(path, epsilon, *, source="people", note="", rho=None, **facts):
     """Book a release; `facts` differ from those of a whole table, change-one, row by row."""
     return budget_file.spend(
         path,
         source,
         epsilon=None if epsilon is None else Fraction(epsilon),
+        rho=rho,
         facts=budget_file.DeclaredFacts(**{"neighbours": CHANGE, **facts}),
         policy=DIGEST,
         method="laplace",
@@ -296,9 +297,9 @@ def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
 
 
 def test_a_newer_file_is_refused(path):
-    execute(path, "PRAGMA user_version = 4")
+    execute(path, "PRAGMA user_version = 5")
 
-    with pytest.raises(InputError, match="has version 4; this Shoal knows 3"):
+    with pytest.raises(InputError, match="has version 5; this Shoal knows 4"):
         spend(path, "0.1")
 
 
@@ -485,14 +486,29 @@ PRAGMA user_version = 2;
 """
 
 
-@pytest.fixture(params=[1, 2])
+VERSION_THREE = """
+ALTER TABLE entry ADD COLUMN facts TEXT;
+CREATE TABLE inspection (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name),
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')), what TEXT NOT NULL,
+    policy TEXT NOT NULL, note TEXT NOT NULL, after INTEGER NOT NULL
+);
+CREATE TRIGGER entry_holds BEFORE UPDATE ON entry
+    WHEN OLD.facts IS NOT NEW.facts
+    BEGIN SELECT RAISE(ABORT, 'an entry is only ever settled'); END;
+PRAGMA user_version = 3;
+"""
+
+
+@pytest.fixture(params=[1, 2, 3])
 def old(request, tmp_path):
     """A budget file as earlier versions of Shoal wrote it."""
     path = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ONE)
-        if request.param == 2:
-            connection.executescript(VERSION_TWO)
+        if request.param > 1:
+            connection.executescript(VERSION_TWO if request.param == 2 else VERSION_THREE)
     return path
 
 
@@ -526,7 +542,7 @@ def test_an_old_file_becomes_a_new_one_with_the_first_write_and_keeps_all_it_has
     write(old)
     after = budget_file.account(old, "people")
 
-    assert version(old) == 3
+    assert version(old) == 4
     assert [(e.id, e.epsilon, e.time) for e in before.entries] == [
         (e.id, e.epsilon, e.time) for e in after.entries
     ][: len(before.entries)]
@@ -541,6 +557,8 @@ def test_a_write_that_fails_leaves_an_old_file_old(old):
 
     with pytest.raises(ClaimViolationError):
         spend(old, 100)
+    with pytest.raises(InputError, match="is pure, and this release counts in rho"):
+        spend(old, None, rho=Fraction(1, 100))
     with pytest.raises(InputError, match="There is no source"):
         spend(old, "0.1", source="nobody")
 
@@ -571,6 +589,23 @@ def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
     assert account(path).cumulative is None
     assert account(path).spent == Fraction(1, 2)
     assert "Entry 1 is by an older version of Shoal" in account(path).reasons[0]
+
+
+def test_a_rho_is_never_changed_and_the_budget_holds_no_more_than_was_granted(tmp_path):
+    path = tmp_path / "budget.db"
+    with pytest.raises(InputError, match="Expected a delta from 1e-30"):
+        budget_file.init(path, "people", Fraction(1), delta=Fraction(1, 10))
+    budget_file.init(path, "people", Fraction(1), delta=Fraction(1, 10**9))
+    booked = spend(path, None, rho=Fraction(1, 100))
+
+    assert (booked.epsilon, booked.rho) == (None, Fraction(1, 100))
+    assert account(path).remaining == 1 - account(path).spent > 0
+    with pytest.raises(ClaimViolationError, match="does not cover this release"):
+        spend(path, None, rho=Fraction(1, 100))
+    with pytest.raises(sqlite3.IntegrityError, match="only ever settled"):
+        execute(path, "UPDATE entry SET rho = '1/1000', status = 'released'")
+    budget_file.settle(path, booked.id)
+    assert account(path).entries[0].rho == Fraction(1, 100)
 
 
 # Inspections
@@ -658,8 +693,8 @@ def test_letters_that_are_coded_in_two_ways_are_one_name(path):
 
 
 def test_an_old_file_with_one_name_in_two_codings_is_spent_from_under_neither(path):
-    execute(path, "INSERT INTO source VALUES ('caf\u00e9', '1', 'change-one', 'now')")
-    execute(path, "INSERT INTO source VALUES ('cafe\u0301', '1', 'change-one', 'now')")
+    execute(path, "INSERT INTO source VALUES ('caf\u00e9', '1', 'change-one', 'now', NULL)")
+    execute(path, "INSERT INTO source VALUES ('cafe\u0301', '1', 'change-one', 'now', NULL)")
 
     with pytest.raises(InputError, match="2 sources of the name"):
         spend(path, "0.5", source="caf\u00e9")
