@@ -311,7 +311,7 @@ def test_a_file_switched_to_another_journal_is_refused(path):
 
 
 def test_a_damaged_number_is_refused(path):
-    execute(path, "INSERT INTO source VALUES ('firms', 'much', 'change-one', 'now')")
+    execute(path, "INSERT INTO source VALUES ('firms', 'much', 'change-one', 'now', NULL)")
 
     with pytest.raises(InputError, match="damaged"):
         budget_file.show(path)
@@ -401,7 +401,7 @@ def test_a_read_only_file_can_be_shown_and_not_spent_from():
 def test_an_interrupted_body_leaves_nothing_behind(path):
     def interrupted():
         with budget_file._open(path, write=True) as connection:
-            connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now')")
+            connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now', NULL)")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -706,21 +706,21 @@ def test_an_old_file_with_one_name_in_two_codings_is_spent_from_under_neither(pa
 
 
 DAMAGE = [
-    "INSERT INTO source VALUES (x'ff', '1', 'change-one', 'now')",
-    "INSERT INTO source VALUES (CAST(x'ff' AS TEXT), '1', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', 1.5, 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1/0', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '-1', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1e99999999', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1', x'00', 'now')",
-    "INSERT INTO entry VALUES (5, x'00', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', x'00', '1', 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', 0.5, 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', x'00', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', '{}')",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', 'no')",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', x'00')",
-    "INSERT INTO entry VALUES (-5, 't', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
+    "INSERT INTO source VALUES (x'ff', '1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES (CAST(x'ff' AS TEXT), '1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', 1.5, 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1/0', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '-1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1e99999999', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1', x'00', 'now', NULL)",
+    "INSERT INTO entry VALUES (5, x'00', 'people', 'p', 'm', '1', 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', x'00', '1', 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', 0.5, 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', x'00', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', '{}', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', 'no', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', x'00', NULL)",
+    "INSERT INTO entry VALUES (-5, 't', 'people', 'p', 'm', '1', 'reserved', '', NULL, NULL)",
     "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'spying', 'p', '', 0)",
     "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'compare', 'p', '', 'x')",
     "DROP TABLE inspection",
