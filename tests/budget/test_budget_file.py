@@ -401,7 +401,9 @@ def test_a_read_only_file_can_be_shown_and_not_spent_from():
 def test_an_interrupted_body_leaves_nothing_behind(path):
     def interrupted():
         with budget_file._open(path, write=True) as connection:
-            connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now', NULL)")
+            connection.execute(
+                "INSERT INTO source VALUES ('firms', '1', 'change-one', 'now', NULL)"
+            )
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
