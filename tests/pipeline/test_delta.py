@@ -9,11 +9,13 @@ import pytest
 
 import shoal
 from shoal import policy as policies
+from shoal.budget import budget_file
+from shoal.budget.composition import cumulative
 from shoal.core import GAUSSIAN, DifferentialPrivacy, Neighbours
 from shoal.core.concentrated import rho_of
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.pipeline import protect_file
+from shoal.pipeline import planning, protect_file
 from shoal.pipeline.options import EvaluationOptions
 from shoal.report import phrases
 
@@ -146,39 +148,64 @@ def test_a_delta_does_not_meet_a_pure_requirement():
         shoal.plan(policy(require={"differential-privacy": 1}))
 
 
-def test_a_budget_file_refuses_a_release_with_a_delta(tmp_path):
-    stated = {"file": str(tmp_path / "budget.db"), "source": "people"}
-    shoal.plan(policy(delta=None, budget=stated))
-    with pytest.raises(InputError, match="a release with a delta cannot be booked"):
-        shoal.plan(policy(budget=stated))
+def test_a_budget_with_a_delta_holds_a_rho_and_a_pure_one_does_not(tmp_path):
+    file, rho = tmp_path / "budget.db", rho_of(Fraction(1), Fraction("1e-9"))
+    budget_file.init(file, "pure", Fraction(10))
+    budget_file.init(file, "people", Fraction(10), delta=Fraction("1e-9"))
+    table, columns = people(40), {name: COLUMNS[name] for name in list(COLUMNS)[:2]}
+
+    def booked(source, **stated):
+        return policy(budget={"file": str(file), "source": source}, **stated)
+
+    with pytest.raises(InputError, match="is pure, and this release counts in rho"):
+        shoal.protect(table, booked("pure"))
+    shoal.protect(table, booked("people"))
+    shoal.protect(table, booked("people", stated={"epsilon": 1, "delta": 1e-9,
+                                                  "neighbours": "add-remove"}))  # fmt: skip
+    pure = booked("people", columns=columns)
+    shoal.protect(table.select(*columns), pure)
+
+    account, other = budget_file.show(file)
+    assert not other.entries
+    assert [(e.epsilon, e.rho) for e in account.entries] == [
+        (None, rho),
+        (None, 4 * rho),
+        (1, None),
+    ]
+    assert account.spent == cumulative([Fraction(1)], 5 * rho, Fraction("1e-9"))
+    assert "budget epsilon 10 at delta 1e-09" in str(account)
+    assert f"rho {float(rho)}" in str(account)
+    assert planning.cost(policies.load(policy()), shoal.plan(policy()).claims).startswith(
+        "Costs rho"
+    )
 
 
 class FaintNoise(SeededNoise):
-    """Gaussian noise of a quarter of the scale, which costs 16 times the rho."""
+    """Gaussian noise of a sixteenth of the scale."""
 
     def _gaussian(self, values, scale):
-        return super()._gaussian(values, scale / 4)
+        return super()._gaussian(values, scale / 16)
 
 
 @pytest.mark.parametrize("neighbours", ["change-one", "add-remove"])
 def test_an_audit_finds_what_breaks_a_rho_and_nothing_else(neighbours):
     """False alarms: the bounds hold together but for 1e-7; what moved is exact."""
-    columns = {"c0": COLUMNS["c0"]}
-    stated = policy(columns=columns, stated={"rho": 2, "neighbours": neighbours})
-    about = {"confidence": 1 - 1e-7, "trials": 1_000, "most": 1}
+    stated = policy(columns={"c0": COLUMNS["c0"]}, stated={"rho": 0.25, "neighbours": neighbours})
+    about = {"confidence": 1 - 1e-7, "most": 1}
 
-    found = shoal.audit(stated, noise=SeededNoise(1), **about)
+    found = shoal.audit(stated, noise=SeededNoise(1), trials=100, **about)
     assert found.verdict == "no violation found", found
     (finding,) = found.findings
-    assert 0.9 < finding.moved <= 2
-    assert 0 < finding.bound.rho.low <= 2
-    assert finding.bound.mu.low <= 2  # sqrt(2 rho)
-    assert "declared rho 2 (proved)" in str(found)
-    assert "what moved cost a rho of at most" in str(found)
+    assert 0.2 < finding.moved <= 0.25
+    assert finding.bound.rho.low <= 0.25
+    assert finding.bound.mu.low <= 0.5**0.5  # sqrt(2 rho)
+    assert "declared rho 0.25 (proved)" in str(found)
+    assert "what moved cost a rho of at most 0.25" in str(found)
     assert found.facts()["measure"] == "rho"
-    broken = shoal.audit(stated, noise=FaintNoise(1), **about)
-    assert broken.violated
-    assert broken.worst.bound.mu.low > 2
+    if neighbours == "add-remove":
+        broken = shoal.audit(stated, noise=FaintNoise(1), trials=200, **about)
+        assert broken.violated
+        assert broken.worst.bound.mu.low > 0.5**0.5
 
 
 @pytest.mark.parametrize("delta", [0, 0.01, -1e-9, "much"])

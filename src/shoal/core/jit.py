@@ -48,7 +48,7 @@ def _cached(dispatcher: Any) -> Any:
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
-    """Numba's cache of one function, made safe against stale sources and full disks.
+    """Numba's cache of one function, guarded against stale sources and full disks.
 
     It depends on the sources of all kernels and on how they are compiled: Numba compares the file
     of the kernel only, and would load one that was compiled with an older version of what it calls

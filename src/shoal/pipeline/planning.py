@@ -146,19 +146,7 @@ def plan(
         ):
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
-    if policy.budget is not None and _in_rho(planned.claims):
-        raise InputError(
-            "[budget]: a budget file adds up pure epsilons, and a release with a delta cannot be "
-            "booked in it. Leave out delta under [protect], or leave out [budget]."
-        )
     return planned if rows is None else replace(with_rows(planned, rows), rows=rows)
-
-
-def _in_rho(claims: Iterable[Claim]) -> bool:
-    return any(
-        isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.rho is not None
-        for claim in claims
-    )
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
@@ -279,7 +267,9 @@ def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
 
 
 def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
-    """What a budget file is charged: the least epsilon that is proved for all released columns.
+    """What a budget file is charged: the least price that is proved for all released columns.
+
+    An epsilon without a delta comes before one that is counted in rho.
 
     Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
     """
@@ -289,10 +279,11 @@ def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy)
         and claim.status is Status.PROVED
-        and claim.guarantee.pure is not None
         and secret <= set(claim.guarantee.protects)
     ]
-    return min(proved, key=lambda guarantee: guarantee.pure or Fraction(0), default=None)
+    return min(
+        proved, key=lambda one: (one.rho is not None, one.rho or one.epsilon or 0), default=None
+    )
 
 
 @dataclass(frozen=True)
@@ -400,11 +391,12 @@ UNBOUNDED = (
 
 def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
-    claims = tuple(claims)
     spent = price(policy, claims)
-    if spent is None and _in_rho(claims):
-        return "Costs an epsilon with a delta, which a budget file cannot add up."
-    return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.pure or Fraction(0))}."
+    if spent is None:
+        return UNBOUNDED
+    if spent.rho is not None:
+        return f"Costs rho {shown(spent.rho)}, which a budget with a delta holds."
+    return f"Costs epsilon {shown(spent.epsilon or Fraction(0))}."
 
 
 def check_parameters(policy: Policy) -> None:

@@ -178,6 +178,7 @@ def run(
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
+        "rho": booked.rho,
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }
@@ -230,9 +231,10 @@ def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]
     try:
         yield
     except ShoalError as error:
-        if booked is None or booked.epsilon is None:
+        price = None if booked is None else booked.epsilon or booked.rho
+        if booked is None or price is None:
             raise
-        spent = f"Epsilon {shown(booked.epsilon)} still counts as spent."
+        spent = f"{'Epsilon' if booked.epsilon else 'Rho'} {shown(price)} still counts as spent."
         raise type(error)(f"{error} {spent}") from None
 
 

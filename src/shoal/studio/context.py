@@ -249,6 +249,7 @@ class Studio:
         audience = method_cards.audience_of(workspace.policy)
         planned = protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
         seen = self.profile(workspace)
+        rows = None if seen is None else seen.rows
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -264,9 +265,7 @@ class Studio:
             comparison=None if compared is None else str(compared / "comparison.json"),
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
-            expected=forecast.seconds(
-                planning.foreseen_rows(planned, None if seen is None else seen.rows)
-            ),
+            expected=forecast.seconds(planning.foreseen_rows(planned, rows)),
         )
         self.history.begin(
             id_,
