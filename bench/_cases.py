@@ -7,8 +7,8 @@ its bin, on that scale.
 
 Adult, Census and EIA are files of SHOAL_DATA (or ../shared/data); a case whose file is absent is
 left out by name. The sample is shipped; `chain` and `clusters` are generated here, and no
-constant of any method was chosen on them. That `auto` lost on `chain` is why `maxent` asks what
-groups lose, and that it lost on `clusters` why it counts tables of three columns.
+constant of any method was chosen on them. Because `auto` lost on `chain`, `maxent` measures what
+groups lose, and because it lost on `clusters`, it counts three-way marginals.
 """
 
 import csv
@@ -101,9 +101,9 @@ class Case:
 
     Attributes:
         title: for pages.
-        axes: one a column.
+        axes: one per column.
         X: records by columns, codes and numbers.
-        target: a nominal column that a classifier shall predict.
+        target: a nominal column that a classifier predicts.
         half: what half of a numeric column means in a count query: of its bounds or of its ranks.
         epsilons: at which it is compared.
         tuned: whether constants of ours were chosen on it.
@@ -274,7 +274,7 @@ def _sample() -> Case:
 
 
 def _chain() -> Case:
-    """Each nominal is a relabelling of the one before, wrong in one of ten; pairs tell it all."""
+    """Each nominal is a relabelling of the one before, wrong in one of ten; pairs say it all."""
     rng = np.random.default_rng(20261115)
     n, sizes = 20_000, (12, 8, 16, 6, 20, 2)
     shares = rng.dirichlet(np.full(sizes[0], 0.7))

@@ -1,11 +1,11 @@
 """Who draws rows in `tables.py`: Shoal's methods, the published ones, and plain baselines.
 
 Ours and the published microaggregation methods run as a user runs them, by `shoal.protect` with a
-policy, but with seeded noise, so that figures repeat: nothing here may be published. Baselines are
+policy, but with seeded noise, so figures repeat: nothing here may be published. Baselines are
 written out below, with the same noise.
 
-The methods that group have a k. They get, at each epsilon, the best of KS by the count error of
-one run on the very table: more than a steward could do, so that the comparison flatters them.
+The methods that group have a k. At each epsilon they get the best of KS by the count error of one
+run on the very table: more than a steward could do, so the comparison flatters them.
 """
 
 import re
@@ -44,7 +44,7 @@ Run = Callable[[Case, str, int], Outcome]
 
 @dataclass(frozen=True)
 class Contender:
-    """Somebody who draws rows.
+    """A method that draws rows.
 
     Attributes:
         family: ours, published, plain or none, for plots and tables.
@@ -111,10 +111,10 @@ def grouped(name: str, **protect: Any) -> Run:
 
 
 def histogram(case: Case, epsilon: str, seed: int) -> Outcome:
-    """Every cell of the table with noise; what is negative is nothing, and n rows are drawn.
+    """Every cell of the table with noise; negative counts become 0, and n rows are drawn.
 
     Beside the rows, the error of counts that are answered from the noisy cells as they are, which
-    is less: sums of noise cancel, cuts at zero do not. That is no table, though.
+    is less: sums of noise cancel, cuts at zero do not. That is not a table, though.
     """
     noise = SeededNoise(seed)
     begin = time.process_time()
@@ -136,7 +136,7 @@ def histogram(case: Case, epsilon: str, seed: int) -> Outcome:
 def grid(case: Case, epsilon: str, seed: int) -> Outcome:
     """One coarse table of all columns with noise, rows spread evenly over its cells.
 
-    With G = (n epsilon / 10)^(1/m) groups of neighbouring codes a column, the rule of Qardaji,
+    With G = (n epsilon / 10)^(1/m) groups of neighbouring codes per column, the rule of Qardaji,
     Yang and Li (ICDE 2013) for uniform grids with its exponent for m columns.
     """
     noise = SeededNoise(seed)
@@ -188,7 +188,7 @@ def _tabulated(case: Case) -> bool:
 
 
 def _small(case: Case) -> bool:
-    """Whether a table of cells by halves fits; else no grid has more than one cell a column."""
+    """Whether a table of cells by halves fits; else no grid has more than one cell per column."""
     return 2 ** len(case.axes) <= MOST_CELLS
 
 

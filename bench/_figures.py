@@ -2,8 +2,7 @@
 
 docs/tables/figures.csv has the figures of all cases; `publish` draws docs/tables/*.svg and
 fills in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in
-docs/research/tables.md and in
-RESULTS.md, so that no figure there was typed.
+docs/research/tables.md and in RESULTS.md, so no figure there was typed.
 """
 
 import csv
@@ -146,7 +145,7 @@ def _count_measure(figures: Figures) -> str:
 
 
 def _panels(found: dict[str, list[Figure]], measure: Callable[[Figures], str]) -> list[Panel]:
-    """One panel a case: its measure over epsilon."""
+    """One panel per case: its metric over epsilon."""
     panels = []
     for case, figures in found.items():
         wanted = measure(figures)
@@ -222,7 +221,7 @@ def _wanted(found: dict[str, list[Figure]]) -> list[str]:
 
 
 def _losses(found: dict[str, list[Figure]]) -> list[str]:
-    """Where somebody with the same promise is nearer than `auto` by two standard errors.
+    """Where a method with the same promise is nearer than `auto` by two standard errors.
 
     A single run has no standard error; twice that of `auto` then stands for both.
     """

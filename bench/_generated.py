@@ -64,7 +64,7 @@ def latent(seed: int, n: int, *, columns: int = 8, strength: float = 0.8) -> Mad
 
 
 def classes(seed: int, n: int, *, columns: int = 8, types: int = 6) -> Made:
-    """Nominals of up to forty levels, independent within hidden types of people."""
+    """Nominals of up to forty categories, independent within hidden types of people."""
     rng = np.random.default_rng(seed)
     sizes = rng.choice([2, 4, 8, 15, 25, 40], columns)
     hidden = rng.choice(types, n, p=rng.dirichlet(np.full(types, 3.0)))
@@ -222,7 +222,7 @@ BEYOND_PAIRS = {"crossed": crossed, "switched": switched}
 
 
 def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Ints:
-    """One code a row, from the shares of its row."""
+    """One code per row, from the shares of its row."""
     ends = np.cumsum(shares, axis=1)
     return (rng.random(len(shares))[:, None] * ends[:, -1:] > ends).sum(axis=1)
 

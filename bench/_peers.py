@@ -3,7 +3,7 @@
 SHOAL_RIVALS is the path of that interpreter; without it the rivals are left out by name, except
 for runs that are kept. A run is kept under SHOAL_BENCH_CACHE (bench/out by default) by what it was
 given: the binned table, its domain, the settings and the number of the run. So only what
-changed is run again; a failed or timed-out run is kept as such, and a deleted file is run anew.
+changed is run again; a failed or timed-out run is kept as such, and a deleted file is run again.
 """
 
 import csv
@@ -41,7 +41,7 @@ class Rival:
 
     Attributes:
         share: of the case's epsilon, which is for a changed record. One that is added or removed
-            is the half of a change, so that 1/2 gives the same promise.
+            is half of a change, so 1/2 gives the same promise.
         delta: of an approximate promise; none is pure.
         total: whether the fit knows the number of rows.
         promise: at the case's epsilon, in words.

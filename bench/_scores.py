@@ -3,7 +3,7 @@
 counts      median relative error of 2,000 count queries that take half of every column (tables of
             up to five columns); of a table of two numbers, 500 boxes of half of each side
 triples     the same over three columns at random (tables of three columns and more)
-pairs       total variation between two-way tables, mean over pairs; numbers in bins
+pairs       total variation between two-way marginals, mean over pairs; numbers in bins
 ranks       squared distance of sorted values over squared deviations, mean over ordered columns
 w2          squared joint Wasserstein distance over the variance, by the best assignment of rows:
             all up to 1,100, else 1,000 of each table
@@ -46,7 +46,7 @@ class Query:
 
 
 class Scores:
-    """The measures of one case, with what they need prepared once."""
+    """The metrics of one case, with what they need prepared once."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -56,7 +56,7 @@ class Scores:
         self.three = _queries(case, 3, seed=11) if m >= 3 else []
 
     def of(self, Y: Floats, seed: int) -> dict[str, float]:
-        """Every measure that applies to the case, the long ones of the first runs only."""
+        """Every metric that applies to the case, the long ones of the first runs only."""
         found = self.counts(Y) | {"pairs": self.pairs(Y), "ranks": self.ranks(Y)}
         if seed <= LONG_RUNS or self.case.rows <= _MOST_MATCHED:
             found["w2"] = self.w2(Y, seed)
@@ -70,7 +70,7 @@ class Scores:
         return {name: value for name, value in found.items() if value is not None}
 
     def pairs(self, Y: Floats) -> float:
-        """Total variation of tables of two columns."""
+        """Total variation of two-way marginals."""
         X, Z, sizes = self.case.codes, self.case.coded(Y), self.case.sizes
         found = []
         for a, b in combinations(range(len(sizes)), 2):

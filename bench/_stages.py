@@ -4,7 +4,7 @@ import time
 
 
 class Stages:
-    """CPU seconds by stage, as progress tells them."""
+    """CPU seconds by stage, as progress reports them."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}

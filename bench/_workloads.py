@@ -101,7 +101,7 @@ def query_error(Y: Ints, asked: list[Query]) -> float:
 
 
 def triple_distance(X: Ints, Y: Ints, sizes: Sequence[int]) -> float:
-    """Total variation between tables of three columns, at most four groups of codes a column."""
+    """Total variation between three-way marginals, at most four groups of codes per column."""
     groups = [
         neighbours(np.bincount(X[:, j], minlength=size).astype(np.float64), 4)
         for j, size in enumerate(sizes)
@@ -115,7 +115,7 @@ def triple_distance(X: Ints, Y: Ints, sizes: Sequence[int]) -> float:
 
 
 def pair_distance(X: Ints, Y: Ints, sizes: Sequence[int]) -> float:
-    """Total variation between tables of two columns, mean over pairs."""
+    """Total variation between two-way marginals, mean over pairs."""
     found = []
     for a, b in combinations(range(len(sizes)), 2):
         tables = [

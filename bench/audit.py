@@ -1,6 +1,6 @@
 """How long an audit takes: CPU seconds of this process, all threads together.
 
-A mechanism that answers with one number, 100,000 batched draws on each of two tables, is to be
+A mechanism that answers with one number, 100,000 batched draws on each of two tables, should be
 audited in under 3 CPU seconds with numpy's noise; ours costs its draws on top. Then the array
 level of `shoal.audit` for some policies.
 
@@ -93,14 +93,14 @@ FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name i
 
 
 def asked(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
-    """`maxent` that asks what groups lose; with so few records noise takes either way."""
+    """`maxent` that measures what groups lose; with so few records, noise decides."""
     chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
     chosen = replace(chosen, coarseness_share=Fraction(1, 10))
     return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 
 def chose(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
-    """`maxent` that chooses two tables of three columns for half of what single columns leave."""
+    """`maxent` that chooses two three-way marginals for half of what single columns leave."""
     chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
     half = (1 - chosen.one_way_share) / 2
     chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))

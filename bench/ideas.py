@@ -7,12 +7,12 @@
     python bench/ideas.py adult [SEEDS [COLUMNS ...]]
 
 prints Markdown tables for RESULTS.md and docs/research/drawn-rows.md. Ideas were tuned on the
-generated tables
-and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
+generated tables and EIA only; Adult was used once, at the end. Noise is seeded: nothing here may be
+published.
 
 Generated: 6,000 rows of eight sorts, and EIA; three seeds; the mean relative error of 600 ranges of
 three columns, true counts below 1% of the rows counted as that, and the total variation of pairs
-and of threes (in four groups a column).
+and of threes (in four groups per column).
 Wide: five of the sorts with twelve columns and 30,000 rows, and eight columns of the same, at
 epsilon 0.1, which is a small and a medium budget.
 Threes: 12,000 rows of all sorts at epsilon 10, which is much, two sorts with dependence that no two
@@ -293,7 +293,7 @@ def _less_tau(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> Max
 
 
 def _not_learnt(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """Tables are believed alike, by the public tau."""
+    """All tables get the same weight, by the public tau."""
     return replace(maxent_plan(attributes, n=n, epsilon=epsilon), learns=False)
 
 
@@ -305,19 +305,19 @@ def _longer_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) ->
 
 
 def _pairs_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """No tables of three columns are chosen."""
+    """No three-way marginals are chosen."""
     return replace(
         maxent_plan(attributes, n=n, epsilon=epsilon), three_way=0, three_way_share=Fraction(0)
     )
 
 
 def _never_asked(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """What groups lose is not asked: tables whatever they lose."""
+    """What groups lose is not measured: marginals whatever they lose."""
     return replace(maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(0))
 
 
 def _always_grown(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """What groups lose is asked for next to nothing, and a tree is grown whatever it is."""
+    """What groups lose is measured for almost nothing, and a tree is grown whatever it is."""
     return replace(
         maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(1, 10**6)
     )

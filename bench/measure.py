@@ -4,7 +4,7 @@
 
 People of the sample's generator with six columns, released as intervals (`mondrian`) and as exact
 numbers (`individual-ranking`), row by row; as many others are the control. A process of its own
-measures each, so that its peak of memory has Python, the libraries and the three tables in it and
+evaluates each, so its peak of memory has Python, the libraries and the three tables in it and
 nothing else; compilation is paid before, on a small table. Wanted: everything but the best
 matching, which is tried up to 2,000 rows only, in under 3 minutes of CPU and 3 GB at a million
 rows, and near linear from 100,000.
@@ -64,7 +64,7 @@ def prepare(folder: Path, rows: int, method: str) -> None:
 
 
 def measured(folder: Path, method: str) -> dict[str, float]:
-    """CPU seconds of each measure, by the progress that it reports."""
+    """CPU seconds of each metric, by the progress that it reports."""
     before, after, others = (pl.read_parquet(folder / f"{name}.parquet") for name in TABLES)
     spent: dict[str, float] = {}
     state: dict[str, Any] = {"stage": "start", "since": time.process_time()}

@@ -1,9 +1,9 @@
-"""Every measure of utility on synthetic tables, in CPU seconds and memory.
+"""Every metric of utility on synthetic tables, in CPU seconds and memory.
 
     python bench/measures.py
 
 prints a Markdown table for RESULTS.md: 100,000 and 1,000,000 rows of four numbers and two
-categories, released as exact rows with noise, and as intervals. Each measure runs in a process of
+categories, released as exact rows with noise, and as intervals. Each metric runs in a process of
 its own; its peak of memory has Python, the libraries and the tables in it. The joint Wasserstein
 distance has samples of 1,000 whatever the table, and is not in the sum.
 """
@@ -152,7 +152,7 @@ MEASURES: dict[str, Work] = {
 
 
 def main() -> None:
-    """Run every measure in a process of its own, at both sizes."""
+    """Run every metric in a process of its own, at both sizes."""
     print("| measure | CPU s, 100k | CPU s, 1M | ratio | peak MB, 1M |")
     print("|---|---|---|---|---|")
     spent, peaks = [0.0, 0.0], []
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def one(name: str, size: int) -> None:
-    """Run one measure and print its CPU seconds and the peak of memory of the process."""
+    """Run one metric and print its CPU seconds and the peak of memory of the process."""
     # A small run compiles the kernels and loads the libraries.
     MEASURES[name](*tables(2_000))
     X, Y = tables(size)

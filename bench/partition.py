@@ -95,7 +95,7 @@ def ratio(what: str, ours: float, theirs: float, most: float) -> None:
 
 
 def faster(what: str, ours: float, theirs: float, least: float) -> None:
-    """Print how many times faster we are; it must be `least` at least."""
+    """Print how many times faster we are; it must be at least `least`."""
     found = theirs / ours
     wanted = f">= {least:g}"
     line(what, f"{ours:.3g} s", f"{theirs:.3g} s", found, wanted, good=found >= least)
@@ -247,7 +247,7 @@ def _z_scores(values: list[str]) -> Floats:
 
 
 def _star(values: list[str]) -> Floats:
-    """A flat nominal: one column a category, so that any two lie at the same distance."""
+    """A flat nominal: one column per category, so any two lie at the same distance."""
     names, codes = np.unique(values, return_inverse=True)
     return np.eye(len(names))[codes] * math.sqrt(0.5)
 

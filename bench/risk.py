@@ -1,8 +1,8 @@
-"""CPU seconds and memory of every risk measure on 100,000 and on 1,000,000 records of 6 attributes.
+"""CPU seconds and memory of every risk metric on 100,000 and on 1,000,000 records of 6 attributes.
 
 Three numbers, one of them skewed, and three categories; the release moves the numbers a little, and
-swaps one category in twenty. As many people are not in the table. Wanted: all of it, but for the
-best matching, in under 3 minutes of CPU and 3 GB at a million, and near linear from 100,000.
+swaps one category in twenty. As many other people are not in the table. Wanted: all of it, but for
+the best matching, in under 3 minutes of CPU and 3 GB at a million, and near linear from 100,000.
 """
 
 import platform
@@ -40,7 +40,7 @@ def space(places: Any, original: Any) -> Any:
 
 
 def run(n: int) -> float:
-    """All measures once; the CPU seconds together."""
+    """All metrics once; the CPU seconds together."""
     rng = np.random.default_rng(1)
     (x, code), (y, other) = people(rng, n), people(rng, n)
     released = x.copy()

@@ -7,7 +7,7 @@ A job names a CSV of codes and how many codes each column has; rows come back as
 they took as JSON on the last line of the output. This program knows nothing of Shoal, and Shoal
 nothing of these libraries.
 
-A job's keys: `table` and `out`, paths; `sizes`, codes a column in order; `algorithm`, aim or mst;
+A job's keys: `table` and `out`, paths; `sizes`, codes per column in order; `algorithm`, aim or mst;
 `epsilon`, for one row added or removed; `delta`, absent for pure differential privacy; `rows`, how
 many to draw; `total`, whether the fit may know that number; `seed`, of the sampling; `limit`, CPU
 seconds after which the run dies. The noise is OpenDP's and has no seed.
@@ -15,8 +15,8 @@ seconds after which the run dies. The noise is OpenDP's and has no seed.
 What comes back: CPU `seconds` and the `clock`, of which `compiling` by stage, on the clock; the
 model's `total` and its `cliques`.
 
-Codes are declared by cut points, not as keys: for keys OpenDP adds a level for missing cells, which
-there are none of.
+Codes are declared by cut points, not as keys: for keys OpenDP adds a category for missing cells, of
+which there are none.
 """
 
 import json
@@ -113,7 +113,7 @@ def fit(job: dict[str, Any], codes: pl.DataFrame) -> Any:
 
 
 def _select_or_stop(*args: Any, **named: Any) -> Any:
-    """AIM's choice of the next table, or none where too little of epsilon is left for a choice.
+    """AIM's choice of the next table, or None if too little of epsilon is left for a choice.
 
     That is what the library means to do: it catches a ValueError there, but the search of this
     version raises another error, and the run would be lost at its very last step.

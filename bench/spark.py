@@ -1,13 +1,13 @@
 """Spark and one machine on tables of 2 to 20 million people: time, memory, disk, and a cost model.
 
-    python bench/spark.py make ROWS FOLDER          a table in Parquet, one file a million rows
+    python bench/spark.py make ROWS FOLDER          a table in Parquet, one file per million rows
     python bench/spark.py run ENGINE METHOD ROWS FOLDER RESULTS
                                                     one run in a process of its own, one JSON line
     python bench/spark.py fit RESULTS               the cost model, and 1 billion rows on paper
 
-A run reads the Parquet files, protects, checks, measures and writes Parquet. Spark runs as local[2]
-with 6 GB for the driver, which here is all of Spark. CPU seconds and memory are those of the
-process and of all that it started: Java, and the Python workers. Memory is the largest sum of
+A run reads the Parquet files, protects, checks, evaluates and writes Parquet. Spark runs as
+local[2] with 6 GB for the driver, which here is all of Spark. CPU seconds and memory are those of
+the process and of all that it started: Java, and the Python workers. Memory is the largest sum of
 resident sets seen, every half second; disk is the largest size of Spark's local folder.
 """
 
@@ -138,7 +138,7 @@ class _Watch(Thread):
         self.java = 0.0
 
     def run(self) -> None:
-        """Look until told to stop."""
+        """Watch until asked to stop."""
         ticks, looks = os.sysconf("SC_CLK_TCK"), 0
         while not self.stop.wait(0.5):
             total = workers = 0
@@ -197,7 +197,7 @@ def _descendants(root: int) -> list[tuple[int, str, int, int]]:
 def fit(results: Path) -> None:
     """Fit CPU seconds and disk as a + b rows to the Spark runs of each method, and print both.
 
-    Least squares on relative errors, so that a run of 2 million rows counts as much as one of 20.
+    Least squares on relative errors, so a run of 2 million rows counts as much as one of 20.
     """
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     for method in METHODS:

@@ -2,11 +2,10 @@
 
     python bench/tables.py [CASE ...] [--who NAME ...] [--runs N] [--kept] [--rivals] [--draw]
 
-runs who is named in `_contenders.py` on the tables of `_cases.py`, asks the questions of
-`_scores.py` and writes docs/tables/figures.csv: a line a figure, mean over runs and standard error.
-From these files it draws the plots and fills in the tables of docs/research/tables.md; `--draw`
-does that
-alone. Noise of ours is seeded, so that figures repeat: nothing here may be published.
+runs the methods of `_contenders.py` on the tables of `_cases.py`, computes the scores of
+`_scores.py` and writes docs/tables/figures.csv: one line per figure, mean over runs and standard
+error. From these files it draws the plots and fills in the tables of docs/research/tables.md;
+`--draw` does only that. Our noise is seeded, so figures repeat: nothing here may be published.
 
 AIM and MST (`_peers.py`, `rivals.py`) need an environment of their own, named by SHOAL_RIVALS; see
 bench/README.md. Their runs are kept, and `--kept` starts no new ones: after a change of ours, that

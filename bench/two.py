@@ -86,7 +86,7 @@ def errors(
     asked: list[workloads.Query],
     way: str,
 ) -> float:
-    """The mean count error over seeds; never zero, so that it has a logarithm."""
+    """The mean count error over seeds; never zero, so it has a logarithm."""
     found = [workloads.query_error(Y, asked) for Y in rows(X, attributes, epsilon, way)]
     return max(float(np.mean(found)), 1e-6)
 

@@ -547,7 +547,10 @@ def test_a_requirement_that_the_method_cannot_keep_exits_with_3(desk):
 def test_an_existing_release_is_not_overwritten(desk):
     desk.accepts()
 
-    desk.refuses("release' exists already. Choose another --out, or add --force to replace it.")
+    desk.refuses(
+        "release' exists already. Choose another place, or replace it with --force (in "
+        "Python, force=True)."
+    )
 
 
 def test_an_existing_internal_folder_is_not_overwritten(desk):
@@ -569,7 +572,7 @@ def test_force_does_not_replace_a_folder_that_is_no_release(desk, name):
     (desk.folder / name).mkdir()
     (desk.folder / name / "thesis.tex").write_text("years of work", encoding="utf-8")
 
-    desk.refuses(f"{name}' is not a Shoal release; --force will not replace it.", "--force")
+    desk.refuses(f"{name}' is not a Shoal release, and is never replaced.", "--force")
 
 
 @pytest.mark.parametrize("name", ["release", "release.internal"])

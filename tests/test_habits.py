@@ -1,4 +1,4 @@
-"""What is said of how we work in several places is the same in all of them."""
+"""What several files say about how we work is the same in all of them."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Kernels on machines that are not as they should be."""
+"""Kernels with read-only folders, full disks and damaged caches."""
 
 import importlib.util
 

@@ -1,6 +1,6 @@
 """Every sentence that a user may read, in files that somebody who reads no code can edit by.
 
-`python tests/test_phrases.py` writes tests/phrases anew: one file for each room, each sentence with
+`python tests/test_phrases.py` rewrites tests/phrases: one file for each room, each sentence with
 the file that it is in. What is filled in stands in braces, and alternatives stand in brackets:
 [one | other]. A change of a sentence shows there.
 """

@@ -1,8 +1,7 @@
 """The public interface, name by name: `tests/public_api.txt` is what it was when last accepted.
 
-`python tests/test_public_api.py` writes the list anew. docs/reference/releases.md says what a
-change of it
-means for a version's number.
+`python tests/test_public_api.py` rewrites the list. docs/reference/releases.md says what a
+change of it means for a version's number.
 """
 
 import difflib

@@ -1,7 +1,7 @@
 """Run the command line, as `shoal` and as `python -m shoal`.
 
-Until a command runs there is nothing to put in order, and an interrupt ends the process by the
-signal itself: Python would show a traceback of whatever is being imported.
+Until a command runs there is nothing to clean up, so an interrupt ends the process by the signal
+itself: Python would show a traceback of whatever is being imported.
 """
 
 import signal

@@ -13,11 +13,11 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
-"""Measures that the demonstration shows, one line each."""
+"""Metrics that the demonstration shows, one line each."""
 
 OTHERS = 5_000
 OTHER_SEED = 2005
-"""People who are not in the table, for the attacks."""
+"""Seed of people who are not in the table, for the attacks."""
 
 
 def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -> None:

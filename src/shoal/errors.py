@@ -4,7 +4,7 @@ A message says what was expected, what was found and what to do next. It never h
 cell of the original table: name the column and the number of rows instead.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from errno import ENOMEM
 from pathlib import Path
@@ -12,20 +12,20 @@ from traceback import extract_tb
 from unicodedata import category
 
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of characters that cannot be seen: controls, formats such as marks of the
-direction of writing and joiners of no width, halves of pairs, and separators of lines."""
+"""Unicode categories of invisible characters: controls, formats such as direction marks and
+zero-width joiners, surrogates, and line separators."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Write characters that cannot be seen as escapes, for whatever people read.
+    r"""Escape invisible characters in text that people read.
 
-    A name can hold a mark that turns the order of what follows it, a control that moves the
-    terminal's cursor, or nothing that can be seen. Pages, reports and the terminal show `\u202e`
-    instead. Files and answers to scripts keep the names as they are.
+    A name can hold a mark that reverses the order of what follows it, a control that moves the
+    terminal's cursor, or nothing visible. Pages, reports and the terminal show `\u202e` instead.
+    Files and answers to scripts keep names unchanged.
 
     Args:
         text: a name, or a sentence with names in it.
-        lines: the text has lines of its own, which stay.
+        lines: keep line breaks.
 
     >>> print(visible("inc\u202eome"), visible("a\nb"), visible("Zoë"))
     inc\u202eome a\u000ab Zoë
@@ -50,8 +50,8 @@ class ShoalError(Exception):
 class InputError(ShoalError, ValueError):
     """The table, the policy or an argument cannot be used as it is: the user's move.
 
-    Also a `ValueError`, which callers expect of a wrong argument. So where a `ValueError` of a
-    library is caught and reworded, our own must not be raised inside, or is let through first.
+    Also a `ValueError`, which callers expect for a wrong argument. Code that catches and rewords
+    a library's `ValueError` must let ours pass.
     """
 
     exit_code = 2
@@ -86,7 +86,7 @@ EARLIER = {
     "unit": "privacy_unit",
     "weight": "sampling_weight",
 }
-"""Words that policies had before the first release, and what stands in their place."""
+"""Words of policies before the first release, and their replacements."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -115,10 +115,20 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
+def columns_named(names: Sequence[str]) -> str:
+    """The columns that a sentence is about.
+
+    >>> columns_named(["age"]), columns_named(["age", "sex", "region"])
+    ("Column 'age'", "Columns 'age', 'sex' and 'region'")
+    """
+    *first, last = (f"'{name}'" for name in names)
+    return f"Columns {', '.join(first)} and {last}" if first else f"Column {last}"
+
+
+def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:
     """Say that a table has hardly any name of its policy; nothing if it has at least half of them.
 
-    In a file without a header the first person's cells stand where names are expected. So no name
+    In a file without a header the first person's cells stand where names are expected, so no name
     is quoted unless enough others are known.
 
     >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:53]
@@ -126,21 +136,21 @@ def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
     >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
     ''
     """
-    shared = len(set(found) & set(known))
+    shared = len(set(names) & set(known))
     if 2 * shared >= len(set(known)):
         return ""
     some = f"only {shared}" if shared else "none"
     return (
-        f"{what} has {counted(len(found), 'column')}, but {some} of the {len(known)} names in the "
+        f"{what} has {counted(len(names), 'column')}, but {some} of the {len(known)} names in the "
         "policy. "
         "If the file lacks a header, add a row of column names; if it has one, use its own policy."
     )
 
 
 def quotable(name: str) -> bool:
-    """Whether a name of a column may be shown: with a line break, it may hold other people's cells.
+    """Whether a column name may be shown: one with a line break may hold other people's cells.
 
-    That is what a quote does that is opened in a header and never closed there.
+    A quote that is opened in a header and not closed there has this effect.
     """
     return name.isprintable() and len(name) <= 100
 
@@ -153,7 +163,7 @@ def lacks_memory(error: BaseException) -> bool:
     """
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == ENOMEM:
         return True
-    # A library that cannot be mapped; a thread without a stack; a worker that the system ended.
+    # A library that cannot be mapped, a thread without a stack, a worker that the system killed.
     words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
     text = str(error).lower()
     return type(error).__name__ == "BrokenProcessPool" or any(word in text for word in words)
@@ -162,8 +172,8 @@ def lacks_memory(error: BaseException) -> bool:
 def withheld(error: BaseException) -> str:
     """Say that an error is a bug of ours, and where, without its message.
 
-    Messages that we did not write may quote a cell. The place is the last of our own lines that
-    the error came through.
+    Messages that we did not write may quote a cell. The place is the last line of our code that the
+    error came through.
     """
     ours = [frame for frame in extract_tb(error.__traceback__) if "shoal" in frame.filename]
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"

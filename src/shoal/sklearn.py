@@ -2,14 +2,14 @@
 
 `fit` groups the rows of X and `labels_` holds the groups. `fit_transform` replaces each row
 by the mean of its group: that is the protected table. `transform` gives each row of new
-data the mean of the group of the nearest row seen by `fit`; rows that come out equal are
-then not k-anonymous by that alone.
+data the mean of the group of the nearest row seen by `fit`; equal rows in its result are not
+k-anonymous for that reason alone.
 
 A fitted estimator keeps rows or values that it saw. It, and any pickle of it, is as
 confidential as the data.
 
-The estimators do not inherit from scikit-learn's `ClusterMixin`, whose checks want well
-separated blobs back, which groups of k cannot give.
+The estimators do not inherit from scikit-learn's `ClusterMixin`: its checks expect well separated
+blobs to be recovered, which groups of k cannot do.
 """
 
 from abc import abstractmethod
@@ -34,7 +34,7 @@ from shoal.partition.insensitive import Order
 
 
 class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the estimators that group whole rows share.
+    """Base of the estimators that group whole rows.
 
     Attributes:
         labels_: group of each row of `fit`.
@@ -47,7 +47,7 @@ class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         self.labels_ = self._partition(X).labels
         self.centroids_ = _means(X, self.labels_)
-        # Of equal rows in different groups the first decides.
+        # Among equal rows in different groups, the first decides.
         self._rows, first = np.unique(X, axis=0, return_index=True)
         self._row_labels = self.labels_[first]
         return self
@@ -128,11 +128,11 @@ class Insensitive(_RowGroups):
 
 
 class _ColumnGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the estimators that group each column by itself share.
+    """Base of the estimators that group each column by itself.
 
     Attributes:
-        labels_: groups, one column of them for each column of `fit`.
-        centroids_: means of the groups, one array for each column.
+        labels_: groups, one column for each column of `fit`.
+        centroids_: means of the groups, one array per column.
     """
 
     def __init__(self, k: int = 3) -> None:
@@ -150,7 +150,7 @@ class _ColumnGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> Ints:
-        """Group the values of each column and return the groups, a column for each."""
+        """Group the values of each column and return the groups, one column each."""
         return self.fit(X, y).labels_
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
@@ -163,8 +163,8 @@ class _ColumnGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         """Return for each value the mean of the group of the nearest value seen by `fit`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        found = [np.searchsorted(edges, x) for x, edges in zip(X.T, self._edges, strict=True)]
-        pairs = zip(self.centroids_, found, strict=True)
+        groups = [np.searchsorted(edges, x) for x, edges in zip(X.T, self._edges, strict=True)]
+        pairs = zip(self.centroids_, groups, strict=True)
         return np.column_stack([means[labels] for means, labels in pairs])
 
     @abstractmethod
@@ -202,7 +202,7 @@ def _means(X: Floats, labels: Ints) -> Floats:
 
 
 def _edges(x: Floats, labels: Ints) -> Floats:
-    """Halfway marks between neighbouring groups of a column; what lies on one is below it."""
+    """Midpoints between neighbouring groups of a column; a value on one is below it."""
     top = np.full(int(labels.max()) + 1, -np.inf)
     bottom = np.full(len(top), np.inf)
     np.maximum.at(top, labels, x)

@@ -2,7 +2,7 @@
 
 A program of its own, because it forks, and a test process has threads. Each spender books,
 leaves a file that stands for the release, and settles, until the budget is gone or it is
-killed. After each round the file must open, hold no more than was granted, and know every
+killed. After each round the file must open, hold no more than was granted, and list every
 release; then one more spender uses up the rest to the last tenth.
 """
 

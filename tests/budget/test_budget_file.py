@@ -27,12 +27,13 @@ def path(tmp_path):
     return path
 
 
-def spend(path, epsilon, *, source="people", note="", **facts):
+def spend(path, epsilon, *, source="people", note="", rho=None, **facts):
     """Book a release; `facts` differ from those of a whole table, change-one, row by row."""
     return budget_file.spend(
         path,
         source,
         epsilon=None if epsilon is None else Fraction(epsilon),
+        rho=rho,
         facts=budget_file.DeclaredFacts(**{"neighbours": CHANGE, **facts}),
         policy=DIGEST,
         method="laplace",
@@ -296,9 +297,9 @@ def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
 
 
 def test_a_newer_file_is_refused(path):
-    execute(path, "PRAGMA user_version = 4")
+    execute(path, "PRAGMA user_version = 5")
 
-    with pytest.raises(InputError, match="has version 4; this Shoal knows 3"):
+    with pytest.raises(InputError, match="has version 5; this Shoal knows 4"):
         spend(path, "0.1")
 
 
@@ -310,7 +311,7 @@ def test_a_file_switched_to_another_journal_is_refused(path):
 
 
 def test_a_damaged_number_is_refused(path):
-    execute(path, "INSERT INTO source VALUES ('firms', 'much', 'change-one', 'now')")
+    execute(path, "INSERT INTO source VALUES ('firms', 'much', 'change-one', 'now', NULL)")
 
     with pytest.raises(InputError, match="damaged"):
         budget_file.show(path)
@@ -400,7 +401,9 @@ def test_a_read_only_file_can_be_shown_and_not_spent_from():
 def test_an_interrupted_body_leaves_nothing_behind(path):
     def interrupted():
         with budget_file._open(path, write=True) as connection:
-            connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now')")
+            connection.execute(
+                "INSERT INTO source VALUES ('firms', '1', 'change-one', 'now', NULL)"
+            )
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -485,14 +488,29 @@ PRAGMA user_version = 2;
 """
 
 
-@pytest.fixture(params=[1, 2])
+VERSION_THREE = """
+ALTER TABLE entry ADD COLUMN facts TEXT;
+CREATE TABLE inspection (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name),
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')), what TEXT NOT NULL,
+    policy TEXT NOT NULL, note TEXT NOT NULL, after INTEGER NOT NULL
+);
+CREATE TRIGGER entry_holds BEFORE UPDATE ON entry
+    WHEN OLD.facts IS NOT NEW.facts
+    BEGIN SELECT RAISE(ABORT, 'an entry is only ever settled'); END;
+PRAGMA user_version = 3;
+"""
+
+
+@pytest.fixture(params=[1, 2, 3])
 def old(request, tmp_path):
     """A budget file as earlier versions of Shoal wrote it."""
     path = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ONE)
-        if request.param == 2:
-            connection.executescript(VERSION_TWO)
+        if request.param > 1:
+            connection.executescript(VERSION_TWO if request.param == 2 else VERSION_THREE)
     return path
 
 
@@ -526,7 +544,7 @@ def test_an_old_file_becomes_a_new_one_with_the_first_write_and_keeps_all_it_has
     write(old)
     after = budget_file.account(old, "people")
 
-    assert version(old) == 3
+    assert version(old) == 4
     assert [(e.id, e.epsilon, e.time) for e in before.entries] == [
         (e.id, e.epsilon, e.time) for e in after.entries
     ][: len(before.entries)]
@@ -541,6 +559,8 @@ def test_a_write_that_fails_leaves_an_old_file_old(old):
 
     with pytest.raises(ClaimViolationError):
         spend(old, 100)
+    with pytest.raises(InputError, match="is pure, and this release counts in rho"):
+        spend(old, None, rho=Fraction(1, 100))
     with pytest.raises(InputError, match="There is no source"):
         spend(old, "0.1", source="nobody")
 
@@ -571,6 +591,23 @@ def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
     assert account(path).cumulative is None
     assert account(path).spent == Fraction(1, 2)
     assert "Entry 1 is by an older version of Shoal" in account(path).reasons[0]
+
+
+def test_a_rho_is_never_changed_and_the_budget_holds_no_more_than_was_granted(tmp_path):
+    path = tmp_path / "budget.db"
+    with pytest.raises(InputError, match="Expected a delta from 1e-30"):
+        budget_file.init(path, "people", Fraction(1), delta=Fraction(1, 10))
+    budget_file.init(path, "people", Fraction(1), delta=Fraction(1, 10**9))
+    booked = spend(path, None, rho=Fraction(1, 100))
+
+    assert (booked.epsilon, booked.rho) == (None, Fraction(1, 100))
+    assert account(path).remaining == 1 - account(path).spent > 0
+    with pytest.raises(ClaimViolationError, match="does not cover this release"):
+        spend(path, None, rho=Fraction(1, 100))
+    with pytest.raises(sqlite3.IntegrityError, match="only ever settled"):
+        execute(path, "UPDATE entry SET rho = '1/1000', status = 'released'")
+    budget_file.settle(path, booked.id)
+    assert account(path).entries[0].rho == Fraction(1, 100)
 
 
 # Inspections
@@ -658,8 +695,8 @@ def test_letters_that_are_coded_in_two_ways_are_one_name(path):
 
 
 def test_an_old_file_with_one_name_in_two_codings_is_spent_from_under_neither(path):
-    execute(path, "INSERT INTO source VALUES ('caf\u00e9', '1', 'change-one', 'now')")
-    execute(path, "INSERT INTO source VALUES ('cafe\u0301', '1', 'change-one', 'now')")
+    execute(path, "INSERT INTO source VALUES ('caf\u00e9', '1', 'change-one', 'now', NULL)")
+    execute(path, "INSERT INTO source VALUES ('cafe\u0301', '1', 'change-one', 'now', NULL)")
 
     with pytest.raises(InputError, match="2 sources of the name"):
         spend(path, "0.5", source="caf\u00e9")
@@ -671,21 +708,21 @@ def test_an_old_file_with_one_name_in_two_codings_is_spent_from_under_neither(pa
 
 
 DAMAGE = [
-    "INSERT INTO source VALUES (x'ff', '1', 'change-one', 'now')",
-    "INSERT INTO source VALUES (CAST(x'ff' AS TEXT), '1', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', 1.5, 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1/0', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '-1', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1e99999999', 'change-one', 'now')",
-    "INSERT INTO source VALUES ('firms', '1', x'00', 'now')",
-    "INSERT INTO entry VALUES (5, x'00', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', x'00', '1', 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', 0.5, 'reserved', '', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', x'00', NULL)",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', '{}')",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', 'no')",
-    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', x'00')",
-    "INSERT INTO entry VALUES (-5, 't', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
+    "INSERT INTO source VALUES (x'ff', '1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES (CAST(x'ff' AS TEXT), '1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', 1.5, 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1/0', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '-1', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1e99999999', 'change-one', 'now', NULL)",
+    "INSERT INTO source VALUES ('firms', '1', x'00', 'now', NULL)",
+    "INSERT INTO entry VALUES (5, x'00', 'people', 'p', 'm', '1', 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', x'00', '1', 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', 0.5, 'reserved', '', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', x'00', NULL, NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', '{}', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', 'no', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', x'00', NULL)",
+    "INSERT INTO entry VALUES (-5, 't', 'people', 'p', 'm', '1', 'reserved', '', NULL, NULL)",
     "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'spying', 'p', '', 0)",
     "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'compare', 'p', '', 'x')",
     "DROP TABLE inspection",

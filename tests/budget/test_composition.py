@@ -6,11 +6,13 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.budget.composition import DeclaredFacts, compose, folded
+from shoal.budget.composition import DeclaredFacts, compose, cumulative, folded
 from shoal.core import Extract, Neighbours
+from shoal.core.concentrated import epsilon_above
+from shoal.errors import InternalError
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 WHOLE = DeclaredFacts(CHANGE)
@@ -23,6 +25,11 @@ class Entry:
     id: int
     epsilon: Fraction | None
     facts: DeclaredFacts | None
+    rho: Fraction | None = None
+
+    @property
+    def priced(self):
+        return self.epsilon is not None or self.rho is not None
 
 
 def together(*facts, epsilon=1):
@@ -33,6 +40,37 @@ def together(*facts, epsilon=1):
             for i, one in enumerate(facts, 1)
         ]
     )
+
+
+# Prices in rho
+
+DELTA = Fraction(1, 10**9)
+PRICES = st.fractions(Fraction(1, 1000), 3)
+
+
+@settings(max_examples=20)
+@given(st.lists(PRICES, max_size=4), st.one_of(st.just(Fraction(0)), PRICES))
+def test_the_cumulative_epsilon_is_the_least_over_which_pure_entries_are_kept_pure(pure, rho):
+    """Of all subsets; and as small numbers are many, it falls far below their sum."""
+    sums = [
+        sum((p for p, kept in zip(pure, keep, strict=True) if kept), Fraction(0))
+        + epsilon_above(
+            rho + sum(p * p / 2 for p, kept in zip(pure, keep, strict=True) if not kept), DELTA
+        )
+        for keep in product([True, False], repeat=len(pure))
+    ]
+
+    assert cumulative(pure, rho, DELTA) == min(sums)
+    assert cumulative([Fraction(1, 10)] * 100, Fraction(0), DELTA) < 6
+
+
+def test_rows_of_a_person_in_rho_count_by_the_square_of_their_number():
+    row = DeclaredFacts(CHANGE, max_contributions=3)
+    found = compose([Entry(1, None, row, Fraction(1, 10))], DELTA)
+
+    assert found.spent == epsilon_above(Fraction(9, 10), DELTA)
+    with pytest.raises(InternalError, match="no delta"):
+        compose([Entry(1, None, row, Fraction(1, 10))])
 
 
 # The two sums that were false

@@ -1,4 +1,4 @@
-"""Between a command and the terminal: interrupts, lost output, words that are no text."""
+"""Between a command and the terminal: interrupts, lost output, arguments that are not text."""
 
 import os
 import signal
@@ -133,27 +133,52 @@ CONVERTED = (
     "try: signal.raise_signal(signal.SIGINT)\n"
     "        except BaseException: raise ValueError('CANARY') from None"
 )
+STUCK = """
+        import os, threading
+        from pathlib import Path
+        from shoal.core.jit import kernel
+        from shoal.io import folders
+        @kernel
+        def endless(steps):
+            while steps > 0:
+                steps += 1
+                if steps > 1000:
+                    steps = 1
+            return steps
+        os.environ["TMPDIR"] = "."
+        with folders.workplace(Path("out")) as place, folders.temporary():
+            (place / "old.internal").mkdir()
+            (place / "new").mkdir()
+            endless(0)
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            endless(1)
+"""
 
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (RAISED, "shoal: interrupted; no part of a release was left behind."),
-        (CONVERTED, "shoal: interrupted; no part of a release was left behind."),
-        (FINALISER, "shoal: interrupted; no part of a release was left behind."),
+        (RAISED, "shoal: interrupted; nothing half-written was left behind: "),
+        (CONVERTED, "shoal: interrupted; nothing half-written was left behind: "),
+        (FINALISER, "shoal: interrupted; nothing half-written was left behind: "),
         (SWALLOWED, "shoal: interrupted, but the work was already done"),
+        (STUCK, "shoal: interrupted; nothing half-written was left behind: "),
     ],
 )
-def test_an_interrupt_is_told_whatever_a_library_makes_of_it(body, sentence):
+def test_an_interrupt_is_obeyed_and_told_whatever_a_library_makes_of_it(body, sentence, tmp_path):
+    program = tmp_path / "program.py"  # a kernel needs a file
+    program.write_text(PROGRAM.format(body=body))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(body=body)],
-        capture_output=True, text=True, check=False,
+        [sys.executable, program.name],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60,
     )  # fmt: skip
 
     assert done.returncode == 130
     assert done.stderr.startswith(sentence)
     assert done.stderr.count("\n") == 1
     assert not done.stdout
+    left = {path.name for path in tmp_path.iterdir()} - {"program.py", "__pycache__"}
+    assert left == ({"out.internal"} if body == STUCK else set())  # put back, the rest removed
 
 
 def test_who_stops_reading_the_output_sees_no_error():

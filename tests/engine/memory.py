@@ -1,7 +1,7 @@
 """Blocks in memory: a twin of `shoal.engine.spark.blocks.Blocks`, to try what is built on them.
 
 It does at once what Spark does later, on frames that went through bytes as Spark's do. Closures go
-through cloudpickle, so that what cannot be shipped to a worker fails here too.
+through cloudpickle, so what cannot be shipped to a worker fails here too.
 """
 
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Methods and measures that work on blocks, on a real session of two cores."""
+"""Methods and metrics that work on blocks, on a real session of two cores."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Checks and measures that are added up over blocks, on blocks in memory: those of one machine."""
+"""Checks and metrics that are added up over blocks, on blocks in memory: those of one machine."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The order in which rows leave: one that nobody can foresee."""
+"""The order in which rows leave: nobody can predict it."""
 
 from types import SimpleNamespace
 

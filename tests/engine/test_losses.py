@@ -1,6 +1,6 @@
 """Each figure of the officer's report, computed again with other code, on three tables.
 
-Nothing here uses the measures of Shoal: polars groups and joins, NumPy adds up, and the text of
+Nothing here uses the metrics of Shoal: polars groups and joins, NumPy adds up, and the text of
 released cells is read by a regular expression.
 """
 

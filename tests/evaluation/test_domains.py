@@ -1,4 +1,4 @@
-"""Original, release and control are coded over one list of categories, whichever door is taken."""
+"""Original, release and control are coded over one list of categories, by every entry point."""
 
 import numpy as np
 import polars as pl

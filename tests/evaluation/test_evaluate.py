@@ -1,4 +1,4 @@
-"""Measure releases end to end: what attacks find, what analysts keep, what is said."""
+"""Evaluate releases end to end: what attacks find, what analysts keep, what is reported."""
 
 import json
 from datetime import date

@@ -5,7 +5,7 @@ A run's answers are given back on a neighbouring table
 not exceed what the accounting derives from the entries of that mechanism and scale, no draw may
 lack an entry, and all that is released beside the answers must be the same for both tables. The
 pairs are the worst that the proofs know, and tables with cells that fit no domain. No false alarms:
-losses are exact. Seeded, so that it fails never or always.
+losses are exact. Seeded, so it fails never or always.
 """
 
 from dataclasses import replace

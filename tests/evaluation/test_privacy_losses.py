@@ -233,7 +233,7 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
     def tree(column, noise):
         grown = grown_over(column, noise)
         counts = np.bincount(grown.walk.state.labels, minlength=len(grown)).astype(np.int64)
-        noisy_answers(counts, sensitivity=1, epsilon=Fraction(1), target="leaves", noise=noise)
+        noisy_answers(counts, reach=1, price=Price(Fraction(1)), target="leaves", noise=noise)
 
     def right(column, noise):
         leaf_counts(grown_over(column, noise), price=Price(Fraction(1)), noise=noise)
@@ -350,7 +350,7 @@ def test_probabilities_of_decisions_equal_sums_over_the_law(value, scale):
 
 def test_the_loss_of_one_count_is_the_noise_divided_by_its_scale():
     def count(value, noise):
-        noisy_answers(value, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+        noisy_answers(value, reach=1, price=Price(Fraction(1)), target="n", noise=noise)
 
     seen = {round(loss(count, np.array([5]), np.array([6]), SeededNoise(seed)), 9)
             for seed in range(60)}  # fmt: skip
@@ -363,7 +363,7 @@ def test_losses_are_the_score_of_an_audit_by_frequencies():
     """False alarms: below 1e-7, the confidence of the bound; a count is as bad as it may be."""
 
     def count(value, noise):
-        noisy_answers(value, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+        noisy_answers(value, reach=1, price=Price(Fraction(1)), target="n", noise=noise)
 
     samplers = losses(count, np.array([5]), np.array([6]), SeededNoise(1))
 
@@ -397,7 +397,7 @@ def test_a_replay_adds_up_by_scale_and_returns_what_follows_the_answers():
 
     def leaky(columns, noise):
         first, second = columns
-        noisy_answers(first, sensitivity=1, epsilon=Fraction(1), target="a", noise=noise)
+        noisy_answers(first, reach=1, price=Price(Fraction(1)), target="a", noise=noise)
         noise.discrete_laplace(second, scale=Fraction(1, 2))
         return int(first.sum()) if len(first) > 1 else None
 
@@ -426,7 +426,7 @@ def test_a_replay_of_other_questions_is_infinite_and_has_no_second_output():
 
 def test_answers_in_no_order_are_matched_by_size():
     def count(values, noise):
-        noisy_answers(values, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+        noisy_answers(values, reach=1, price=Price(Fraction(1)), target="n", noise=noise)
 
     swapped = np.array([3, 9]), np.array([9, 3])
 

@@ -3,7 +3,7 @@
     python tests/faults/run.py [--by strace|hooks] [--only TEXT] [--every N]
 
 Each scene is a command in a folder of its own. One run without a fault lists the calls that change
-files. Then for each of them a run is killed there (SIGKILL), and one is told that the disk is full
+files. Then for each of them a run is killed there (SIGKILL), and in one the disk is full
 (ENOSPC; EIO where data is flushed). After each, and after one more run of the same command, what
 `broken` lists must hold.
 

@@ -1,8 +1,8 @@
 """A sample of the faults of `make faults`: killed runs and full disks leave no part of a release.
 
-The faults are met in a program of its own, because it forks, and a test process has threads. It
-takes one call in so many, by hooks of Python, which are everywhere; `make faults` takes all of them
-and, where strace is there, those of SQLite and Polars too.
+The faults run in a program of its own, because it forks, and a test process has threads. It
+takes one call in several, by hooks of Python, which are everywhere; `make faults` takes all of them
+and, where strace is installed, those of SQLite and Polars too.
 """
 
 import subprocess

@@ -265,21 +265,23 @@ def test_parts_of_a_division_share_a_rho():
     assert total(fixed, measure=RHO) == Fraction("0.04")
 
 
-def test_a_claim_with_a_delta_is_that_of_its_rho_or_of_its_pure_entries():
+def test_a_claim_with_a_delta_is_that_of_its_rho():
     epsilon, delta = Fraction(1), Fraction(1, 10**9)
     rho = rho_of(epsilon, delta)
     entry = concentrated(rho)
     drawn = {(entry.mechanism, entry.scale): 1}
     about = {"neighbours": CHANGE, "drawn": drawn, "delta": delta, "rho": rho}
     verify([entry], epsilon, **about)
+    verify([entry], None, neighbours=CHANGE, drawn=drawn, rho=rho)
     pure = privacy_loss("1")
-    verify([pure], epsilon, **about | {"drawn": {(pure.mechanism, pure.scale): 1}})
+    with pytest.raises(InternalError, match="derives rho 1/2"):
+        verify([pure], epsilon, **about | {"drawn": {(pure.mechanism, pure.scale): 1}})
 
     with pytest.raises(InternalError, match="derives rho"):
         verify([entry], epsilon, **about | {"rho": 2 * rho})
     with pytest.raises(InternalError, match="the claim says 9/10"):
         verify([entry], Fraction(9, 10), **about)
-    with pytest.raises(InternalError, match="support a claim with a delta"):
+    with pytest.raises(InternalError, match="is one of rho, and has no epsilon"):
         verify([entry], epsilon, neighbours=CHANGE, drawn=drawn)
     with pytest.raises(InternalError, match="draws of discrete-gaussian"):
         verify([entry], epsilon, **about | {"drawn": {}})
@@ -292,6 +294,7 @@ def test_no_rho_is_worth_more_than_opendp_says(epsilon, digits):
     rho = rho_of(Fraction(epsilon), delta)
 
     assert approximate_epsilon(rho, delta) <= Fraction(epsilon)
+    assert approximate_epsilon(rho, delta) >= approximate_epsilon(rho, Fraction(float(delta)))
     assert approximate_epsilon(rho * Fraction(10001, 10000), delta) > Fraction(epsilon)
     assert epsilon_of(float(rho), float(delta)) == pytest.approx(float(epsilon), rel=1e-4)
 

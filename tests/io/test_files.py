@@ -1,4 +1,4 @@
-"""Files and foreign frames: what is found out, what is kept, and what is refused."""
+"""Files and frames of other libraries: what is detected, kept and refused."""
 
 import csv
 import gzip
@@ -555,7 +555,7 @@ class Streamed:
 def test_anything_that_speaks_the_arrow_c_stream_is_a_table():
     frame = pl.DataFrame({"a": [1, None], "b": ["x", "y"], "c": [date(2020, 1, 1), None]})
 
-    raw = io.from_native(Streamed(frame))
+    raw = io.read(Streamed(frame))
 
     assert_frame_equal(raw.frame, frame)
     released = shoal.protect(
@@ -564,6 +564,13 @@ def test_anything_that_speaks_the_arrow_c_stream_is_a_table():
          "protect": {"method": "mdav", "k": 2}},
     )  # fmt: skip
     assert isinstance(released.data, pl.DataFrame)
+
+
+def test_a_relation_of_duckdb_is_a_table():
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql("select i::int as a, (i % 2)::varchar as b from range(5) t(i)")
+
+    assert io.read(relation).frame.rows()[:2] == [(0, "0"), (1, "1")]
 
 
 def test_a_stream_that_was_read_before_is_refused():

@@ -107,6 +107,11 @@ def test_what_may_be_thousands_or_is_no_number_is_refused(cells):
 
 def test_a_stated_decimal_mark_settles_it():
     assert seen(["1,234", "2"], kind="numeric", decimal=",") == [1.234, 2.0]
+    assert seen(["1,234", "-2"], kind="numeric", decimal=".") == [1234, -2]
+    assert seen(["$1,234.50", "-$3", "2.75%"], kind="numeric", decimal=".") == [1234.5, -3, 2.75]
+    assert seen(["€ 1.234,5", "1 234 CHF"], kind="numeric", decimal=",") == [1234.5, 1234]
+    for odd in ("1,23", "12,3456", "$", "A 1", "1,234,5", "--1"):
+        assert "something else in 1 row (1)" in refusal([odd, "2"], kind="numeric", decimal=".")
     assert "expected numbers, found something else in 1 row (" in refusal(
         ["1,5", "2"], kind="numeric", decimal="."
     )

@@ -21,7 +21,7 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.spatial_encoding import spatial_encoding
-from shoal.methods._shared.synthesis import domain_of
+from shoal.methods._shared.synthesis_prices import domain_of
 from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 from shoal.synthesis.copula import kendall

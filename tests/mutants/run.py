@@ -6,7 +6,7 @@ A mutant is a privacy bug: one text of `src/shoal` replaced by another, as `reco
 tests first have to pass on the source as it is. The table says which test caught it. The exit code
 is 1 if a mutant survives, if its text does not occur exactly once, or if its tests do not run.
 
-The copy keeps the times of files, so that compiled kernels of files that are not changed are loaded
+The copy keeps the times of files, so compiled kernels of files that are not changed are loaded
 from their cache, and those of a changed file are compiled again.
 """
 

@@ -3,8 +3,8 @@
     make package-test
 
 Each environment holds what `requirements/core.txt` pins and nothing else, as links to what is
-installed here, so that nothing is downloaded, and a dependency that the package does not state is
-missed. Kernels are compiled there anew, which takes most of the time.
+installed here, so nothing is downloaded, and a dependency that the package does not state is
+missed. Kernels are compiled there again, which takes most of the time.
 """
 
 import os

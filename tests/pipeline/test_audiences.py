@@ -1,4 +1,4 @@
-"""Which claims will do for whom, by every door."""
+"""Which claims suffice for which audience, through every entry point."""
 
 import json
 from dataclasses import replace

@@ -7,12 +7,15 @@ import sys
 
 import polars as pl
 import pytest
+from tests import leaving
+from typer.testing import CliRunner
 
 from shoal import io
+from shoal.cli.commands import app
 from shoal.errors import InputError
 from shoal.io import folders
 from shoal.pipeline import evaluate_files, protect_file, verify_folder
-from shoal.pipeline.options import OutputOptions, ReadingOptions
+from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 
 POLICY = """
 version = 1
@@ -48,6 +51,32 @@ def test_two_folders_are_written_and_nothing_else(files, tmp_path):
     assert listing(tmp_path) == ["out", "out.internal", "people.csv", "policy.toml"]
     assert stat.S_IMODE(published.internal.stat().st_mode) == 0o700
     assert stat.S_IMODE(published.folder.stat().st_mode) == 0o755
+
+
+def test_the_officers_report_is_rendered_again_from_its_figures_alone(files):
+    data, policy, out = files
+    named = EvaluationOptions(names={str(data): "the people we asked.csv"})
+    published = protect_file.protect(data, policy, out, evaluation=named)
+    data.unlink()
+    page, before = published.internal / "report.html", leaving.published(out)
+    first = page.read_text()
+    page.write_text("")
+
+    done = CliRunner().invoke(app, ["report", str(out)])
+
+    assert done.exit_code == 0, done.output
+    assert page.read_text() == first
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert leaving.published(out) == before
+    assert "Data: the people we asked.csv" in first
+    assert "people.csv" not in first
+    assert "Officer Canary" in first
+    done = CliRunner().invoke(app, ["report", str(out), "--policy", str(policy)])
+    assert "Expected DATA and --policy together, or DIR alone." in done.output
+    (published.internal / "figures.json").unlink()
+    done = CliRunner().invoke(app, ["report", str(out)])
+    assert done.exit_code == 2
+    assert "Give the original and the policy" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])

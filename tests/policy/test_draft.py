@@ -247,6 +247,33 @@ def test_a_draft_of_a_file_with_decimal_commas_runs(tmp_path):
     assert sorted(released["income"])[1] == 100.25
 
 
+@pytest.mark.parametrize(
+    ("delimiter", "cell", "decimal", "number"),
+    [
+        (",", '"$1,2{:02}.50"', ".", 1200.5),
+        (";", "€ 1.2{:02},50", ",", 1200.5),
+        (";", "1 2{:02},50", ",", 1200.5),
+        ("|", "12{:02}.5%", ".", 1200.5),
+        (",", '"1,2{:02}"', ".", 1200),
+        (";", "1,2{:02}", None, None),
+    ],
+)
+def test_amounts_as_people_write_them_are_numbers(tmp_path, delimiter, cell, decimal, number):
+    data, policy = tmp_path / "people.csv", tmp_path / "policy.toml"
+    rows = [f"{20 + i}{delimiter}{cell.format(i)}\n" for i in range(40)]
+    data.write_text(f"age{delimiter}income\n" + "".join(rows))
+
+    drafted = shoal.draft(data)
+    policy.write_text(drafted.text)
+
+    if number is None:  # a thousand, or a little more than one
+        assert "may separate thousands or decimals; to keep it, state decimal" in drafted.text
+        assert drafted.guesses["income"].role == "identifier"
+        return
+    assert f'decimal = "{decimal}"' in drafted.text
+    assert min(shoal.protect(data, policy).data["income"]) == number
+
+
 def test_a_stated_delimiter_and_encoding_are_used(tmp_path):
     data = tmp_path / "people.csv"
     data.write_bytes(("age:region\n" + "30:Łódź\n40:Lyon\n" * 5).encode("iso8859-2"))

@@ -1,9 +1,12 @@
 """The whole way in a real browser: from a file to a release, by `shoal studio` as a process."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
+from importlib.resources import files
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -99,6 +102,12 @@ def walked(open_tab, tmp_path_factory):
     with tab.expect_download() as download:
         tab.click("#download")
     download.value.save_as(folder / "release.zip")
+    seen["pictures"] = tab.locator(".pictures svg").count()
+    seen["folded"] = tab.is_hidden("#again-command")
+    href = tab.get_attribute("text=Confidential report", "href")
+    seen["report"] = tab.evaluate("async href => (await fetch(href)).text()", href)
+    tab.click("text=For scripts")
+    seen["axe"] = violations(tab)
     with tab.expect_download() as download:
         tab.click("text=The policy of this release")
     download.value.save_as(folder / "policy.toml")
@@ -121,6 +130,27 @@ def shoal(*words, cwd):
     )
 
 
+def violations(tab):
+    """What axe-core objects to on a screen, in both themes; none where it is not installed."""
+    if find_spec("axe_playwright_python") is None:
+        return None
+    source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    found = []
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        tab.evaluate(f"() => {{ {source} }}")
+        run = "async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])"
+        found += tab.evaluate(run)
+    tab.emulate_media(color_scheme="light")
+    return found
+
+
+def test_axe_finds_nothing_on_the_release_screen(walked):
+    if walked.seen["axe"] is None:
+        pytest.skip("axe is not installed: pip install axe-playwright-python")
+    assert walked.seen["axe"] == []
+
+
 def test_nothing_went_wrong_on_the_way_and_nothing_left_the_machine(walked):
     assert walked.tried == []
 
@@ -135,6 +165,21 @@ def test_each_screen_says_what_it_found(walked):
     assert walked.seen["k"] == "15"
     assert "Every role is confirmed." in walked.seen["checklist"]
     assert "holds" in walked.seen["released"]
+    for words in ("What is promised?", "What does an attacker gain?", "Two columns together",
+                  "Worst column", "Published unchanged", "Before and after"):  # fmt: skip
+        assert words in walked.seen["released"]
+    assert walked.seen["pictures"] >= 4 + 1 + 3  # columns, associations, pairs
+    assert walked.seen["folded"]
+    for flag in ("--policy", "[protect]", "[columns]"):
+        assert flag not in walked.seen["released"]
+
+
+def test_the_officers_report_names_the_file_as_the_steward_does_and_the_public_folder_not(walked):
+    assert "Data: people.csv" in walked.seen["report"]
+    assert "shoal protect people.csv" in walked.seen["report"]
+    assert not re.search(r"[0-9a-f]{16}\.csv", walked.seen["report"])
+    for path in walked.public.iterdir():
+        assert b"people.csv" not in path.read_bytes(), path.name
 
 
 def test_the_downloaded_table_passes_the_check(walked):

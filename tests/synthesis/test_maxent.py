@@ -30,10 +30,11 @@ from shoal.synthesis.maxent import (
     GROWN,
     MaxentPlan,
     PairMarginals,
-    better_plan,
     is_line,
     maxent,
     maxent_plan,
+    plan_of,
+    worth,
 )
 from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.pair_covers import Cover, cover
@@ -543,15 +544,17 @@ def test_a_number_takes_less_of_one_way_marginals_where_noise_is_less():
     assert share(ADD) == Fraction(15, 100)
 
 
-def test_the_plan_in_rho_takes_over_where_marginals_are_many():
+def test_a_rho_is_worth_more_than_its_epsilon_where_marginals_are_many():
     """Of two columns one marginal is all there is; of twelve there are tens."""
     columns = [Domain(str(j), Kind.NOMINAL, 8) for j in range(12)]
     pure = Price(Fraction(1), ADD)
     rho = Price(rho_of(Fraction(1), Fraction(1, 10**9)), ADD, PrivacyMeasure.RHO)
 
-    assert better_plan(columns, n=20_000, price=pure, concentrated=rho)[1] is rho
-    assert better_plan(columns[:2], n=20_000, price=pure, concentrated=rho)[1] is pure
-    assert better_plan(columns, n=20_000, price=pure, concentrated=None)[1] is pure
+    assert worth(columns, rho) > worth(columns, pure) == 2
+    assert worth(columns[:2], rho) < worth(columns[:2], pure)
+    for price in (pure, rho):
+        plan = plan_of(columns, n=20_000, price=price)
+        assert plan.strength == 20_000 * worth(columns, price) / 66
 
 
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])

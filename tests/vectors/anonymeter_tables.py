@@ -1,6 +1,6 @@
 """Two tables on which anonymeter's risks are stored in `anonymeter.toml`.
 
-They come from uniform draws of a fixed bit stream by plain arithmetic, so that they are the same
+They come from uniform draws of a fixed bit stream by plain arithmetic, so they are the same
 under any numpy; `checksum` in the file says whether they are. `bench/anonymeter_vectors.py` wrote
 it.
 """

@@ -20,9 +20,10 @@ inspection of public data is kept as well, and harms nothing. What all releases 
 together is derived from facts that stewards declared (`shoal.budget.composition`); the file holds
 nothing that was computed from a table: no count, no digest.
 
-Files of versions 1 and 2 are read as they are. The first transaction that writes to one brings it
-to version 3, or leaves it as it was. Its entries keep their numbers and have no declared facts; the
-order of inspections and entries, which it kept by the clock, is taken for the worse.
+Files of versions 1 to 3 are read as they are. The first transaction that writes to one brings it to
+version 4, or leaves it as it was. Its entries keep their numbers; those of versions 1 and 2 have no
+declared facts, and the order of inspections and entries, which these files kept by the clock, is
+taken for the worse. Its sources are pure: none was granted at a delta, and none holds a rho.
 
 Not promised: that nobody restores an old copy of the file, or spends on one population under
 two names.
@@ -66,13 +67,16 @@ PATIENCE = 30.0
 _NUMBER = re.compile(r"[1-9]\d{0,999}(/[1-9]\d{0,999})?", re.ASCII)
 _DAMAGED = "'{path}' is not a budget file of Shoal, or it is damaged."
 _APPLICATION = 0x53484F4C  # "SHOL", in the file's header
-_VERSION = 3
+_VERSION = 4
+_WITH_FACTS = 3  # the first version whose entries have declared facts
+_LEAST_DELTA, _MOST_DELTA = Fraction(1, 10**30), Fraction(1, 1000)
 _TABLES = """
 CREATE TABLE source (
     name TEXT PRIMARY KEY,
     epsilon TEXT NOT NULL,
     neighbours TEXT NOT NULL,
-    time TEXT NOT NULL
+    time TEXT NOT NULL,
+    delta TEXT
 );
 CREATE TABLE entry (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,7 +87,8 @@ CREATE TABLE entry (
     epsilon TEXT,
     status TEXT NOT NULL CHECK (status IN ('reserved', 'released')),
     note TEXT NOT NULL,
-    facts TEXT
+    facts TEXT,
+    rho TEXT
 );
 """
 _INSPECTIONS = """
@@ -103,9 +108,11 @@ CREATE TRIGGER entry_stays BEFORE DELETE ON entry
     BEGIN SELECT RAISE(ABORT, 'an entry is never deleted'); END;
 CREATE TRIGGER entry_holds BEFORE UPDATE ON entry
     WHEN OLD.status != 'reserved' OR NEW.status != 'released'
-        OR (OLD.id, OLD.time, OLD.source, OLD.policy, OLD.method, OLD.epsilon, OLD.note, OLD.facts)
+        OR (OLD.id, OLD.time, OLD.source, OLD.policy, OLD.method, OLD.epsilon, OLD.note, OLD.facts,
+            OLD.rho)
         IS NOT
-        (NEW.id, NEW.time, NEW.source, NEW.policy, NEW.method, NEW.epsilon, NEW.note, NEW.facts)
+        (NEW.id, NEW.time, NEW.source, NEW.policy, NEW.method, NEW.epsilon, NEW.note, NEW.facts,
+            NEW.rho)
     BEGIN SELECT RAISE(ABORT, 'an entry is only ever settled'); END;
 CREATE TRIGGER source_stays BEFORE DELETE ON source
     BEGIN SELECT RAISE(ABORT, 'a source is never deleted'); END;
@@ -135,7 +142,7 @@ class Reservation:
 
     Attributes:
         id: of the entry, for `settle`.
-        epsilon: as booked, in the neighbours of the source.
+        epsilon: as booked, in the neighbours of the source; or rho.
         remaining: what is left of the budget after this.
         warnings: texts for the steward and the report.
         inspected: the table itself was inspected before.
@@ -146,6 +153,7 @@ class Reservation:
     remaining: Fraction
     warnings: tuple[str, ...]
     inspected: bool = False
+    rho: Fraction | None = None
 
 
 def init(
@@ -154,8 +162,11 @@ def init(
     epsilon: Fraction,
     *,
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
+    delta: Fraction | None = None,
 ) -> Account:
     """Grant a source a budget, in a new file or in one that has other sources.
+
+    With a delta it holds releases that count in rho, too.
 
     A budget cannot be changed afterwards, and a name that `folded` does not tell from a known one
     is refused: either would be a way to spend twice.
@@ -168,6 +179,8 @@ def init(
         raise InputError("Expected the name of a population as source, found an empty name.")
     if epsilon <= 0:
         raise InputError(f"Expected epsilon > 0 for a budget, found {number(epsilon)}.")
+    if delta is not None and not _LEAST_DELTA <= delta <= _MOST_DELTA:
+        raise InputError("Expected a delta from 1e-30 to 0.001 for a budget.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder '{path.parent}' for the budget file '{path.name}'.")
     with _open(path, create=True) as connection:
@@ -182,8 +195,14 @@ def init(
                 f"Source '{same[0]}' already has a budget in '{path}'; it stays as it is."
             )
         connection.execute(
-            "INSERT INTO source VALUES (?, ?, ?, ?)",
-            (name, str(Fraction(epsilon)), neighbours.value, now()),
+            "INSERT INTO source (name, epsilon, neighbours, time, delta) VALUES (?, ?, ?, ?, ?)",
+            (
+                name,
+                str(Fraction(epsilon)),
+                neighbours.value,
+                now(),
+                None if delta is None else str(Fraction(delta)),
+            ),
         )
         return _account(connection, name, path)
 
@@ -205,6 +224,7 @@ def spend(
     source: str,
     *,
     epsilon: Fraction | None,
+    rho: Fraction | None = None,
     facts: DeclaredFacts,
     policy: str,
     method: str,
@@ -216,8 +236,9 @@ def spend(
         path: the budget file.
         source: the population.
         epsilon: the proved price of the whole release; None if it has none, as k-anonymity.
+        rho: the proved price instead, of a release that counts in rho.
         facts: what is declared of the release. A price for add-remove is booked doubled where
-            the budget counts change-one (`shoal.hazmat.accounting`).
+            the budget counts change-one, a rho four times (`shoal.hazmat.accounting`).
         policy: digest of the policy.
         method: by its name in the policy.
         note: public words, such as the name of the output folder; never a cell.
@@ -226,14 +247,23 @@ def spend(
         ClaimViolationError: if the budget does not hold the price. Nothing is booked.
         InputError: if the file or the source cannot be used.
     """
-    if epsilon is not None and epsilon <= 0:
-        raise InternalError(f"A release is booked with epsilon > 0 or none; got {epsilon}.")
+    if (epsilon is not None and epsilon <= 0) or (rho is not None and rho <= 0):
+        raise InternalError(f"A release is booked with epsilon > 0 or none; got {epsilon or rho}.")
+    if epsilon is not None and rho is not None:
+        raise InternalError("A release is booked with an epsilon or a rho, not both.")
     with _open(path, write=True) as connection:
         before = _account(connection, _named(connection, source, path), path)
-        price = None if epsilon is None else _price(epsilon, facts.neighbours, before)
+        if rho is not None and before.delta is None:
+            raise InputError(
+                f"The budget of source '{before.source}' is pure, and this release counts in rho:"
+                " it has no epsilon without a delta. State epsilon alone under [protect], or grant"
+                " a budget with `shoal budget init --delta`."
+            )
+        price = None if epsilon is None else _price(epsilon, facts.neighbours, before, 2)
+        squared = None if rho is None else _price(rho, facts.neighbours, before, 4)
         cursor = connection.execute(
-            "INSERT INTO entry (time, source, policy, method, epsilon, status, note, facts)"
-            " VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?)",
+            "INSERT INTO entry (time, source, policy, method, epsilon, status, note, facts, rho)"
+            " VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
             (
                 now(),
                 before.source,
@@ -242,6 +272,7 @@ def spend(
                 None if price is None else str(price),
                 note,
                 facts.to_json(),
+                None if squared is None else str(squared),
             ),
         )
         after = _account(connection, before.source, path)
@@ -255,7 +286,7 @@ def spend(
         if cursor.lastrowid is None:
             raise InternalError("The budget file gave the new entry no number.")
         return Reservation(
-            cursor.lastrowid, price, after.remaining, after.warnings, before.inspected
+            cursor.lastrowid, price, after.remaining, after.warnings, before.inspected, squared
         )
 
 
@@ -306,11 +337,12 @@ def settle(path: Path, reservation: int) -> None:
             raise InternalError(f"No reserved entry {reservation} in '{path}' to settle.")
 
 
-def _price(epsilon: Fraction, neighbours: Neighbours, account: Account) -> Fraction:
+def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: int) -> Fraction:
+    """A price in the neighbours of the source; one of add-remove counts so many times."""
     if neighbours is account.neighbours:
-        return Fraction(epsilon)
+        return Fraction(amount)
     if account.neighbours is Neighbours.CHANGE_ONE:
-        return 2 * Fraction(epsilon)
+        return times * Fraction(amount)
     raise InputError(
         f"The budget of source '{account.source}' counts add-remove neighbours, but this release"
         " has an epsilon for change-one only. Use a method that is proved for add-remove."
@@ -413,9 +445,12 @@ def _migrate(connection: sqlite3.Connection, version: int, path: Path) -> None:
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
     for (name,) in triggers.fetchall():
         connection.execute(f'DROP TRIGGER "{name}"')
-    connection.execute("ALTER TABLE entry ADD COLUMN facts TEXT")
-    _run(connection, _INSPECTIONS)
-    if version > 1:
+    if version < _WITH_FACTS:
+        connection.execute("ALTER TABLE entry ADD COLUMN facts TEXT")
+        _run(connection, _INSPECTIONS)
+    connection.execute("ALTER TABLE entry ADD COLUMN rho TEXT")
+    connection.execute("ALTER TABLE source ADD COLUMN delta TEXT")
+    if 1 < version < _WITH_FACTS:
         try:
             _run(connection, _LOOKS)
         except sqlite3.IntegrityError:  # An old inspection lacks what every one has.
@@ -467,11 +502,11 @@ def _named(connection: sqlite3.Connection, source: str, path: Path) -> str:
 
 def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account:
     """A source by the name that the file has."""
-    epsilon, neighbours = connection.execute(
-        "SELECT epsilon, neighbours FROM source WHERE name = ?", (source,)
+    epsilon, neighbours, delta = connection.execute(
+        "SELECT epsilon, neighbours, delta FROM source WHERE name = ?", (source,)
     ).fetchone()
     entries = connection.execute(
-        "SELECT id, time, source, policy, method, epsilon, status, note, facts FROM entry"
+        "SELECT id, time, source, policy, method, epsilon, status, note, facts, rho FROM entry"
         " WHERE source = ? ORDER BY id",
         (source,),
     )
@@ -489,16 +524,17 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
                 InspectionSummary(time, Inspection(kind), What(what), policy, note, after)
                 for time, kind, what, policy, note, after in inspections
             ),
+            None if delta is None else _fraction(delta),
         )
     except (ValueError, TypeError, ArithmeticError):  # What pydantic refuses is a ValueError.
         raise InputError(_DAMAGED.format(path=path)) from None
 
 
 def _entry(cells: tuple[Any, ...]) -> BudgetEntry:
-    id_, time, source, policy, method, epsilon, status, note, facts = cells
-    price = None if epsilon is None else _fraction(epsilon)
+    id_, time, source, policy, method, epsilon, status, note, facts, rho = cells
+    price, squared = (None if one is None else _fraction(one) for one in (epsilon, rho))
     declared = None if facts is None else DeclaredFacts.of_json(facts)
-    return BudgetEntry(id_, time, source, policy, method, price, status, note, declared)
+    return BudgetEntry(id_, time, source, policy, method, price, status, note, declared, squared)
 
 
 def _fraction(text: object) -> Fraction:

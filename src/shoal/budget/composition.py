@@ -62,12 +62,38 @@ Without (a) there is no bound. Let all but one diagnosis be known. The extract o
 has n or n + 1 rows, and change-one publishes which. Without (d) there is none either: a person of
 the first table may have any number of rows.
 
+Rho. A source may be granted its epsilon at a delta, and then holds entries in zero-concentrated
+differential privacy. Where the weight of an entry is w, a price of rho counts w^2 rho, because
+divergence grows with the square of the distance: 4 rho for a change, R^2 rho for R rows. For any
+set of pure entries that are kept pure, all releases together have
+
+    the sum of these, and the epsilon at that delta of the rho of all others,
+
+a pure price of e among the others being a rho of e^2 / 2. Proof. Let L be the sum of the losses of
+the others. A loss that is kept is at most its epsilon in every outcome, and exp((a - 1) L) has the
+expectation exp(a (a - 1) rho) at most, by taking conditional expectations from the last release to
+the first; that is all that the conversion uses (`shoal.core.concentrated`). QED
+
+The least of these sums is shown. It keeps the largest pure entries: if one of price e is among the
+others and a smaller one, f, is not, then f is better there too. For the epsilon of a rho is concave
+in it, as the least of linear functions, so f^2 / 2 more of it cost at most (f^2 / e^2) e < f.
+
+Prices that are chosen by earlier outputs. The sum of epsilons is a privacy filter, and so is the
+sum of rho: a bound that is fixed beforehand holds however prices are chosen below it (Rogers et
+al. 2016; Feldman and Zrnic 2021). The least of several such sums is not known to be one: it is for
+prices that were fixed beforehand. Nor is a running total an odometer: it bounds what was released
+where somebody stops, and not where somebody stops because of what was released.
+
 An entry of an older Shoal has no declared facts. Alone, it costs what it claimed. Beside others
 there is no bound that could be derived.
 
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14
+    Rogers, Roth, Ullman, Vadhan, "Privacy odometers and filters: pay-as-you-go composition",
+    NeurIPS 2016. arXiv:1605.08294
+    Feldman, Zrnic, "Individual privacy accounting via a Renyi filter", NeurIPS 2021.
+    arXiv:2008.11193
 """
 
 import unicodedata
@@ -80,6 +106,8 @@ from pydantic import ConfigDict, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
 from shoal.core import Extract, Neighbours
+from shoal.core.concentrated import epsilon_above
+from shoal.errors import InternalError
 
 ROW = ""
 """The privacy unit of a release whose policy numbers no persons; every other is a column."""
@@ -158,7 +186,8 @@ class BudgetEntry:
     Attributes:
         time: of the reservation, UTC.
         policy: digest of the policy.
-        epsilon: in the neighbours of the source; None if the release has no proved epsilon.
+        epsilon: in the neighbours of the source; None if the release has no pure one.
+        rho: the same, of a release that counts in rho; without either it has no proved price.
         status: `reserved` before the noise is drawn, `released` after the table is written. A
             reserved entry counts as spent: its run may be under way, or was killed.
         note: public words; never a cell.
@@ -174,12 +203,20 @@ class BudgetEntry:
     status: Literal["reserved", "released"]
     note: str
     facts: DeclaredFacts | None = None
+    rho: Fraction | None = None
+
+    @property
+    def priced(self) -> bool:
+        """Whether the release has a proved price."""
+        return self.epsilon is not None or self.rho is not None
 
     def __str__(self) -> str:
         epsilon = "unbounded" if self.epsilon is None else f"epsilon {number(self.epsilon)}"
+        if self.rho is not None:
+            epsilon = f"rho {number(self.rho)}"
         note = f"  {self.note}" if self.note else ""
         line = f"{self.id}  {self.time}  {self.method}  {epsilon}  {self.status}{note}"
-        if self.epsilon is None:
+        if not self.priced:
             return line
         return f"{line}\n       {self.facts or 'no declared facts: by an older version of Shoal'}"
 
@@ -199,23 +236,29 @@ class Sum:
     scope: str
 
 
-def compose(entries: Sequence[BudgetEntry]) -> Sum:
+def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Sum:
     """Add up entries of one source by the theorem above.
 
     Args:
-        entries: of a source that counts their neighbours. Those without an epsilon are left
+        entries: of a source that counts their neighbours. Those without a price are left
             to the caller.
+        delta: at which the source is granted its epsilon, if it is not pure.
     """
-    priced = [entry for entry in entries if entry.epsilon is not None]
+    priced = [entry for entry in entries if entry.priced]
     facts = [entry.facts for entry in priced if entry.facts is not None]
     units = {folded(one.unit): one.unit for one in facts if one.unit != ROW}
     stated = [one.max_contributions for one in facts if one.max_contributions is not None]
     most = max(stated, default=None)
     persons = bool(units) or most is not None
-    spent = Fraction(0)
+    pure, rho = [], Fraction(0)
     for entry in priced:
         single = entry.facts is not None and entry.facts.unit == ROW
-        spent += (entry.epsilon or Fraction(0)) * (most if single and most else 1)
+        weight = most if single and most else 1
+        if entry.rho is not None:
+            rho += weight * weight * entry.rho
+        else:
+            pure.append(weight * (entry.epsilon or Fraction(0)))
+    spent = cumulative(pure, rho, delta)
     if len(priced) == 1 and not facts:
         return Sum(spent, (), "")
     reasons = [
@@ -224,6 +267,27 @@ def compose(entries: Sequence[BudgetEntry]) -> Sum:
         *_units(priced, units, most, persons=persons),
     ]
     return Sum(spent, tuple(reasons), _scope(facts, units, persons=persons))
+
+
+def cumulative(pure: Sequence[Fraction], rho: Fraction, delta: Fraction | None) -> Fraction:
+    """The least epsilon, at a delta, of pure prices and a rho; without a delta the sum of the pure.
+
+    >>> float(cumulative([Fraction(1)], Fraction(1, 50), Fraction(1, 10**9)))
+    2.163294
+
+    Raises:
+        InternalError: if there is a rho and no delta.
+    """
+    kept = sum(pure, Fraction(0))
+    if delta is None:
+        if rho:
+            raise InternalError("A rho cannot be added up where no delta is stated.")
+        return kept
+    least = kept + epsilon_above(rho, delta)
+    for price in sorted(pure):
+        kept, rho = kept - price, rho + price * price / 2
+        least = min(least, kept + epsilon_above(rho, delta))
+    return least
 
 
 def _unknown(priced: Sequence[BudgetEntry]) -> list[str]:

@@ -92,6 +92,7 @@ class Account:
     Attributes:
         granted: the budget.
         neighbours: in which the budget and its entries are counted.
+        delta: at which it is granted; without one the budget is pure.
     """
 
     source: str
@@ -99,6 +100,7 @@ class Account:
     neighbours: Neighbours
     entries: tuple[BudgetEntry, ...]
     inspections: tuple[InspectionSummary, ...] = ()
+    delta: Fraction | None = None
 
     @property
     def inspected(self) -> bool:
@@ -107,7 +109,7 @@ class Account:
 
     @property
     def spent(self) -> Fraction:
-        """Sum of the proved epsilons as they compose, reserved ones included."""
+        """The proved prices as they compose, reserved ones included: an epsilon at the delta."""
         return self._sum.spent
 
     @property
@@ -117,8 +119,8 @@ class Account:
 
     @property
     def unbounded(self) -> int:
-        """How many entries have no proved epsilon."""
-        return sum(entry.epsilon is None for entry in self.entries)
+        """How many entries have no proved price."""
+        return sum(not entry.priced for entry in self.entries)
 
     @property
     def cumulative(self) -> Fraction | None:
@@ -148,7 +150,7 @@ class Account:
 
     @property
     def _sum(self) -> Sum:
-        return compose(self.entries)
+        return compose(self.entries, self.delta)
 
     @property
     def _first_inspection(self) -> InspectionSummary | None:
@@ -169,8 +171,9 @@ class Account:
     def __str__(self) -> str:
         cumulative = "none" if self.cumulative is None else number(self.cumulative)
         scope = f" {self.scope}" if self.cumulative is not None and self.scope else ""
+        at = "" if self.delta is None else f" at delta {float(self.delta):g}"
         head = (
-            f"{self.source}: budget epsilon {number(self.granted)} ({self.neighbours.value}),"
+            f"{self.source}: budget epsilon {number(self.granted)}{at} ({self.neighbours.value}),"
             f" spent {number(self.spent)}, remaining {number(self.remaining)},"
             f" cumulative epsilon {cumulative}{scope}"
         )

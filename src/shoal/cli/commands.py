@@ -20,6 +20,7 @@ from shoal.cli.before import before
 from shoal.cli.console import (
     Command,
     Group,
+    if_interrupted,
     note,
     notes_shown,
     say,
@@ -84,6 +85,10 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
+    except SystemExit as end:
+        if end.code == 130:
+            os._exit(130)  # All is in order; taking the libraries down takes seconds.
+        raise
     finally:
         # Nothing is left to clean up: an interrupt may end the process at once.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -200,7 +205,7 @@ def protect(
     if as_json:
         say(terminal.published_json(published))
         return
-    say(terminal.release_text(published.release, notes_shown(published.notes)))
+    say(terminal.release_text(published.release, notes_shown(published.notes, published.warnings)))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
@@ -416,6 +421,8 @@ def compare(
     source: Source = None,
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this inspects the table."""
+    import json
+
     from shoal.errors import InputError
     from shoal.partition import compile_notice
     from shoal.pipeline import evaluate_files, options
@@ -433,28 +440,27 @@ def compare(
             chosen = evaluate_files.select(
                 data, policy, out, epsilon=private_epsilon, progress=progress, **where
             )
-        say(str(chosen))
+        say(json.dumps(chosen.facts(), indent=2) if as_json else str(chosen))
         return
-    try:
-        with showing_progress() as progress, compile_notice(note):
-            found = evaluate_files.compare(
-                data,
-                policy,
-                out,
-                **where,
-                on_sample=on_sample,
-                jobs=jobs,
-                progress=progress,
-                repeats=repeats,
-                max_risk=max_risk,
-                any_claim=any_claim,
-                rows=rows,
-                seed=seed,
-                axes=axes,
-            )
-    except KeyboardInterrupt:
-        tell(f"interrupted; finished results are kept in {out}. Run the same command to continue.")
-        raise typer.Exit(130) from None
+    if_interrupted(
+        f"interrupted; finished results are kept in {out}. Run the same command to continue."
+    )
+    with showing_progress() as progress, compile_notice(note):
+        found = evaluate_files.compare(
+            data,
+            policy,
+            out,
+            **where,
+            on_sample=on_sample,
+            jobs=jobs,
+            progress=progress,
+            repeats=repeats,
+            max_risk=max_risk,
+            any_claim=any_claim,
+            rows=rows,
+            seed=seed,
+            axes=axes,
+        )
     say(found.to_json() if as_json else str(found))
     say(f"Confidential: {out}", err=True)
 
@@ -585,13 +591,7 @@ def studio(
         server.reconnect(home=home, browser=not no_browser, say=say)
         return
     try:
-        server.launch(
-            home=home,
-            host=host,
-            port=port,
-            browser=not no_browser,
-            say=say,
-            warn=lambda text: tell(f"warning: {text}"),
-        )
+        warn = lambda text: tell(f"warning: {text}")  # noqa: E731
+        server.launch(home=home, host=host, port=port, browser=not no_browser, say=say, warn=warn)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

@@ -3,12 +3,16 @@
 import _thread
 import errno
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from threading import Timer
+from itertools import chain
+from multiprocessing import active_children
+from pathlib import Path
+from threading import Thread, Timer
 from time import monotonic
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Self
@@ -18,15 +22,17 @@ from typer.core import TyperCommand, TyperGroup
 
 from shoal.cli import standard_input
 from shoal.errors import ShoalError, lacks_memory, visible, withheld
-from shoal.io import memory
+from shoal.io import folders, memory
 
 if TYPE_CHECKING:
     from shoal.core import Progress
 
 INTERRUPTED = (
-    "interrupted; no part of a release was left behind. If the budget was already charged, it "
-    "stays charged: see `shoal budget show`."
+    "interrupted; nothing half-written was left behind: a release is whole in its place, or not "
+    "there. If the budget was already charged, it stays charged: see `shoal budget show`."
 )
+PATIENCE = 0.8
+"""Seconds that an interrupted command has to clean up by itself."""
 TOO_LATE = "interrupted, but the work was already done and its results are written."
 MEMORY = (
     "This machine has too little memory for this table. Use a smaller table, a larger machine, or "
@@ -38,6 +44,7 @@ MEMORY = (
 def door() -> Iterator[None]:
     """Turn errors into one sentence and an exit code; never show a message we did not write."""
     interrupts = Interrupts()
+    if_interrupted(INTERRUPTED)
     try:
         with interrupts:
             memory.refuse_little()
@@ -88,6 +95,11 @@ class Interrupts:
     A second one ends the process at once, by the signal and without a traceback. Python prints and
     forgets an exception that is raised in a finaliser or in a callback from C: an interrupt there
     is raised again. One that a library swallows is still `seen`.
+
+    Python sees a signal between two of its own steps. A kernel or a library can take minutes for
+    one. So a thread sees it too, from the pipe into which Python writes at once; kernels and
+    libraries let it run meanwhile. If the command has not ended after `PATIENCE`, the thread puts
+    the place of a release in order and ends the process.
     """
 
     def __init__(self) -> None:
@@ -96,14 +108,20 @@ class Interrupts:
     def __enter__(self) -> Self:
         self._before = signal.getsignal(signal.SIGINT)
         self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        Thread(target=_end_late, args=(reader,), daemon=True).start()
         with suppress(ValueError):  # Only the main thread takes signals.
             signal.signal(signal.SIGINT, self._first)
+            self._woken = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.unraisablehook = self._hook
         with suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_DFL if self.seen else self._before)
+            signal.set_wakeup_fd(self._woken)
+        os.close(self._writer)  # which ends the thread
 
     def _first(self, _number: int, _frame: Any) -> None:
         self.seen = True
@@ -122,10 +140,35 @@ class Interrupts:
             again.start()
 
 
+def _end_late(reader: int) -> None:
+    """End the process if it goes on after an interrupt; nothing if the pipe is closed in time."""
+    with os.fdopen(reader, "rb", buffering=0) as came:
+        while (number := came.read(1)) and number[0] != signal.SIGINT:
+            pass
+        late = monotonic() + PATIENCE
+        while number and (left := late - monotonic()) > 0:
+            if select.select([came], [], [], left)[0]:
+                number = came.read(1)
+        if number:
+            _end_children()
+            folders.abandon()
+            tell(_said["interrupted"])
+            os._exit(130)
+
+
+def _end_children() -> None:
+    """End the processes that this one started, those that are not yet known to Python included."""
+    known = [process.pid for process in active_children()]
+    listed = [path.read_text().split() for path in Path("/proc/self/task").glob("*/children")]
+    for number in {*filter(None, known), *map(int, chain(*listed))}:
+        with suppress(OSError):
+            os.kill(number, signal.SIGTERM)
+
+
 def _report(error: BaseException, *, interrupted: bool) -> int:
     """Say in a sentence what happened, and return the exit code."""
     if interrupted or isinstance(error, KeyboardInterrupt):
-        tell(INTERRUPTED)
+        tell(_said["interrupted"])
         return 130
     if isinstance(error, ShoalError):
         tell(str(error))
@@ -173,7 +216,12 @@ class Loudness(StrEnum):
     VERBOSE = "verbose"
 
 
-_said = {"beside": Loudness.USUAL}
+_said: dict[str, str] = {"beside": Loudness.USUAL, "interrupted": INTERRUPTED}
+
+
+def if_interrupted(sentence: str) -> None:
+    """Settle for this command what is said if it is interrupted."""
+    _said["interrupted"] = sentence
 
 
 def telling(*, quiet: bool, verbose: bool) -> None:
@@ -190,9 +238,9 @@ def note(sentence: str) -> None:
         tell(sentence)
 
 
-def notes_shown(notes: Iterable[str]) -> tuple[str, ...]:
-    """The notes of a release; none if `--quiet` was asked for."""
-    return () if _said["beside"] is Loudness.QUIET else tuple(notes)
+def notes_shown(notes: Iterable[str], warnings: Iterable[str]) -> tuple[str, ...]:
+    """The notes of a release; the warnings among them alone if `--quiet` was asked for."""
+    return tuple(warnings if _said["beside"] is Loudness.QUIET else notes)
 
 
 def _steps() -> "Progress":
@@ -237,9 +285,13 @@ def showing_progress() -> "Iterator[Progress]":
     columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
                           TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+        task, last = bar.add_task("starting", total=None), ""
 
         def report(stage: str, done: int, total: int) -> None:
+            nonlocal last
+            if stage.partition(",")[0] != last:  # The time left is that of this stage.
+                last = stage.partition(",")[0]
+                bar.reset(task, total=None)
             bar.update(
                 task, description=visible(stage), completed=done, total=total if done else None
             )

@@ -79,7 +79,12 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer hands it over by
 
 
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print no progress and no notes: results and errors.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print no progress and no notes: results, errors and what was done to the budget.",
+    ),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Print each step to standard error, with its time.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import InputError, ShoalError
+from shoal.io import folders
 
 STDIN = Path("-")
 TABLES = ("DATA", "ORIGINAL", "RELEASED")
@@ -37,8 +38,8 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
             "Expected - (what is piped in) for one table at most, found it twice. "
             "Name a file for the other."
         )
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        path = _kept(Path(folder))
+    with folders.temporary(PREFIX) as folder:
+        path = _kept(folder)
         params[asked[0]] = path
         try:
             yield

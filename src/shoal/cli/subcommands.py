@@ -23,11 +23,17 @@ def budget_init(
     epsilon: Annotated[
         str, typer.Option(help="Epsilon that may be spent in total, such as 1 or 0.5.")
     ],
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            help="Delta at which it is counted, such as 1e-9, for releases in rho; none is pure."
+        ),
+    ] = None,
 ) -> None:
     """Grant a population a privacy budget; create the file if there is none."""
     from shoal.pipeline import booking
 
-    say(booking.open_budget(file, source, epsilon))
+    say(booking.open_budget(file, source, epsilon, delta))
 
 
 @budget.command("show", cls=Command)

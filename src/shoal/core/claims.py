@@ -50,7 +50,7 @@ ONE_DRAW = (
     "all that an attacker sees of a person's confidential values is a draw from the person's class"
 )
 ONE_ROW = "each person has one row"
-"""What a promise about persons assumes where the policy does not say whose rows they are."""
+"""What a promise about persons assumes unless the policy says whose rows they are."""
 SETTLED_BY = {
     ONE_ROW: (
         "state one_row_per_person = true, or mark the column that numbers persons: "
@@ -59,7 +59,7 @@ SETTLED_BY = {
     "copied from the data, are public": "if the categories are public, remove observed = true",
     "floor(n / k) is odd": "whether this holds is known with the number of rows",
 }
-"""What settles an assumption that ends in these words: a line of the policy, mostly."""
+"""What settles an assumption that ends in these words, usually a line of the policy."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class Claim:
 
     @property
     def stands(self) -> bool:
-        """Whether it is proved, if need be on the one condition that each person has one row."""
+        """Whether it is proved, or conditional only on each person having one row."""
         others = {*self.assumes} - {KNOWN_COLUMNS, ONE_DRAW}
         by_rows = self.status is Status.CONDITIONAL and others == {ONE_ROW}
         return self.status is Status.PROVED or by_rows
 
 
 def claim_lines(claims: Iterable[Claim]) -> list[str]:
-    """Each claim in a line, and each of its assumptions in one below, for the terminal.
+    """Write each claim on a line for the terminal, and each of its assumptions on a line below.
 
-    Where a line of the policy would settle an assumption, it is named.
+    If a line of the policy would settle an assumption, name that line.
     """
     lines = []
     for claim in claims:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, did_you_mean
 
 Progress = Callable[[str, int, int], None]
-"""Called with a stage's name, how much of it is done, and how much there is."""
+"""Called with the name of a stage, how much of it is done, and how much there is in all."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -88,7 +88,7 @@ class Hierarchy:
             raise InputError("A hierarchy must list each leaf once; it lists a leaf twice.")
         parents: dict[str, str] = {}
         for path in self.paths:
-            # A node may be written twice in a row: ARX pads short branches so.
+            # A node may be repeated in a path: ARX pads short branches that way.
             for child, parent in pairwise(path):
                 if child != parent and parents.setdefault(child, parent) != parent:
                     raise InputError(f"A hierarchy must be a tree; '{child}' has two parents.")
@@ -134,13 +134,13 @@ class Hierarchy:
         return levels
 
     def edges(self, *, missing: bool = False) -> NDArray[np.int64]:
-        """Which edges lie between each leaf and the root.
+        """Number the edges between each leaf and the root.
 
         Args:
-            missing: a missing cell comes last, with an edge of its own to the root.
+            missing: add a last row for a missing cell, with an edge of its own to the root.
 
         Returns:
-            One row a leaf with the numbers of its edges, 0..e-1, padded with -1. The path
+            One row per leaf with the numbers of its edges, 0..e-1, padded with -1. The path
             between two leaves runs over the edges that exactly one of them has.
         """
         numbers: dict[str, int] = {}
@@ -207,7 +207,7 @@ class Column:
 
     @property
     def all_categories(self) -> tuple[str, ...] | None:
-        """The categories that the policy declares, in their order, if it does."""
+        """The categories that the policy declares, in order, or None."""
         return self.hierarchy.leaves if self.hierarchy else self.categories
 
     @property
@@ -221,9 +221,10 @@ class Persons:
     """How rows belong to persons, as the policy states it.
 
     Attributes:
-        column: it numbers the persons.
-        most: rows of a person that an epsilon release looks at.
-        exact: every person has that many, so the number of rows is known with that of persons.
+        column: the column that numbers the persons.
+        most: the most rows of a person that an epsilon release uses.
+        exact: every person has exactly that many rows, so the number of rows follows from that of
+            persons.
         dropped: further rows of a person are left out; otherwise they are an error.
     """
 

@@ -51,6 +51,18 @@ def _at(rho: float, delta: float, x: float) -> float:
     return rho * order - (log(delta) + log(order)) / beyond - log1p(1 / beyond)
 
 
+def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon that a rho has at a delta, rounded up to six places.
+
+    >>> float(epsilon_above(Fraction(1, 50), Fraction(1, 10**9)))
+    1.163294
+    """
+    if rho == 0:
+        return Fraction(0)
+    found = epsilon_of(float(rho), float(delta)) / _SAFE
+    return Fraction(floor(found * _DIGITS) + 1, _DIGITS)
+
+
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho that has this epsilon at this delta, rounded down to six digits.
 

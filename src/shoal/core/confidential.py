@@ -13,9 +13,9 @@ class Confidential(Generic[T]):
 
     The two ways out are the functions of `shoal.core.exits`.
 
-    It can be passed on and computed with (`map`), and that is all: it has no content to print, to
-    compare, to count, to iterate over or to pickle. What makes the public folder, the returned
-    object, the notes and the exit code of a release may hold one and cannot read it.
+    It can be passed on and computed with (`map`), but not printed, compared, counted, iterated over
+    or pickled. Code that makes the public folder, the returned object, the notes and the exit code
+    of a release may hold one but cannot read it.
 
     >>> age = Confidential(43)
     >>> age, age.map(lambda years: years + 1)
@@ -31,7 +31,7 @@ class Confidential(Generic[T]):
         self.__held = held
 
     def map(self, function: Callable[[T], U]) -> "Confidential[U]":
-        """What a function makes of it, which is as confidential."""
+        """Apply a function to it; the result is confidential too."""
         return Confidential(function(self.__held))
 
     def __repr__(self) -> str:

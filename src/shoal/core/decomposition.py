@@ -17,9 +17,9 @@ class SpatialDecomposition:
 
     Attributes:
         columns: the quasi-identifiers, one axis each.
-        lower: one row a box, one column an axis.
+        lower: one row per box, one column per axis.
         upper: the other end.
-        counts: one row a box, one column a confidential value; noisy ones may be fractions.
+        counts: one row per box, one column per confidential value; noisy ones may be fractions.
         values: the confidential values, as texts; one empty text where none is counted.
         column: the confidential column, or none.
         discrete: which axes are categories.

@@ -11,10 +11,10 @@ _content = attrgetter("_Confidential__held")
 
 
 def for_method(secret: Confidential[T]) -> T:
-    """Take a value out for a method, whose claims say what its result tells.
+    """Take a value out for a method, whose claims say what its result reveals.
 
     For an epsilon release this is the noise: the result is a function of noisy answers, of the
-    policy and of declared public facts. `tests/test_boundary.py` holds every method to it.
+    policy and of declared public facts. `tests/test_boundary.py` checks this for every method.
     """
     content: T = _content(secret)
     return content

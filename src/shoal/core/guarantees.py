@@ -9,7 +9,7 @@ from typing import ClassVar
 from shoal.errors import InputError, visible
 
 OMITTED: Mapping[str, bool] = {"omitted": True}
-"""Marks a field that is written only where it has another value than by default."""
+"""Marks a field that is written only if it differs from its default."""
 
 
 class Neighbours(StrEnum):
@@ -129,20 +129,22 @@ class TCloseness:
 class DifferentialPrivacy:
     """One record changes the probability of any output by a factor of at most exp(epsilon).
 
-    With a delta, that holds but for outcomes of a total probability of delta.
+    With a delta, it holds except for outcomes of total probability delta. A rho by itself is
+    zero-concentrated differential privacy, which has an epsilon for every delta.
 
     Attributes:
         protects: the columns whose values may change.
         invariants: what is published exactly, and so is the same in both tables.
-        privacy_unit: whose record may change: a row, or where a column numbers them a person.
+        privacy_unit: whose record may change: a row's, or a person's if a column numbers them.
         rows: how many rows a person may have.
+        epsilon: none where the guarantee is a rho by itself.
         delta: probability with which the factor may be exceeded; 0 by default, which is pure.
-        rho: the zero-concentrated differential privacy that epsilon and delta follow from, if delta
-            is not 0.
+        rho: the zero-concentrated differential privacy that epsilon and delta follow from, or that
+            is the guarantee by itself; none of a pure one.
     """
 
     name: ClassVar[str] = "differential-privacy"
-    epsilon: Fraction
+    epsilon: Fraction | None
     neighbours: Neighbours
     protects: tuple[str, ...]
     invariants: tuple[str, ...] = ("the number of rows",)
@@ -152,8 +154,16 @@ class DifferentialPrivacy:
     rho: Fraction | None = field(default=None, metadata=OMITTED)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.delta < 1 or (self.delta > 0) is not (self.rho is not None):
+        concentrated = self.delta > 0 or self.epsilon is None
+        if not 0 <= self.delta < 1 or concentrated is not (self.rho is not None):
             raise InputError("A delta lies between 0 and 1, and comes with the rho that it is of.")
+        if self.epsilon is None and self.delta:
+            raise InputError("A delta comes with the epsilon that it is of.")
+
+    @property
+    def pure(self) -> Fraction | None:
+        """The epsilon, if it holds without a delta."""
+        return None if self.delta else self.epsilon
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -164,9 +174,12 @@ class DifferentialPrivacy:
         whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
         what = visible(" + ".join(self.protects))
         each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
-        name = f"{shown(self.epsilon)}-differential privacy"
-        if self.delta:
+        if self.epsilon is None:
+            name = f"{shown(self.rho or Fraction(0))}-zero-concentrated differential privacy"
+        elif self.delta:
             name = f"({shown(self.epsilon)}, {shown(self.delta)})-differential privacy"
+        else:
+            name = f"{shown(self.epsilon)}-differential privacy"
         return f"{name}{whom} of {what}{each}"
 
 

@@ -1,8 +1,8 @@
-"""How kernels are compiled: on first use, once a machine, and not silently.
+"""How kernels are compiled: on first use, once per machine, and with a notice.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
-user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. Where no
-folder can be written they are compiled in memory, by every process anew.
+user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. If no folder
+can be written, every process compiles them again in memory.
 """
 
 import pickle
@@ -22,34 +22,38 @@ _DIGEST = sha256().digest_size
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function on first use, with strict IEEE arithmetic and a cache on disk."""
-    return cast("Function", _cached(njit(function)))
+    """Compile a function on first use, with strict IEEE arithmetic and a cache on disk.
+
+    Other threads run meanwhile: one of them ends a command that was interrupted.
+    """
+    return cast("Function", _cached(njit(nogil=True)(function)))
 
 
 def vector_kernel(function: Function) -> Function:
     """Compile like `kernel`, and let minima and maxima use vector instructions.
 
-    The compiler may assume that there is no NaN and that the sign of zero is of no
-    interest. It may still not reorder or fuse sums and products.
+    The compiler may assume that there is no NaN and that the sign of zero does not matter. It may
+    still not reorder or fuse sums and products.
     """
-    return cast("Function", _cached(njit(fastmath={"nnan", "nsz"})(function)))
+    return cast("Function", _cached(njit(nogil=True, fastmath={"nnan", "nsz"})(function)))
 
 
 def _cached(dispatcher: Any) -> Any:
-    """Give a kernel its cache on disk; where no folder can be written, it has none."""
+    """Give a kernel its cache on disk, if a folder can be written."""
     if not hasattr(dispatcher, "py_func"):  # Compiling is switched off, for a debugger.
         return dispatcher
-    with suppress(RuntimeError):  # Numba finds no place for it.
+    with suppress(RuntimeError):  # Numba cannot write anywhere.
         dispatcher._cache = _KernelCache(dispatcher.py_func)  # noqa: SLF001  # as enable_caching does
     return dispatcher
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
-    """Numba's cache of one function, for machines that are not as they should be.
+    """Numba's cache of one function, guarded against stale sources and full disks.
 
-    It depends on the sources of all kernels: Numba compares the file of the kernel only, and would
-    load one that was compiled with an older version of what it calls from another file. A cache
-    that cannot be written, on a full disk for one, costs time and stops nothing.
+    It depends on the sources of all kernels and on how they are compiled: Numba compares the file
+    of the kernel only, and would load one that was compiled with an older version of what it calls
+    from another file. A cache that cannot be written, on a full disk for one, costs time and stops
+    nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -66,10 +70,10 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
-    """Files of a cache that begin with a digest: what is damaged is compiled again, never run."""
+    """Cache files that begin with a digest: a damaged kernel is compiled again, never run."""
 
     def _load_index(self) -> dict[Any, str]:
-        # Whatever a damaged file makes of unpickling, there is no index then.
+        # Unpickling a damaged file may raise anything; then there is no index.
         with suppress(Exception), Path(self._index_path).open("rb") as file:
             if pickle.load(file) == self._version:  # noqa: S301  # Numba's own file
                 stamp, overloads = _whole(file.read())
@@ -97,7 +101,7 @@ def _whole(raw: bytes) -> Any:
 
 @cache
 def _sources() -> str:
-    digest = sha256()
+    digest = sha256(Path(__file__).read_bytes())
     for path in sorted(Path(__file__).parents[1].rglob("kernels/*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -107,7 +111,7 @@ def _sources() -> str:
 def compile_notice(tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` with one sentence if kernels must be compiled inside the `with` block.
 
-    Nothing is said where the kernels are already loaded or cached on disk.
+    It is not called if the kernels are already loaded or cached on disk.
     """
     listener = _Listener(tell)
     event.register("numba:compile", listener)
@@ -130,4 +134,4 @@ class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
             self._tell("Compiling kernels, once on this machine; about 10 s.")
 
     def on_end(self, event: Any) -> None:
-        """Say nothing: the result speaks."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""What the machine says: what time it is, and how many cores this process may use."""
+"""The time, and how many cores this process may use."""
 
 import os
 from datetime import UTC, datetime

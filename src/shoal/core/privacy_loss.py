@@ -1,4 +1,4 @@
-"""What privacy costs, and the randomness that it is paid for."""
+"""What privacy costs, and the randomness that it pays for."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -23,7 +23,7 @@ class PrivacyMeasure(StrEnum):
     """What a price is counted in.
 
     `epsilon`: pure differential privacy; prices add up. `rho`: zero-concentrated differential
-    privacy, of which a given delta makes an epsilon; prices add up too.
+    privacy, which a given delta converts to an epsilon; prices add up too.
     """
 
     EPSILON = "epsilon"
@@ -36,7 +36,7 @@ class Price:
 
     Attributes:
         amount: of epsilon, or of rho.
-        neighbours: between which it is to be paid.
+        neighbours: the kind of neighbouring tables that it is counted for.
         measure: which of the two.
 
     >>> (Price(Fraction(1)) * Fraction(1, 4)).amount
@@ -49,12 +49,12 @@ class Price:
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The amount, if it is one of epsilon."""
+        """The amount, if it is in epsilon."""
         return self.amount if self.measure is PrivacyMeasure.EPSILON else None
 
     @property
     def rho(self) -> Fraction | None:
-        """The amount, if it is one of rho."""
+        """The amount, if it is in rho."""
         return self.amount if self.measure is PrivacyMeasure.RHO else None
 
     def __mul__(self, share: Fraction | int) -> "Price":
@@ -79,7 +79,7 @@ class PrivacyLoss:
         sensitivity: largest L1 change of the exact answer between neighbours; of discrete Gaussian
             noise the square of the largest L2 change, which is a fraction where the root is not.
         scale: of the noise, in the units of the sensitivity.
-        epsilon: the price; at least sensitivity / scale. None where the price is one of rho.
+        epsilon: the price; at least sensitivity / scale. None if the price is in rho.
         neighbours: for which the sensitivity was computed.
         draws: how many random values were drawn.
         parallel: name of a division of the records into disjoint parts, if this entry uses one
@@ -87,7 +87,7 @@ class PrivacyLoss:
         part: which part; entries on one part add up, parts share a price (`hazmat.accounting`).
         fixed: a record whose values change stays in its part, because the parts follow
             public facts only, such as public columns or row numbers.
-        rho: the price in zero-concentrated differential privacy, where it is counted so.
+        rho: the price in zero-concentrated differential privacy, if it is counted that way.
     """
 
     mechanism: str
@@ -163,8 +163,8 @@ class Noise(Protocol):
         ...
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
-        """Draw so many numbers evenly from 0 to below - 1, without using the data.
+        """Draw `size` uniform numbers from 0 to below - 1, without using the data.
 
-        They cost nothing. They are drawn here where a proof needs that nobody can guess them.
+        They cost nothing. Draw them here if a proof needs them to be unpredictable.
         """
         ...

@@ -23,8 +23,8 @@ class Release:
         manifest: the same facts as plain JSON values, as published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
         extras: further tables that may be published, by name, of the same type as the data.
-        unexpected: what a steward should confirm before it is published, in sentences; nothing
-            where noise was paid for.
+        unexpected: sentences on what a steward should confirm before publication; none if noise was
+            paid for.
     """
 
     data: Any
@@ -63,9 +63,9 @@ class Release:
     ) -> Path:
         """Write the public folder: the table, its manifest and the public report.
 
-        It is what `shoal protect` publishes, and verified before it is put in place. The
-        confidential folder beside it needs the original, which a release never holds:
-        `shoal report FOLDER DATA --policy POLICY` makes it.
+        It is what `shoal protect` publishes, and it is verified before it is put in place. The
+        confidential folder beside it needs the original, which a release never holds; make it with
+        `shoal report FOLDER DATA --policy POLICY`.
 
         Args:
             folder: where to write it.
@@ -79,7 +79,7 @@ class Release:
             InputError: it cannot be written there, the table is no longer the one that was
                 released, or something unexpected is not accepted by the policy.
         """
-        # By name: what is released knows nothing of files.
+        # Imported by name: `core` does not depend on files.
         door = import_module("shoal.pipeline.write_release")
         path: Path = door.write(
             self, Path(folder), file_format=file_format, guard_formulas=guard_formulas, force=force

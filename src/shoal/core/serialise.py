@@ -15,7 +15,7 @@ from shoal.core import Guarantee
 def plain(value: Any) -> Any:
     """Write a noun as plain JSON values: the one serialiser of manifests and reports.
 
-    A guarantee gets its name, an exact number is a number where it prints as one.
+    A guarantee gets its name; an exact number becomes a number if it prints as one.
     """
     if isinstance(value, Fraction | Decimal | float):
         return _plain_number(value)
@@ -44,14 +44,14 @@ def _plain_number(value: Fraction | Decimal | float) -> int | float | str:
 
 
 DEEPEST = 64
-"""How deep lists and objects of a file may lie in one another; ours lie less than ten deep."""
+"""How deep lists and objects of a file may nest; ours nest less than ten deep."""
 
 
 def parsed(raw: bytes) -> Any:
-    """Read JSON of a file that anybody may have written.
+    """Read JSON from an untrusted file.
 
-    Every reader must see the same thing in it. So a key that stands twice in an object, a number
-    that JSON does not know and half of a character are refused, and so is what lies too deep.
+    Every reader must see the same thing in it. So duplicate keys, numbers that JSON does not have,
+    unpaired surrogates and too deep nesting are refused.
 
     Raises:
         ValueError: it is not such JSON.
@@ -78,10 +78,10 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("An object of the JSON text has the same key twice.")
-    return found
+    return members
 
 
 def _finite(text: str) -> float:

@@ -14,7 +14,7 @@ def is_distributed(data: Any) -> bool:
 
 
 def source(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Source:
-    """A table as the engine sees it that it is for; for `policy` and `alone` see `shoal.io.take`.
+    """A table as its engine takes it; for `policy` and `alone` see `shoal.io.take`.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
     """

@@ -1,8 +1,8 @@
 """What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
 
 A `Source` is what was handed in. It adopts the policy's types and becomes `Coerced` rows; these run
-a method and become an `Outcome`, which the pipeline asks for what it publishes. The original is
-confidential on all of this way; what compares it with the release is `Evidence`.
+a method and become an `Outcome`, which the pipeline asks for what it publishes. The original stays
+confidential all the way; `Evidence` compares it with the release.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ class Evidence(Protocol):
 
     @property
     def dropped(self) -> int:
-        """How many rows were left out of persons with more than the policy states."""
+        """How many rows were left out because a person had more than the policy states."""
 
     def close(self) -> None:
-        """Let go of the original."""
+        """Free the original."""
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
@@ -36,7 +36,7 @@ class Outcome(Protocol):
 
     @property
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
-        """What the method says that it drew."""
+        """What the method reports that it drew."""
 
     @property
     def suppressed(self) -> int:
@@ -44,7 +44,7 @@ class Outcome(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the method has to say about this run."""
+        """The method's notes on this run."""
 
     @property
     def constant(self) -> tuple[str, ...]:
@@ -75,14 +75,14 @@ class Outcome(Protocol):
 
     @property
     def evidence(self) -> "Confidential[Any]":
-        """The original beside it, `Evidence`; whoever has it closes it."""
+        """The original beside it, `Evidence`; the caller closes it."""
 
 
 class Coerced(Protocol):
     """Rows with the types of the policy."""
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, where neighbouring tables have the same number."""
+        """How many rows there are, if neighbouring tables have the same number."""
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
         """Run a method, and put its rows in the order of the release form."""
@@ -94,8 +94,8 @@ class Adoption:
 
     Attributes:
         schema: every column of the table, and no other.
-        clamped: which of them become values of their public domains, silently; none: what does
-            not fit is refused.
+        clamped: columns whose cells are clamped to their public domains, silently; cells of other
+            columns that do not fit are refused.
         decimal: the decimal mark of numbers in text.
         keep_missing: missing cells of clamped columns stay where the policy keeps them.
         key: random bits that choose among the rows of a person with too many.
@@ -117,7 +117,7 @@ class Source(Protocol):
 
     @property
     def found(self) -> str:
-        """How the file was written, in words, where that was found out."""
+        """How the file was written, in words, if that was detected."""
 
     @property
     def distributed(self) -> bool:

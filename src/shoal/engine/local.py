@@ -47,7 +47,7 @@ class LocalEvidence:
         original: the rows that the protected ones stand for, or all; clamped, if any were.
         protected: what was made of them.
         clamped: for each clamped column, how many cells were changed.
-        dropped: how many rows were left out of persons with more than the policy states.
+        dropped: how many rows were left out because a person had more than stated.
     """
 
     raw: io.Raw
@@ -57,7 +57,7 @@ class LocalEvidence:
     dropped: int
 
     def close(self) -> None:
-        """Memory is let go of by itself."""
+        """Do nothing: memory frees itself."""
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
@@ -74,7 +74,7 @@ class LocalOutcome:
         boxes: the released boxes, if it is boxes.
         restore: turns a frame into the type that was handed in.
         suppressed: how many rows were left out.
-        notes: what the method has to say about this run.
+        notes: the method's notes on this run.
         tables: what may be published beside the rows.
         evidence: the original beside it.
         units: whose row each is, where some persons have several.
@@ -150,7 +150,7 @@ class LocalRows:
     restore: Callable[[pl.DataFrame], Any]
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, where neighbouring tables have the same number."""
+        """How many rows there are, if neighbouring tables have the same number."""
         if not contributions.rows_are_public(setting):
             return None
         return len(for_method(self.typed).table)
@@ -210,10 +210,9 @@ def _places(
 ) -> NDArray[np.int64]:
     """Which protected row each released row is, in the order of the release form.
 
-    A random order is one that no output can tell apart from any other: random numbers below 2^62,
-    sorted. That two of n rows get the same has probability below n^2 / 2^63. Where noise was paid
-    for, rows are sorted before: what is released is then a function of the released rows as a set
-    and of that order, and so, draw by draw, of nothing else.
+    A random order comes from sorting random numbers below 2^62; two of n rows get the same number
+    with probability below n^2 / 2^63. Where noise was paid for, rows are sorted first: the release
+    is then a function of the released rows as a set and of the random order, and of nothing else.
     """
     if form is ReleaseForm.ROW_ALIGNED:
         places = np.empty_like(order)
@@ -239,7 +238,7 @@ class LocalSource:
 
     Attributes:
         labels: of its columns and values.
-        found: how the file was written, in words, where that was found out.
+        found: how the file was written, in words, if that was detected.
     """
 
     raw: Confidential[io.Raw]
@@ -255,8 +254,8 @@ class LocalSource:
     def adopt(self, how: Adoption) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
 
-        Of persons with more rows than the policy states, the rest are left out. What is released
-        has the types that came in, but where cells are clamped: there the policy alone says.
+        Of persons with more rows than the policy states, the rest are left out. Released columns
+        have the types that came in, except clamped ones, whose types the policy alone decides.
         """
         restore = for_method(self.raw).restoring(frozenset(how.clamped or ()))
         return LocalRows(self.raw.map(lambda raw: _typed(raw, how)), restore)
@@ -302,11 +301,11 @@ def losses_of(
     form: ReleaseForm,
     raw: pl.DataFrame,
 ) -> dict[str, Any]:
-    """Measure what was lost in each protected column, and who was unique before and after.
+    """Compute what was lost in each protected column, and who was unique before and after.
 
-    The released rows are in the order of the original ones where they stand for them. `raw` is the
-    original as it came, before any step of the policy; all its rows. Of marginals nothing is said
-    about combinations.
+    The released rows are in the order of the original ones if they correspond. `raw` is the
+    original as it came, before any step of the policy; all its rows. For a column-shuffled release
+    nothing is said about combinations.
     """
     linked = form is not ReleaseForm.COLUMN_SHUFFLED
     keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
@@ -329,10 +328,10 @@ def figures(
     homogeneous: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     columns: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """What every engine says of a release beside its original.
+    """Figures that every engine reports on a release and its original.
 
-    `uniques` are the rows that are alone with their quasi-identifiers, before and after, and in
-    between of how many rows before.
+    `uniques` counts the original rows that are alone with their quasi-identifiers, all original
+    rows, and the released rows that are alone.
     """
     names = ("original", "rows", "released")
     return {
@@ -347,8 +346,8 @@ def alone(raw: pl.DataFrame, schema: Schema, keys: Sequence[str]) -> int | None:
     """Count the rows whose cells in some columns, as they came, no other row has.
 
     Cells are compared as the table holds them, before it is clamped, coded, rounded or recoded;
-    missing cells are equal, and so are those that the policy lists under `missing`. Without any
-    column nothing is said.
+    missing cells are equal, and so are those that the policy lists under `missing`. None without
+    columns.
     """
     cells = [
         validate.marked_missing(raw[name], schema[name]) for name in keys if name in raw.columns
@@ -368,13 +367,13 @@ def _homogeneous(
     if not keys or not bare:
         return {}
     labels = class_labels(after.frame, keys)
-    found = {}
+    classes = {}
     for name in bare:
         codes, width = value_codes(after.frame, [name], after.schema)
         counts = Counts.of(labels, codes, width=width)
         alike = counts.homogeneous
-        found[name] = {"classes": len(alike), "rows": int(counts.persons[alike].sum())}
-    return found
+        classes[name] = {"classes": len(alike), "rows": int(counts.persons[alike].sum())}
+    return classes
 
 
 def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
@@ -393,14 +392,14 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
 def column_figures(
     column: Column, missing: tuple[int, int], loss: float | None, metric: str, reason: str = ""
 ) -> dict[str, Any]:
-    """What is said of one column, cells without a value before and after included."""
+    """Figures of one column, with its missing cells before and after."""
     names = ("name", "kind", "missing_original", "missing_released", "reason", "loss", "metric")
     values = (column.name, column.kind, *missing, reason, loss, metric)
     return dict(zip(names, values, strict=True))
 
 
 def _column_figures(before: Table, after: Table, name: str, *, paired: bool) -> dict[str, Any]:
-    """Compare a column cell by cell, or its distribution where no row stands for a row."""
+    """Compare a column cell by cell, or its distribution if rows do not correspond."""
     column, (x, y) = before.schema[name], (before.frame[name], after.frame[name])
     figures_of = partial(column_figures, column, (x.null_count(), y.null_count()))
     if paired and y.dtype == pl.String != x.dtype:

@@ -14,9 +14,9 @@ from shoal.evaluation.results import Better, Figure, Part
 from shoal.metrics import edit_rules, model_utility, propensity
 
 MOST_LEARNED = 50_000
-"""Rows of either table that a model is trained on, at most."""
+"""The most rows of either table that a model is trained on."""
 MOST_DUMMIES = 50
-"""Columns that the categories of a regression may become."""
+"""The most columns that the categories of a regression may become."""
 
 
 def _target(sides: AlignedArrays, stated: str | None) -> int:
@@ -34,8 +34,8 @@ def _target(sides: AlignedArrays, stated: str | None) -> int:
 def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
-    Tested on the people not in the table where some are handed in, which is fair; otherwise on a
-    fifth of the original, which release and original have both seen.
+    Tested on people not in the table if some are handed in, which is fair; otherwise on a fifth of
+    the original, which both models have seen.
     """
     axis = _target(sides, stated)
     others = [one for one in range(len(sides.names)) if one != axis]
@@ -49,7 +49,7 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     else:
         tested, whom = sides.places[order[:fifth]], "people who are in both training sets"
     classify = sides.discrete[axis]
-    found = model_utility.learn(
+    scores = model_utility.learn(
         model_utility.LabelledRows(
             sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights
         ),
@@ -63,12 +63,12 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     score = "accuracy" if classify else "R2"
     text = (
         f"A model trained on the release predicts '{name}' with {score} "
-        f"{found.released.value:.3f}; a model trained on the original reaches "
-        f"{found.original.value:.3f}, and a constant guess {found.baseline.value:.3f} (tested on "
-        f"{found.tested:,} {whom})."
+        f"{scores.released.value:.3f}; a model trained on the original reaches "
+        f"{scores.original.value:.3f}, and a constant guess {scores.baseline.value:.3f} (tested on "
+        f"{scores.tested:,} {whom})."
     )
-    yield Figure(Part.UTILITY, "learning", name, found.released, Better.HIGHER, text,
-                 found.original)  # fmt: skip
+    yield Figure(Part.UTILITY, "learning", name, scores.released, Better.HIGHER, text,
+                 scores.original)  # fmt: skip
 
 
 def regressed(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
@@ -96,8 +96,8 @@ def regressed(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
                  reason="the original determines none of its coefficients")  # fmt: skip
     order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
     for place in order:
-        found = [fit.coefficients[place] for fit in fits]
-        before, after = (f"{b:.3g}" if np.isfinite(b) else "not determined" for b in found)
+        estimates = [fit.coefficients[place] for fit in fits]
+        before, after = (f"{b:.3g}" if np.isfinite(b) else "not determined" for b in estimates)
         text = (
             f"{labels[place]}: {before} in the original, {after} in the release; their "
             f"confidence intervals overlap by {overlaps.each[place]:.0%}."
@@ -140,19 +140,19 @@ def told_apart(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figur
     """The propensity score: can a classifier tell released rows from original ones?"""
     if sides.reading.tree is not None:
         raise InputError("a tree has boxes instead of records.")
-    found = propensity.propensity(
+    score = propensity.propensity(
         sides.places, sides.midpoints, categorical=sides.discrete, rng=rng
     )
     text = (
-        f"A classifier distinguishes released rows from original ones {found.ratio.value:.3g} "
+        f"A classifier distinguishes released rows from original ones {score.ratio.value:.3g} "
         "times as well as it would a fresh sample of the original (pMSE ratio)."
     )
-    yield Figure(Part.UTILITY, "propensity", "the table", found.ratio, Better.LOWER, text)
+    yield Figure(Part.UTILITY, "propensity", "the table", score.ratio, Better.LOWER, text)
 
 
 def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
     """Edit rules, how often they are broken before and after; the worst first."""
-    found = []
+    figures = []
     for text in texts:
         rule = edit_rules.parse(text, sides.names)
         before, after = (
@@ -163,9 +163,9 @@ def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
             f"{text}: violated in {after.violations:,} of {after.applicable:,} released rows, "
             f"and in {before.violations:,} of {before.applicable:,} original ones."
         )
-        found.append(Figure(Part.UTILITY, "edit rules", text, after.share, Better.LOWER, sentence,
+        figures.append(Figure(Part.UTILITY, "edit rules", text, after.share, Better.LOWER, sentence,
                             before.share))  # fmt: skip
-    yield from sorted(found, key=lambda figure: -figure.point)
+    yield from sorted(figures, key=lambda figure: -figure.point)
 
 
 def _columns(

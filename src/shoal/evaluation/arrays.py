@@ -31,7 +31,7 @@ class AlignedArrays:
         suppressed: released boxes by axes: the cell says nothing.
         gap: released boxes by axes: width of the places that a box holds and its cell does not.
         control: places of people who are not in the original, on the same axes and over the same
-            categories; none where none were handed in.
+            categories; None if none were handed in.
     """
 
     reading: ExternalRelease
@@ -74,7 +74,7 @@ class AlignedArrays:
         return laid._weighted()
 
     def _weighted(self) -> "AlignedArrays":
-        """Count by the sampling weights, where both tables have them; they are not an axis then."""
+        """Count by the sampling weights, if both tables have them; they are not an axis then."""
         name = self.schema.flagged("sampling_weight")
         if name not in self.names or self.reading.weights is None:
             return self

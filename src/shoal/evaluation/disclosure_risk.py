@@ -25,15 +25,15 @@ from shoal.metrics.attacks.result import Attack
 from shoal.metrics.attacks.singling_out import singling_out
 
 ATTACKS = 2000
-"""People attacked at most, where an attack goes person by person."""
+"""The most people attacked, if an attack goes person by person."""
 CLOSE = 10_000
-"""People of either sort whose closest released record is sought, at most."""
+"""The most people of either sort whose closest released record is sought."""
 COMPARISONS = 1_000_000_000
-"""People times released records, where every record is tried for everybody."""
+"""The most people times released records, if every record is tried for everybody."""
 FEWEST = 500
-"""People attacked however large the release; half of 100 is then known up to 4.4."""
+"""The fewest people attacked, however large the release; 50 of 100 is then known to within 4.4."""
 SAMPLE = 100_000
-"""People linked at most."""
+"""The most people linked."""
 SMALL = 2000
 """Rows up to which the best matching of all is sought."""
 TOLERANCE = 0.05
@@ -99,14 +99,14 @@ def evaluate_risk(
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Run the named attacks, as far as these tables allow: figures, and what was left out."""
     secret = _secret(sides, policy)
-    found, skipped = take(
+    figures, skipped = take(
         ATTACKS_BY_NAME,
         lambda own: AttackTask(sides, secret, own, came, float(policy.evaluate.smoothing)),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
-    return found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)
+    return figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)
 
 
 def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
@@ -139,21 +139,21 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
     if outside is not None:
         control = (naive_bayes.guess(model, outside[0]), outside[1])
     guesses = naive_bayes.guess(model, sides.places[:, known])
-    found = naive_bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
+    shown = naive_bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
     name = sides.names[axis]
     yield _rate(
-        "naive Bayes", name, found.attack, _guess_sentence(sides, known, axis, found.attack)
+        "naive Bayes", name, shown.attack, _guess_sentence(sides, known, axis, shown.attack)
     )
-    text = f"Guesses of '{name}' are right {1 + found.breach_increase.value:.2f} times as often as "
+    text = f"Guesses of '{name}' are right {1 + shown.breach_increase.value:.2f} times as often as "
     yield Figure(
-        Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
+        Part.RISK, "breach increase", name, shown.breach_increase, Better.LOWER,
         f"{text}always guessing the most frequent value.",
         reason="too few guesses are right for a ratio",
     )  # fmt: skip
-    text = f"Of the {found.top_people:,} people about whom the attacker is most certain, "
+    text = f"Of the {shown.top_people:,} people about whom the attacker is most certain, "
     yield Figure(
-        Part.RISK, "surest guesses", name, found.top, Better.LOWER,
-        f"{text}{_hundred(found.top)} of 100 are guessed correctly.",
+        Part.RISK, "surest guesses", name, shown.top, Better.LOWER,
+        f"{text}{_hundred(shown.top)} of 100 are guessed correctly.",
     )  # fmt: skip
 
 
@@ -174,10 +174,10 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
     if sides.discrete[axis]:
         control = sides.outside(known, axis)
         model = boosting.learn_codes(*boxes, sides.codes(axis, released=True), **settings)
-        found = boosting.code_attack(
+        attack = boosting.code_attack(
             model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
         ).attack
-        yield _rate("gradient boosting", name, found, _guess_sentence(sides, known, axis, found))
+        yield _rate("gradient boosting", name, attack, _guess_sentence(sides, known, axis, attack))
         return
     model = boosting.learn_numbers(*boxes, sides.midpoints[:, axis], **settings)
     inside, outside = (
@@ -191,15 +191,15 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
     )  # fmt: skip
     own = sides.places[:, axis]
     spread = float(np.nanstd(own)) if np.isfinite(own).any() else 0.0
-    found = boosting.number_attack(
+    attack = boosting.number_attack(
         *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=others
     )
     text = (
         f"An attacker who knows {_listed(sides, known)} guesses '{name}' to a tenth of its "
-        f"standard deviation for {_hundred(found.main)} of 100 people in the "
-        f"table{_outside(found)}."
+        f"standard deviation for {_hundred(attack.main)} of 100 people in the "
+        f"table{_outside(attack)}."
     )
-    yield _rate("gradient boosting", name, found, text)
+    yield _rate("gradient boosting", name, attack, text)
 
 
 def _linkage(task: AttackTask) -> Iterator[Figure]:
@@ -210,19 +210,19 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
     x, y = (_embedded(sides, rows, known) for rows in (sides.places, sides.midpoints))
     most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
-    found = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
+    attack = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
     text = (
-        f"For {_hundred(found.main)} of 100 people, the released record nearest in "
+        f"For {_hundred(attack.main)} of 100 people, the released record nearest in "
         f"{_listed(sides, known)} is their own."
     )
-    yield _rate("record linkage", _listed(sides, known), found, text)
+    yield _rate("record linkage", _listed(sides, known), attack, text)
     if len(x) <= SMALL:
-        found = record_linkage.assignment(x, y, rng=task.rng)
+        attack = record_linkage.assignment(x, y, rng=task.rng)
         text = (
-            f"The best one-to-one matching of all records is right for {_hundred(found.main)} of "
+            f"The best one-to-one matching of all records is right for {_hundred(attack.main)} of "
             "100 people."
         )
-        yield _rate("best matching", _listed(sides, known), found, text)
+        yield _rate("best matching", _listed(sides, known), attack, text)
     numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
     if numbers:
         close = record_linkage.interval_disclosure(
@@ -250,17 +250,17 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
         _embedded(task.sides, _some(places, most, task.rng), axes)
         for places in (task.sides.places, task.sides.control)
     )
-    found = record_linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
+    closeness = record_linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
     text = (
         "A released row lies nearer to a person in the table than to a person not in it in "
-        f"{_hundred(found.advantage)} of 100 comparisons; 50 would be chance."
+        f"{_hundred(closeness.advantage)} of 100 comparisons; 50 would be chance."
     )
-    yield Figure(Part.RISK, "closeness", "the table", found.advantage, Better.LOWER, text, 0.5)
+    yield Figure(Part.RISK, "closeness", "the table", closeness.advantage, Better.LOWER, text, 0.5)
     text = (
-        f"A released row is equal to {_hundred(found.copies.main)} of 100 people in the table, "
-        f"and to {_hundred(found.copies.control)} of 100 people not in it."
+        f"A released row is equal to {_hundred(closeness.copies.main)} of 100 people in the table, "
+        f"and to {_hundred(closeness.copies.control)} of 100 people not in it."
     )
-    yield _rate("copies", "the table", found.copies, text)
+    yield _rate("copies", "the table", closeness.copies, text)
 
 
 def _uniques(task: AttackTask) -> Iterator[Figure]:
@@ -311,16 +311,16 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
     if len(sides.names) > 1:
         sorts.append(("several columns", min(3, len(sides.names))))
     for subject, attributes in sorts:
-        found = singling_out(
+        attack = singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
             rng=task.rng, attributes=attributes, control=sides.control,
             attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
-            f"Of 100 conditions on {subject} that match one released row, {_hundred(found.main)} "
-            f"match exactly one person in the table{_outside(found)}."
+            f"Of 100 conditions on {subject} that match one released row, {_hundred(attack.main)} "
+            f"match exactly one person in the table{_outside(attack)}."
         )
-        yield _rate("singling out", subject, found, text)
+        yield _rate("singling out", subject, attack, text)
 
 
 def _linkability(task: AttackTask) -> Iterator[Figure]:
@@ -333,16 +333,16 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
     keys = sides.keys
     first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
     second = [axis for axis in axes if axis not in first]
-    found = linkability(
+    attack = linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
         first=first, second=second, rng=task.rng, control=sides.control,
         attacks=task.people(ATTACKS),
     )  # fmt: skip
     text = (
         f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
-        f"the release for {_hundred(found.main)} of 100 people in the table{_outside(found)}."
+        f"the release for {_hundred(attack.main)} of 100 people in the table{_outside(attack)}."
     )
-    yield _rate("linkability", f"{len(first)} columns to {len(second)}", found, text)
+    yield _rate("linkability", f"{len(first)} columns to {len(second)}", attack, text)
 
 
 def _inference(task: AttackTask) -> Iterator[Figure]:
@@ -355,7 +355,7 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
         others = None
         if sides.control is not None:
             others = (sides.control[:, known], sides.control[:, axis])
-        found = inference(
+        attack = inference(
             sides.released.lower[:, known], sides.released.upper[:, known],
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
             discrete=[sides.discrete[one] for one in known], rng=task.rng,
@@ -364,13 +364,13 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
         )  # fmt: skip
         near = "" if sides.discrete[axis] else " to within 5%"
         if sides.discrete[axis]:
-            found = replace(found, baseline=_most_common(sides, axis, found.baseline))
+            attack = replace(attack, baseline=_most_common(sides, axis, attack.baseline))
         text = (
             f"The released row nearest in {_listed(sides, known)} gives the right "
-            f"'{sides.names[axis]}'{near} for {_hundred(found.main)} of 100 people in the "
-            f"table{_outside(found)}."
+            f"'{sides.names[axis]}'{near} for {_hundred(attack.main)} of 100 people in the "
+            f"table{_outside(attack)}."
         )
-        yield _rate("inference", sides.names[axis], found, text)
+        yield _rate("inference", sides.names[axis], attack, text)
 
 
 def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
@@ -381,28 +381,28 @@ def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
     return max(blind, Estimate(share, share, share, blind.confidence), key=lambda one: one.value)
 
 
-def _rate(metric: str, subject: str, found: Attack, text: str) -> Figure:
-    rates = found.baseline, found.control, found.residual
-    return Figure(Part.RISK, metric, subject, found.main, Better.LOWER, text, *rates)
+def _rate(metric: str, subject: str, attack: Attack, text: str) -> Figure:
+    rates = attack.baseline, attack.control, attack.residual
+    return Figure(Part.RISK, metric, subject, attack.main, Better.LOWER, text, *rates)
 
 
-def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, found: Attack) -> str:
-    others = "" if found.control is None else (
-        f", and for {_hundred(found.control)} of 100 who are not in it")  # fmt: skip
+def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, attack: Attack) -> str:
+    others = "" if attack.control is None else (
+        f", and for {_hundred(attack.control)} of 100 who are not in it")  # fmt: skip
     return (
         f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' "
-        f"for {_hundred(found.main)} of 100 people in the table{others}; guessing the most "
-        f"common value is right for {_hundred(found.baseline)}."
+        f"for {_hundred(attack.main)} of 100 people in the table{others}; guessing the most "
+        f"common value is right for {_hundred(attack.baseline)}."
     )
 
 
-def _outside(found: Attack) -> str:
+def _outside(attack: Attack) -> str:
     rate = (
         ""
-        if found.control is None
-        else f", and for {_hundred(found.control)} of 100 people not in it"
+        if attack.control is None
+        else f", and for {_hundred(attack.control)} of 100 people not in it"
     )
-    return f"{rate}; for {_hundred(found.baseline)} by guessing without the release"
+    return f"{rate}; for {_hundred(attack.baseline)} by guessing without the release"
 
 
 def _hundred(rate: Estimate | None) -> str:
@@ -422,7 +422,7 @@ def _listed(sides: AlignedArrays, axes: list[int]) -> str:
 
 
 def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
-    """So many rows at most, drawn without replacement, in their order."""
+    """At most `most` rows, drawn without replacement, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]

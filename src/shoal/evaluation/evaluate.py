@@ -1,4 +1,4 @@
-"""Measure any release against its original: what it preserves, and what it reveals.
+"""Score any release against its original: what it preserves, and what it reveals.
 
 `evaluate` takes two tables, whoever made the second. The result comes from the original and is as
 confidential as it. Sampling here carries no privacy: it is seeded, so figures repeat.
@@ -50,7 +50,7 @@ def evaluate(
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Measure what a release preserves and what it reveals.
+    """Evaluate what a release preserves and what it reveals.
 
     This is an inspection of the original. It is recorded in the policy's budget file first.
 
@@ -59,13 +59,13 @@ def evaluate(
         released: what was made of it, by any tool; or a `Release`.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         control: people of the same population who are not in the original, with its columns. Only
-            with them, what is due to being in the table can be separated.
+            they show what is due to being in the table.
         only: `utility` or `risk`; both by default.
         which: names of the metrics and attacks to run, out of `ATTACKS` and `METRICS`; all by
             default. A figure does not depend on which others are taken.
-        aligned: whether row i of the release is about row i of the original. A `unit` column in
-            both tables shows it too.
-        rename: for columns that the release calls otherwise: its name to the policy's.
+        aligned: whether row i of the release is about row i of the original. A `privacy_unit`
+            column in both tables shows it too.
+        rename: for columns with other names in the release: its name to the policy's.
         seed: of the samples that are drawn.
         tell: called with sentences on what inspecting the original costs.
         progress: called with the stage and how far it is.
@@ -110,9 +110,9 @@ def evaluate_frames(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Measure frames; see `evaluate`.
+    """Evaluate frames; see `evaluate`.
 
-    Where the original was clamped, `came` is the table before that: people are alone, or not, in
+    If the original was clamped, `came` is the table before that: people are alone, or not, in
     the table as it came.
     """
     wanted, which = _parts(only), _names(which)

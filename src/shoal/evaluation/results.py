@@ -1,4 +1,4 @@
-"""What a measurement gives: figures with their intervals, and how each table was read."""
+"""What an evaluation gives: figures with their intervals, and how each table was read."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,19 +34,19 @@ class Better(StrEnum):
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure.
+    """One figure of an evaluation.
 
     Attributes:
-        measure: its name, a heading of the documentation.
+        metric: its name, a heading of the documentation.
         subject: a column, some columns, a group of people, or the table.
-        value: an estimate where something was sampled, and a plain number where nothing was;
-            none where these tables give no finite number, and then the sentence says why.
+        value: an estimate if something was sampled, and a plain number if nothing was; None if
+            these tables give no finite number, and then the sentence says why.
         better: which direction is welcome to the steward.
         baseline: what guessing, or the original, gives without the release.
         control: the same attack on people who are not in the table.
         residual: the advantage over those people, of what was left to gain.
         sentence: the figure in plain words.
-        reason: why it may have no finite value, as a clause; used where it has none.
+        reason: why it may have no finite value, as a clause; used if it has none.
     """
 
     part: Part
@@ -67,7 +67,7 @@ class Figure:
         return float("nan") if value is None else value
 
     def settled(self) -> "Figure":
-        """The same figure; without a value, and with the reason, where it is not finite."""
+        """The same figure; if it is not finite, without a value and with the reason."""
         baseline, control = (
             value if _is_finite(value) else None for value in (self.baseline, self.control)
         )
@@ -84,8 +84,8 @@ class Evaluation:
     """What a release preserves and what it reveals: confidential, as the original is.
 
     Attributes:
-        figures: worst first within a measure.
-        skipped: what was not measured, and why.
+        figures: worst first within a metric.
+        skipped: what was not computed, and why.
         how: how the released table was read.
         findings: what a reader should know before the figures.
         pictures: counts of both tables for pictures, see `before_after.pictures`; nothing where
@@ -100,7 +100,7 @@ class Evaluation:
     pictures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def of(self, measure: str) -> tuple[Figure, ...]:
-        """The figures of one measure."""
+        """The figures of one metric."""
         return tuple(figure for figure in self.figures if figure.metric == measure)
 
     def to_frame(self) -> pl.DataFrame:
@@ -157,7 +157,7 @@ class Evaluation:
 
 
 COLUMN_LOSSES = ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation")
-"""Measures that stand for the loss of single columns."""
+"""Metrics that stand for the loss of single columns."""
 LOSS_WORDS = (
     "0 means that nothing was lost; 1 means as much as if every value were replaced by the same "
     "one, or changed. For each column the worst of these metrics is shown."
@@ -165,7 +165,7 @@ LOSS_WORDS = (
 """What the figures of `COLUMN_LOSSES` mean, for people."""
 
 _MOST_LINES = 8
-"""Figures of one measure that the terminal shows; the rest is in the table."""
+"""Figures of one metric that the terminal shows; the rest is in the table."""
 
 
 def _table(part: Part, figures: list[Figure]) -> list[str]:
@@ -192,7 +192,7 @@ def _ends(prefix: str, value: float | Estimate | None) -> dict[str, float | None
 
 
 def _is_finite(value: float | Estimate | None) -> bool:
-    """Whether a value and both ends of its interval are numbers; no value is none."""
+    """Whether a value and both ends of its interval are numbers; None is not."""
     if value is None:
         return False
     ends = (value.value, value.low, value.high) if isinstance(value, Estimate) else (value,)
@@ -212,8 +212,8 @@ def take(
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Figures of the named metrics, and why others could not be computed.
 
-    Each is handed a task with draws of its own, so it does not depend on which others are
-    taken. No figure is infinite: where these tables give no number, it has none, and says why.
+    Each gets a task with draws of its own, so it does not depend on which others are taken. No
+    figure is infinite: if these tables give no number, it has none, and says why.
     """
     figures: list[Figure] = []
     skipped: list[str] = []

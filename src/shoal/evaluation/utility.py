@@ -33,7 +33,7 @@ WHOLE = "the table"
 
 @dataclass(frozen=True, eq=False)
 class UtilityTask:
-    """What every measure is handed."""
+    """What every metric is handed."""
 
     sides: AlignedArrays
     policy: Policy
@@ -64,21 +64,21 @@ def _row_losses(task: UtilityTask) -> Iterator[Figure]:
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
     x, y = sides.places, sides.midpoints
-    found = []
+    figures = []
     for axis, name in enumerate(sides.names):
         if sides.discrete[axis]:
             before, after = sides.codes(axis), sides.codes(axis, released=True)
             share = information_loss.share_changed(before, after)
             text = f"In {share:.1%} of the rows '{name}' is different or missing."
-            found.append(_figure("share changed", name, share, text))
+            figures.append(_figure("share changed", name, share, text))
         else:
             ratio, why = information_loss.of_spread(x[:, axis], y[:, axis], paired=True)
             text = (
                 f"The squared error of '{name}' is {_times(ratio)} its variance (1: as if only "
                 "its mean were published)."
             )
-            found.append(_figure("SSE / SST", name, ratio, text, reason=why))
-    yield from _worst_first(found)
+            figures.append(_figure("SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(figures)
     numbers = sides.numeric
     if numbers:
         X, Y = x[:, numbers], y[:, numbers]
@@ -96,7 +96,7 @@ def _row_losses(task: UtilityTask) -> Iterator[Figure]:
 def _column_losses(task: UtilityTask) -> Iterator[Figure]:
     """How single columns are distributed, whatever the rows."""
     sides = task.sides
-    found = []
+    figures = []
     for axis in sides.numeric:
         name = sides.names[axis]
         x, y = sides.places[:, axis], _expanded(sides, axis)
@@ -105,13 +105,13 @@ def _column_losses(task: UtilityTask) -> Iterator[Figure]:
             f"With both columns sorted, the squared error of '{name}' is {_times(ratio)} its "
             "variance."
         )
-        found.append(_figure("rank-matched SSE / SST", name, ratio, text, reason=why))
-    yield from _worst_first(found)
+        figures.append(_figure("rank-matched SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(figures)
 
 
-def _worst_first(found: list[Figure]) -> list[Figure]:
+def _worst_first(figures: list[Figure]) -> list[Figure]:
     """Largest first, and before them what has no number."""
-    return sorted(found, key=lambda figure: -figure.point if figure.value is not None else -np.inf)
+    return sorted(figures, key=lambda one: -one.point if one.value is not None else -np.inf)
 
 
 def _constant(column: Floats) -> bool:
@@ -140,9 +140,9 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
     """Total variation of single columns and of pairs, worst first."""
     sides = task.sides
     _, before, after = sides.marginals
-    found = distributions.marginal_distances(before, after)
+    worst = distributions.marginal_distances(before, after)
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
-        for marginal in [one for one in found if len(one.columns) == size][: LISTED * 2 // size]:
+        for marginal in [one for one in worst if len(one.columns) == size][: LISTED * 2 // size]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
             text = (
                 f"The share of any set of values of {what} is off by at most "
@@ -205,14 +205,14 @@ def _joint(task: UtilityTask) -> Iterator[Figure]:
     y = np.column_stack([_expanded(sides, axis) for axis in axes])
     x = sides.places[:, axes]
     scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
-    found = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
+    joint = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
     text = (
-        f"The joint distribution of the numbers is off by {found.distance.value:.3g} standard "
+        f"The joint distribution of the numbers is off by {joint.distance.value:.3g} standard "
         "deviations (Wasserstein distance); two samples of the original differ by "
-        f"{found.floor.value:.3g}."
+        f"{joint.floor.value:.3g}."
     )
     why = "no numeric column varies in the original, and the release changes one"
-    yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor, reason=why)
+    yield _figure("joint W2", WHOLE, joint.distance, text, baseline=joint.floor, reason=why)
 
 
 def _classes(task: UtilityTask) -> Iterator[Figure]:
@@ -250,7 +250,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
     sides = task.sides
     before, after = (count_queries.index(table) for table in (sides.original, sides.released))
     total = max(sides.original.total, 1.0)
-    # Half of very many domains holds hardly anybody: then the subset speaks alone.
+    # Half of very many domains holds hardly anybody: then the subset alone is used.
     workloads: list[tuple[str, int | None]] = []
     if len(sides.names) <= MOST_HALVED:
         workloads.append(("all columns", None))

@@ -144,7 +144,7 @@ def total(
 
 def verify(
     privacy_losses: Iterable[PrivacyLoss],
-    epsilon: Fraction,
+    epsilon: Fraction | None,
     *,
     neighbours: Neighbours,
     drawn: Mapping[tuple[str, Fraction], int],
@@ -154,31 +154,35 @@ def verify(
     """Derive the price again and compare it with what a release is about to claim.
 
     The total must equal the claim, not merely stay below it: an entry that somebody forgot
-    would lower the total. Where a delta is claimed, the entries either add up to the epsilon as
-    pure ones, which is more than is claimed, or to the rho, whose epsilon at that delta is then
-    derived by OpenDP and may not exceed the claim.
+    would lower the total. It is a total of epsilon, or of rho where one is claimed; the epsilon of
+    that rho at a claimed delta is derived by OpenDP and may not exceed the claim.
 
     Args:
         privacy_losses: the entries of the release.
-        epsilon: the claim.
+        epsilon: the claim; none where it is a rho by itself.
         neighbours: of the claim.
         drawn: the noise's own account: how many values it drew, by mechanism and scale. The entries
             must state every draw, at the scale that it was drawn with.
         delta: of the claim.
-        rho: of the claim, if it has a delta.
+        rho: of the claim.
 
     Raises:
         InternalError: on any mismatch. Nothing may be released.
     """
     entries = tuple(privacy_losses)
-    if all(entry.rho is None for entry in entries):
-        derived = total(entries, neighbours=neighbours)
-        if derived != epsilon:
+    measure = PrivacyMeasure.EPSILON if rho is None else PrivacyMeasure.RHO
+    claimed = epsilon if rho is None else rho
+    derived = total(entries, neighbours=neighbours, measure=measure)
+    if derived != claimed:
+        raise InternalError(
+            f"The accounting derives {measure} {derived}; the claim says {claimed}."
+        )
+    if rho is not None and epsilon is not None:
+        found = approximate_epsilon(rho, delta)
+        if found > epsilon:
             raise InternalError(
-                f"The accounting derives epsilon {derived}; the claim says {epsilon}."
+                f"Rho {rho} is epsilon {found} at delta {delta}; the claim says {epsilon}."
             )
-    else:
-        _verify_rho(entries, epsilon, neighbours, delta, rho)
     stated: Counter[tuple[str, Fraction]] = Counter()
     for entry in entries:
         stated[entry.mechanism, entry.scale] += entry.draws
@@ -188,25 +192,6 @@ def verify(
         raise InternalError(
             f"The accounting lists {stated[mechanism, scale]:,} draws of {mechanism} at scale "
             f"{scale}; the noise drew {drawn.get((mechanism, scale), 0):,}."
-        )
-
-
-def _verify_rho(
-    entries: tuple[PrivacyLoss, ...],
-    epsilon: Fraction,
-    neighbours: Neighbours,
-    delta: Fraction,
-    rho: Fraction | None,
-) -> None:
-    if rho is None or delta <= 0:
-        raise InternalError("Entries in rho support a claim with a delta, and no other.")
-    derived = total(entries, neighbours=neighbours, measure=PrivacyMeasure.RHO)
-    if derived != rho:
-        raise InternalError(f"The accounting derives rho {derived}; the claim says {rho}.")
-    found = approximate_epsilon(rho, delta)
-    if found > epsilon:
-        raise InternalError(
-            f"Rho {rho} is epsilon {found} at delta {delta}; the claim says {epsilon}."
         )
 
 

@@ -518,13 +518,16 @@ def approximate_epsilon(rho: Fraction, delta: Fraction) -> float:
     """The epsilon that a rho has at a delta, by OpenDP's conversion, which rounds up.
 
     OpenDP converts mechanisms. Discrete Gaussian noise of scale 1 has rho between neighbours that
-    are sqrt(2 rho) apart.
+    are sqrt(2 rho) apart. The distance is rounded up to a float, and the delta down.
     """
     from opendp.combinators import make_zCDP_to_approxDP  # noqa: PLC0415
 
     apart = round_up(root_above(2 * rho))
     profile = make_zCDP_to_approxDP(_opendp_gaussian(1.0)).map(apart)
-    return float(profile.epsilon(float(delta)))
+    below = float(delta)
+    if below > delta:  # Python compares a float with a fraction exactly.
+        below = nextafter(below, 0)
+    return float(profile.epsilon(below))
 
 
 @lru_cache(maxsize=64)

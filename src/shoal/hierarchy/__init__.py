@@ -3,9 +3,9 @@
     tree = shoal.hierarchy.intervals(0, 99, [5, 10, 20])
     shoal.hierarchy.write(tree, "age.csv")
 
-Every function returns a `Hierarchy`, whose paths hold the labels of one leaf, level by level. It is
-a tree, and its levels are nested, or it is refused with the reason. What was read off the data is
-marked (`observed`), because an epsilon takes every hierarchy for public.
+Every function returns a `Hierarchy`, whose paths hold the labels of one leaf, level by level. It
+refuses anything but a tree with nested levels, and says why. A hierarchy read off the data is
+marked (`observed`), because an epsilon claim takes every hierarchy to be public.
 """
 
 from shoal.core import Hierarchy

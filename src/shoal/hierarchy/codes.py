@@ -15,14 +15,14 @@ NACE_SECTIONS = (
     "J 58 63", "K 64 66", "L 68 68", "M 69 75", "N 77 82", "O 84 84", "P 85 85", "Q 86 88",
     "R 90 93", "S 94 96", "T 97 98", "U 99 99",
 )  # fmt: skip
-"""Sections of NACE Rev. 2, and the divisions from and to which each reaches."""
+"""Sections of NACE Rev. 2, each with its first and last division."""
 ICD_CHAPTERS = (
     "I A00 B99", "II C00 D48", "III D50 D89", "IV E00 E90", "V F00 F99", "VI G00 G99",
     "VII H00 H59", "VIII H60 H95", "IX I00 I99", "X J00 J99", "XI K00 K93", "XII L00 L99",
     "XIII M00 M99", "XIV N00 N99", "XV O00 O99", "XVI P00 P96", "XVII Q00 Q99", "XVIII R00 R99",
     "XIX S00 T98", "XX V01 Y98", "XXI Z00 Z99", "XXII U00 U99",
 )  # fmt: skip
-"""Chapters of ICD-10 (WHO), and the categories from and to which each reaches."""
+"""Chapters of ICD-10 (WHO), each with its first and last category."""
 
 
 class CodeScheme(StrEnum):
@@ -45,8 +45,8 @@ def prefixes(
 ) -> Hierarchy:
     """Codes by their first characters, such as the leading digits of a postcode.
 
-    A prefix that several codes share is written with a star, 75*; a code of that length is among
-    them.
+    A prefix that several codes share is written with a star, 75*; a code of exactly that length
+    belongs to it too.
 
     Args:
         values: all codes that can occur.
@@ -150,7 +150,7 @@ def _grouped(
     *,
     observed: bool,
 ) -> Hierarchy:
-    """Label each key; one that a single leaf has, and that is the leaf itself, stays as it is."""
+    """Label each key; a key that equals its only leaf stays as it is."""
     paths = [[leaf] for leaf in leaves]
     for depth, label in enumerate(labels):
         members: dict[str, int] = {}

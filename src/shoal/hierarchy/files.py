@@ -32,16 +32,16 @@ def mapping(
 ) -> Hierarchy:
     """Build a hierarchy from the parent of each value.
 
-    What is no parent is a leaf. A short branch is padded with its leaf, so all rows are equally
-    long.
+    A value that is nobody's parent is a leaf. A short branch is padded with its leaf, so all rows
+    are equally long.
 
     Args:
         parents: from each node to the one above it.
-        root: put above the uppermost nodes, where they are several.
+        root: put above the uppermost nodes if there are several.
         observed: the values were read off the data.
 
     Raises:
-        InputError: it goes round in a circle, or has several roots and none is named.
+        InputError: there is a cycle, or there are several roots and `root` is not given.
 
     >>> mapping({"Lyon": "South", "Nice": "South", "South": "all", "Lille": "all"}).paths[-1]
     ('Lille', 'Lille', 'all')
@@ -88,7 +88,7 @@ def write(hierarchy: Hierarchy, path: str | Path, *, force: bool = False) -> dic
 
 
 def csv_rows(raw: bytes, what: str) -> list[list[str]]:
-    """Read rows of cells, blanks around them and empty rows left out, accents composed (NFC)."""
+    """Read rows of cells: stripped, without empty rows, accents composed (NFC)."""
     try:
         text = raw.decode("utf-8-sig")
         delimiter = ";" if ";" in text.partition("\n")[0] else ","

@@ -15,7 +15,7 @@ from shoal.core import Hierarchy
 from shoal.errors import InputError
 
 MOST_LEAVES = 200_000
-"""A file of more rows is a slip, or a column for which a method builds intervals itself."""
+"""A longer file is a mistake, or its column is one whose intervals a method builds itself."""
 ROOT = "*"
 
 Numeral = int | float | str | Decimal
@@ -23,7 +23,7 @@ End = TypeVar("End", Decimal, str)
 
 
 class DateLevel(StrEnum):
-    """Into what days are joined. Weeks nest in no other, so nothing but the root stands above."""
+    """What days are joined into. Weeks nest in no other level but the root."""
 
     WEEK = "week"
     MONTH = "month"
@@ -65,7 +65,7 @@ def intervals(
 
 
 def refuse_unnested(widths: Sequence[Decimal]) -> None:
-    """Refuse widths of which one is not a multiple of the one before."""
+    """Refuse widths unless each is a multiple of the one before."""
     for narrow, wide in pairwise(widths):
         if wide <= 0 or wide % narrow:
             raise InputError(
@@ -105,7 +105,7 @@ def quantiles(
 def quantiles_of(
     values: ArrayLike, groups: int, *, step: Numeral = 1, join: int = 2, root: str = ROOT
 ) -> Hierarchy:
-    """Intervals that hold nearly equally many of the values: read off the data, and marked so.
+    """Intervals that hold nearly equal numbers of values: read off the data, and marked as such.
 
     Ends are the values at ranks 0, n/groups, 2n/groups, ..., n, rounded down to the grid of the
     steps; equal ends are one, so there may be fewer intervals. Missing values are left out.
@@ -141,7 +141,7 @@ def dates(
     year 2020 and a decade 2020-2029.
 
     Raises:
-        InputError: the levels do not ascend, or stand above weeks, which nest in none of them.
+        InputError: the levels do not ascend, or one stands above weeks, which nest in none.
 
     >>> dates(date(2020, 3, 1), date(2020, 3, 2), ["month", "year"]).paths[0]
     ('2020-03-01', '2020-03', '2020', '*')
@@ -239,7 +239,7 @@ def _interval(x: Decimal, width: Decimal, step: Decimal) -> str:
 
 
 def interval_label(first: str, last: str) -> str:
-    """Label an interval by its ends; with a sign a hyphen would be read twice."""
+    """Label an interval by its ends; beside a minus sign a hyphen would be ambiguous."""
     if first == last:
         return first
     return f"{first} to {last}" if "-" in first + last else f"{first}-{last}"
@@ -264,7 +264,7 @@ def _stacked(
     join: int,
     root: str,
 ) -> Hierarchy:
-    """Put the leaves below the first level of labels, of which each further one joins some."""
+    """Put the leaves below the first level of labels; each further level joins some of them."""
 
     def path(leaf: str, at: int) -> Iterator[str]:
         yield leaf

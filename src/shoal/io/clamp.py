@@ -38,6 +38,7 @@ from shoal.io.validate import (
     plain_column,
     rounded,
     typed,
+    unmarked,
 )
 
 
@@ -213,7 +214,9 @@ def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Serie
     if _some(cells.text):
         text = cells.text.str.strip_chars()
         if decimal == ",":
-            text = text.str.replace(",", ".", literal=True)
+            text = text.str.replace_many([",", "."], [".", ","])
+        if decimal:
+            text = unmarked(text)
         values = _either(values, text.cast(pl.Float64, strict=False).fill_nan(None))
     if column.bounds is None:
         # Without bounds there is nothing that an infinite value could be clamped to.

@@ -13,6 +13,12 @@ from polars.exceptions import PolarsError
 
 ISO = "%Y-%m-%d"
 """How dates are written where the policy states no format."""
+DATES = (
+    "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%Y%m%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y",
+    "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y",
+)  # fmt: skip
+"""How people write days."""
 _TIMES = re.compile(r"%-?[HIMSTRkl]")
 _WORDS = re.compile(r"y+|m+|d+|h+|s+|[^ymdhs]+")
 _DIRECTIVES = {
@@ -84,6 +90,12 @@ def read(text: pl.Series, form: str | None) -> pl.Series:
         times = clear.str.to_datetime(f"{ISO}T%H:%M:%S%.f", time_unit="us", strict=False)
         values = times if times.null_count() < values.null_count() else values
     return values
+
+
+def fitting(text: pl.Series) -> list[str]:
+    """The forms by which every text is a day."""
+    gaps = text.null_count()
+    return [form for form in DATES if text.str.to_date(form, strict=False).null_count() == gaps]
 
 
 def read_days(text: pl.Series, form: str | None) -> pl.Series:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
 
 
 def read(
-    path: str | Path,
+    path: Any,
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -43,7 +44,9 @@ def read(
 
     Args:
         path: the file, or a folder of Parquet files of one schema. Its suffix says what it is;
-            anything unknown is taken for CSV. A CSV file may be packed by gzip, as `.csv.gz`.
+            anything unknown is taken for CSV. A CSV file may be packed by gzip, as `.csv.gz`. Or a
+            table in Python: of pandas, Polars or PyArrow, or one with an Arrow C stream, such as a
+            relation of DuckDB.
         delimiter: of a CSV file, one character or `\t`; found out where not given.
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
@@ -54,6 +57,8 @@ def read(
         limit: bytes that a file may take once decoded; the memory of this machine, if none is
             given.
     """
+    if not isinstance(path, str | PathLike):
+        return from_native(path)
     path = Path(path)
     limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
     if path.is_dir():

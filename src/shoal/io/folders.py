@@ -16,6 +16,7 @@ import errno
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ from shoal.io.text_files import refuse_special
 INTERNAL_SUFFIX = ".internal"
 UNFINISHED = ".unfinished"
 """Suffix of a folder that keeps a release whose place could not be written."""
+_open: dict[Path, Path | None] = {}
+"""The workplaces of this process and their targets, and its temporary folders, which have none."""
 _LOCK, _NEW, _OLD, _OLD_INTERNAL, _RESERVE = "lock", "new", "old", "old.internal", "reserve"
 
 
@@ -48,14 +51,27 @@ def workplace(target: Path) -> Iterator[Path]:
         lock = _locked(place)
     if lock is None:
         raise InputError(
-            f"Another run is writing '{target}'. Wait for it, or choose another --out."
+            f"Another run is writing '{target}'. Wait for it, or choose another place."
         )
+    _open[place] = target
     try:
         yield place
     finally:
         # The lock is let go of last: whoever waited for it finds another file in its place.
         shutil.rmtree(place, ignore_errors=True)
         lock.close()
+        del _open[place]
+
+
+@contextmanager
+def temporary(prefix: str = "shoal-") -> Iterator[Path]:
+    """A folder of this process alone, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as name:
+        _open[Path(name)] = None
+        try:
+            yield Path(name)
+        finally:
+            del _open[Path(name)]
 
 
 def _locked(place: Path) -> BinaryIO | None:
@@ -91,6 +107,18 @@ def recover(place: Path, out: Path) -> tuple[str, ...]:
         if path.name != _LOCK:
             _remove(path)
     return (said,) if said else ()
+
+
+def abandon() -> None:
+    """Bring every target that this process writes to a whole state, and remove what is temporary.
+
+    For a process that must end now, whose own cleaning up does not come in time.
+    """
+    for place, target in list(_open.items()):
+        if target is not None:
+            with suppress(OSError):
+                recover(place, target)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def new_folder(place: Path, name: str = _NEW) -> Path:
@@ -170,7 +198,10 @@ def check_text(path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:
-        raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
+        raise InputError(
+            f"'{path}' exists already. Choose another place, or replace it with --force (in "
+            "Python, force=True)."
+        )
 
 
 def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:

@@ -142,6 +142,19 @@ def parse_epsilon(text: str, what: str = "epsilon") -> Fraction:
     return found
 
 
+def parse_delta(text: str) -> Fraction:
+    """Read a delta that was given as text, exactly."""
+    try:
+        found = Fraction(_finite(text))
+    except (InvalidOperation, ValueError):
+        raise InputError(
+            f"Expected delta as a number such as 1e-9, found '{brief(text)}'."
+        ) from None
+    if not Fraction(1, 10**30) <= found <= Fraction(1, 1000):
+        raise InputError(f"Expected delta from 1e-30 to 0.001, found '{brief(text)}'.")
+    return found
+
+
 def check_options(**given: float | None) -> None:
     """Refuse numbers outside the range of their option, NaN included; none may pass.
 

@@ -35,6 +35,12 @@ SHOWN_COLUMNS = 10
 MARKS = [-1.0, *(sign * float(digit * times) for sign in (1, -1) for digit in "789"
                for times in range(1, 7))]  # fmt: skip
 """Numbers that stand for missing cells in many files."""
+_MONEY = r"(?:\p{Sc}|EUR|USD|GBP|CHF)"
+_MARKED = (
+    rf"^\s*[-+]?\s*{_MONEY}?\s*[-+]?(?:[0-9]{{1,3}}(?:[,'\x{{2019}}\s][0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?"
+    rf"\s*(?:{_MONEY}|%)?\s*$"
+)
+"""A number as people write amounts, with a decimal point."""
 
 
 class Misfit(NamedTuple):
@@ -394,13 +400,16 @@ def _infinite(values: pl.Series) -> Misfit:
 
 
 def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
-    """Read numbers from text: as integers if all are, with a decimal comma if that fits."""
+    """Read numbers from text: as integers if all are, with a decimal comma if that fits.
+
+    Marks between thousands and signs of currencies are read where the decimal mark is stated.
+    """
     if decimal == ",":
-        # A point beside a decimal comma groups thousands, and is not a number to us.
         swapped = series.str.replace_many([",", "."], [".", ","])
         return parse_numbers(swapped, decimal=".")
-    for trim in (False, True):
-        text = series.str.strip_chars() if trim else series
+    forms = (lambda text: text, lambda text: text.str.strip_chars(), unmarked)
+    for form in forms if decimal else forms[:2]:
+        text = form(series)
         for dtype in (pl.Int64, pl.Float64):
             values = text.cast(dtype, strict=False)
             if values.null_count() == series.null_count():
@@ -413,6 +422,19 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
         if plain and swapped.null_count() == series.null_count():
             return swapped
     return values
+
+
+def unmarked(text: pl.Series) -> pl.Series:
+    """Leave out marks between thousands, and the sign of a currency or of percent.
+
+    That is a decision for each cell: "$1,234.50" becomes "1234.50", and a cell of another form
+    stays as it is. The decimal mark is a point here.
+
+    >>> unmarked(pl.Series(["$1,234.50", "1,2"])).to_list()
+    ['1234.50', '1,2']
+    """
+    plain = text.str.replace_all(r"[^0-9.+-]", "")
+    return plain.zip_with(text.str.contains(_MARKED).fill_null(value=False), text)
 
 
 def rounded(values: pl.Series, step: Decimal) -> pl.Series:
@@ -442,10 +464,17 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
     unreadable = _misfit(
         values.is_null() & series.is_not_null(),
         f"expected dates of the form {column.date_format or dates.ISO}, found something else",
-        "State the form with 'date_format'.",
+        _fitting_form(series),
     )
     _refuse(column, [unreadable, *_outside(values, column)])
     return _coded(values, column, column.bottom_code, column.top_code)
+
+
+def _fitting_form(series: pl.Series) -> str:
+    """The next move where dates are not read: the forms that all cells have, if there is one."""
+    forms = dates.fitting(series) if series.dtype == pl.String else []
+    stated = " or ".join(f'date_format = "{form}"' for form in forms)
+    return f"All cells fit {stated}." if forms else "State the form with 'date_format'."
 
 
 def naive(series: pl.Series) -> pl.Series:

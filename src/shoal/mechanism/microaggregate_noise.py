@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from shoal.core import SELECTION, Neighbours, Noise, Partition, PrivacyLoss
+from shoal.core import SELECTION, Neighbours, Noise, Partition, Price, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.mechanism.fixed_point import FixedPointGrid
@@ -139,8 +139,8 @@ def means_of_sums(
     """The same, from the sums and the sizes of the groups: sums of blocks add up."""
     noisy, privacy_loss = noisy_answers(
         sums,
-        sensitivity=steps * purchase.touched,
-        epsilon=purchase.epsilon,
+        reach=steps * purchase.touched,
+        price=Price(purchase.epsilon),
         target=purchase.target,
         noise=noise,
     )

@@ -38,82 +38,46 @@ def noise_variance(privacy_loss: PrivacyLoss) -> Fraction:
 def noisy_answers(
     exact: Ints,
     *,
-    sensitivity: Fraction | int,
-    epsilon: Fraction,
-    target: str,
-    noise: Noise,
-    neighbours: Neighbours = Neighbours.CHANGE_ONE,
-) -> tuple[Ints, PrivacyLoss]:
-    """Add discrete Laplace noise of scale sensitivity / epsilon to whole answers.
-
-    Args:
-        exact: the answers, in any shape.
-        sensitivity: how far one record can move them in all (L1), for these neighbours.
-        epsilon: the price.
-        target: what they are about, in public words.
-        noise: where draws come from.
-        neighbours: for which the sensitivity holds.
-
-    Returns:
-        The answers with noise, and the entry for the accounting.
-    """
-    scale = Fraction(sensitivity) / epsilon
-    privacy_loss = PrivacyLoss(
-        mechanism=LAPLACE,
-        target=target,
-        sensitivity=Fraction(sensitivity),
-        scale=scale,
-        epsilon=epsilon,
-        neighbours=neighbours,
-        draws=exact.size,
-    )
-    return noise.discrete_laplace(exact, scale=scale), privacy_loss
-
-
-def priced_answers(
-    exact: Ints,
-    *,
-    reach: Reach,
+    reach: Reach | int,
     price: Price,
     target: str,
     noise: Noise,
     squared: Reach | None = None,
 ) -> tuple[Ints, PrivacyLoss]:
-    """Add the noise that a price calls for: Laplace for epsilon, Gaussian for rho.
+    """Add the noise that a price calls for to whole answers: Laplace for epsilon, Gaussian for rho.
+
+    The scale is D / epsilon, or sqrt(D2 / (2 rho)), rounded up to a fraction.
 
     Args:
         exact: the answers, in any shape.
-        reach: how far one record can move them in all (L1).
+        reach: D, how far one record can move them in all (L1); a number is for the price's
+            neighbours.
         price: of all of them.
         target: what they are about, in public words.
         noise: where draws come from.
-        squared: the square of how far one record can move them in L2; by default as for counts,
+        squared: D2, the square of how far one record can move them in L2; by default as for counts,
             of which each that moves moves by 1: the same as in L1.
 
-    Of a rho the scale is sqrt(D^2 / (2 rho)), rounded up to a fraction.
+    Returns:
+        The answers with noise, and the entry for the accounting.
     """
-    if price.rho is not None:
-        moved = Fraction((squared or reach)[price.neighbours])
-        scale = root_above(moved / (2 * price.rho))
-        privacy_loss = PrivacyLoss(
-            mechanism=GAUSSIAN,
-            target=target,
-            sensitivity=moved,
-            scale=scale,
-            epsilon=None,
-            neighbours=price.neighbours,
-            draws=exact.size,
-            rho=price.rho,
-        )
-        return noise.discrete_gaussian(exact, scale=scale), privacy_loss
-    return noisy_answers(
-        exact,
-        sensitivity=reach[price.neighbours],
-        epsilon=price.amount,
+    pure = price.rho is None
+    moves = reach if pure or squared is None else squared
+    sensitivity = Fraction(moves if isinstance(moves, int) else moves[price.neighbours])
+    scale = sensitivity / price.amount if pure else root_above(sensitivity / (2 * price.amount))
+    privacy_loss = PrivacyLoss(
+        mechanism=LAPLACE if pure else GAUSSIAN,
         target=target,
-        noise=noise,
+        sensitivity=sensitivity,
+        scale=scale,
+        epsilon=price.epsilon,
         neighbours=price.neighbours,
+        draws=exact.size,
+        rho=price.rho,
     )
+    if pure:
+        return noise.discrete_laplace(exact, scale=scale), privacy_loss
+    return noise.discrete_gaussian(exact, scale=scale), privacy_loss
 
 
 def noisy_choice(
@@ -177,4 +141,4 @@ def noisy_table(
     exact: Ints, *, target: str, price: Price, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
     """Add noise to the counts of a table, which move by 2 in all, or by 1 (`COUNTS`)."""
-    return priced_answers(exact, reach=COUNTS, price=price, target=target, noise=noise)
+    return noisy_answers(exact, reach=COUNTS, price=price, target=target, noise=noise)

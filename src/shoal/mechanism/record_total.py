@@ -19,7 +19,7 @@ import numpy as np
 
 from shoal.core import Neighbours, Noise, Price, PrivacyLoss
 from shoal.errors import InternalError
-from shoal.mechanism.noisy_answers import Reach, noise_variance, priced_answers
+from shoal.mechanism.noisy_answers import Reach, noise_variance, noisy_answers
 from shoal.mechanism.records import Columns
 
 TOTAL_SHARE = Fraction(1, 100)
@@ -67,7 +67,7 @@ def measured_total(
     n: int, *, price: Price, noise: Noise, least: int = 1
 ) -> tuple[RecordTotal, PrivacyLoss]:
     """The number of records with noise; each row of a person that comes or goes moves it by 1."""
-    noisy, privacy_loss = priced_answers(
+    noisy, privacy_loss = noisy_answers(
         np.array([n]), reach=_ONE, price=price, target="the number of rows", noise=noise
     )
     variance = float(noise_variance(privacy_loss))

@@ -67,7 +67,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import SELECTION, Neighbours, Noise, PrivacyLoss, Progress, silent
+from shoal.core import SELECTION, Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
@@ -245,9 +245,8 @@ def _variance(price: Fraction) -> float:
 def _counted(counts: Ints, price: Fraction, target: str, noise: Noise) -> tuple[Ints, PrivacyLoss]:
     """Counts of disjoint parts with noise: one record moves one of them, by 1."""
     return noisy_answers(
-        counts, sensitivity=1, epsilon=price, target=target, noise=noise,
-        neighbours=Neighbours.ADD_REMOVE,
-    )  # fmt: skip
+        counts, reach=1, price=Price(price, Neighbours.ADD_REMOVE), target=target, noise=noise
+    )
 
 
 class Records:

@@ -43,7 +43,7 @@ NAMES = tuple(TITLES)
 
 
 class _Registry(Mapping[str, Method[Any]]):
-    """Methods by name. A file is loaded when its method is first asked for, with its kernels."""
+    """Methods by name. A method's file, with its kernels, is loaded on first use."""
 
     def __getitem__(self, name: str) -> Method[Any]:
         if name not in NAMES:
@@ -71,7 +71,7 @@ def find(name: str) -> Method[Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """Load what methods use, and others may call by itself, when it is first asked for."""
+    """Load on first use what methods use and others may call directly."""
     if name == "noise_on_groups":
         return import_module("shoal.mechanism.microaggregate_noise").noise_on_groups
     raise AttributeError(f"module 'shoal.methods' has no attribute '{name}'")

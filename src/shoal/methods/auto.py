@@ -19,11 +19,11 @@ from shoal.methods._shared.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
-    DeltaParameters,
     SynthesisTask,
     Synthesizer,
     synthetic_method,
 )
+from shoal.methods._shared.synthesis_prices import DeltaParameters
 from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose
@@ -43,14 +43,7 @@ class AutoParameters(DeltaParameters):
 
 def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesizer:
     goal = setting.parameters.goal
-    chosen = choose(
-        task.domains,
-        n=task.total.rows,
-        epsilon=task.price.amount,
-        neighbours=task.price.neighbours,
-        goal=goal,
-        concentrated=task.concentrated,
-    )
+    chosen = choose(task.domains, n=task.total.rows, price=task.price, goal=goal)
     plan = chosen.plan
     marginals = plan if isinstance(plan, MaxentPlan) else None
     if isinstance(plan, Fill):
@@ -65,18 +58,21 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
         what = f"auto chose {chosen.mechanism} ({ran}) for the goal '{goal}'."
         return (what, *chosen.why, *chosen.warnings)
 
-    return Synthesizer(
-        generate, notes, marginals, padded=isinstance(plan, Margins), price=chosen.price
-    )
+    return Synthesizer(generate, notes, marginals, padded=isinstance(plan, Margins))
 
 
 _HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-way marginal"}
 
 
+def _may_be_copula(setting: Setting[AutoParameters]) -> bool:
+    """Whether the choice may fall on copula, whatever the number of rows."""
+    kinds = {setting.schema[name].kind for name in setting.columns}
+    return setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}
+
+
 def _no_copula(setting: Setting[AutoParameters]) -> None:
     """Refuse where the choice may fall on copula, which must see the records."""
-    kinds = {setting.schema[name].kind for name in setting.columns}
-    if setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}:
+    if _may_be_copula(setting) and setting.parameters.rho is None:
         raise InputError(
             "[protect], goal: with numeric columns only and the goal 'means', auto may choose "
             "copula, which does not run on Spark. Use goal = 'counts', or the method privtree "
@@ -108,4 +104,5 @@ METHOD = synthetic_method(
         ),
     ),
     refuse_distributed=_no_copula,
+    pure=_may_be_copula,
 )

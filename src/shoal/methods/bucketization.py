@@ -1,9 +1,9 @@
 """Bucketization: classes that hold every bucket of the confidential values in nearly its share.
 
 Confidential values are replaced by buckets of neighbouring values, and records grouped into classes
-of k or more so that in no class a bucket's share differs from that in the whole table by more than
-a factor of t, either way (`shoal.partition.bucketization`). The quasi-identifiers of a class are
-then recoded to one value.
+of k or more such that in no class a bucket's share differs from that in the whole table by more
+than a factor of t, either way (`shoal.partition.bucketization`). The quasi-identifiers of a class
+are then recoded to one value.
 
 Claims, proved: k-anonymity of the protected columns together, and t-closeness of the released
 buckets by the largest ratio of shares. Classes are verified in fractions when they are made and
@@ -80,7 +80,7 @@ def _number(setting: Setting[BucketizationParameters]) -> int:
 
 
 def _size(setting: Setting[BucketizationParameters]) -> int:
-    """The least number of records in a class: k, or what l makes of the number of rows."""
+    """The least number of records in a class: k, or what l gives for the number of rows."""
     parameters = setting.parameters
     if parameters.l is None or setting.rows is None:
         return parameters.k
@@ -89,7 +89,7 @@ def _size(setting: Setting[BucketizationParameters]) -> int:
 
 def _claims(setting: Setting[BucketizationParameters]) -> tuple[Claim, ...]:
     (promised,) = microaggregation.joint_claims(SOURCE)(setting)
-    # Where persons may have several rows, groups are made of k persons afterwards.
+    # If persons may have several rows, groups of k persons are made afterwards.
     k = _size(setting) if setting.schema.persons is None else setting.parameters.k
     k_anonymity = replace(promised, guarantee=KAnonymity(k, setting.columns))
     close = Claim(
@@ -176,7 +176,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
         _number(setting),
         heights={j: height for j, (_, height) in enumerate(placed) if height is not None},
     )
-    found = bucketization(
+    classes = bucketization(
         table.matrix(setting.columns),
         steps[:, -1],
         _size(setting),
@@ -187,8 +187,8 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
     for name, bucket in zip(confidential, steps.T, strict=True):
         table = name_buckets(table, name, Partition(bucket))
     close = Requirement(_closeness(setting), steps[:, -1])
-    masked = microaggregation.masked(table, setting, found.partition, require=[close])
-    return Masked(masked.data, notes=(TRIVIAL,) if found.trivial else ())
+    masked = microaggregation.masked(table, setting, classes.partition, require=[close])
+    return Masked(masked.data, notes=(TRIVIAL,) if classes.trivial else ())
 
 
 METHOD = Method(

@@ -13,11 +13,11 @@ from shoal.errors import InputError
 from shoal.methods._shared.synthesis import (
     COPULA,
     PRIVTREE,
-    SynthesisParameters,
     SynthesisTask,
     Synthesizer,
     synthetic_method,
 )
+from shoal.methods._shared.synthesis_prices import SynthesisParameters
 from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.copula import Margins, copula

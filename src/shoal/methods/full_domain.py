@@ -4,7 +4,7 @@ Claims, proved: k-anonymity of the protected columns together, and every l-diver
 that the policy requires of them. All records of a column are released at one level, so records with
 equal labels are an equivalence class; a class that lacks any of them is suppressed, and levels at
 which more than `record_suppression` of the rows would be are not chosen
-(`shoal.partition.full_domain`). t-closeness is that to the released rows. If no combination of
+(`shoal.partition.full_domain`). t-closeness is to the released rows. If no combination of
 levels keeps all, nothing is written.
 
 The choice is exact: no combination of levels that keeps them has a smaller loss, ties and rounding
@@ -122,7 +122,7 @@ def _refuse(setting: Setting[FullDomainParameters]) -> None:
     for name in setting.columns:
         column = schema[name]
         if column.observed:
-            continue  # what was read off the data is looked at with the data
+            continue  # what is read off the data is checked with the data
         tree = column.level_hierarchy
         if tree is not None and column.kind in {Kind.NUMERIC, Kind.DATE}:
             leaf_numbers(column, tree.leaves)
@@ -166,7 +166,7 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     def judge(labels: Ints) -> Ints:
         """The classes that lack a model, counted in rows and in persons."""
         kept = labels >= 0
-        found = [
+        failing = [
             decided(
                 labels[kept],
                 own.codes[kept],
@@ -177,7 +177,7 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
             )[0].failing
             for own in require
         ]
-        return np.unique(np.concatenate(found))
+        return np.unique(np.concatenate(failing))
 
     counted_apart = persons is not None and bool(require)
     chosen = full_domain(

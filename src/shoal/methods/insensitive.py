@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Kind
-from shoal.errors import InputError
+from shoal.errors import InputError, columns_named
 from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import microaggregation
@@ -53,22 +53,26 @@ class InsensitiveParameters(MicroaggregationParameters):
 
 def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
     """Refuse columns whose place in the unit box is not public."""
-    for name in setting.columns:
-        column = setting.schema[name]
-        if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
-            raise InputError(
-                f"Column '{name}': expected bounds, because the order must not depend on the "
-                "data, found none."
-            )
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
-            raise InputError(
-                f"Column '{name}': expected categories or a hierarchy, because the order must "
-                "not depend on the data, found none."
-            )
+    columns = [setting.schema[name] for name in setting.columns]
+    numbers = [column.name for column in columns
+               if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None]  # fmt: skip
+    if numbers:
+        raise InputError(
+            f"{columns_named(numbers)}: expected bounds, because the order must not depend on the "
+            "data, found none."
+        )
+    kinds = {Kind.ORDINAL, Kind.NOMINAL}
+    names = [column.name for column in columns
+             if column.kind in kinds and column.all_categories is None]  # fmt: skip
+    if names:
+        raise InputError(
+            f"{columns_named(names)}: expected categories or a hierarchy, because the order must "
+            "not depend on the data, found none."
+        )
 
 
 def sorted_once(setting: Setting[Any]) -> None:
-    """Refuse, where the records lie in blocks, the order that is another for each group."""
+    """Refuse, for records in blocks, the order that differs from group to group."""
     if setting.parameters.order is RecordOrder.CORNERS:
         raise InputError(
             "[protect], order: expected reference, lexicographic or hilbert on Spark, because "

@@ -70,7 +70,7 @@ def counterexample(k: int) -> Pair:
 
     Of 2k records, k lie at (0, 1), k - 1 at (0.001, 0) and one at (0, 0). Standardised by the
     data, both columns count nearly alike, the first a little more: it decides who is near the
-    corner. Once the last record is at (1, 0), the first column is nothing to all others,
+    corner. Once the last record is at (1, 0), the first column means nothing to all others,
     and the second decides. All but two records change groups, and the second column's
     sums move by 2k - 4, where the noise is scaled for 2.
     """
@@ -102,7 +102,7 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
 
 
 def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:
-    """A scale from the data changes no order of one column, and no lexicographic one."""
+    """Whether a scale from the data can change the order; of one column it cannot."""
     parameters = setting.parameters
     several = len(setting.columns) > 1 and parameters.order is not RecordOrder.LEXICOGRAPHIC
     return parameters.scale is Origin.FROM_DATA and several

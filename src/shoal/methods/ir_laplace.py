@@ -127,10 +127,10 @@ def _distributed(
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     key = partial(_unit_key, ranked=parameters.nominal_order)
     orders = [RunOrder(partial(key, name=axis.name), (axis.name,)) for axis in given]
-    found = rows.runs(orders, parameters.k)
+    grouped = rows.runs(orders, parameters.k)
     parts = [
         (axis, groups, Purchase(axis.name, price))
-        for axis, groups, price in zip(given, found, prices, strict=True)
+        for axis, groups, price in zip(given, grouped, prices, strict=True)
     ]
     changes, privacy_losses = noisy_microaggregation.distributed_perturbed(
         tools, parts, monotone=parameters.isotonic

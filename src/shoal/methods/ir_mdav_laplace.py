@@ -4,10 +4,10 @@
 
 MDAV on one column takes k values from the lower and k from the upper end in turn. If k divides the
 number of rows n, or floor(n / k) is odd, its groups are blocks of the sorted column whose
-boundaries depend on n and k alone, and Lemma 1 of sanchez2014 applies: as marginals the release
-costs epsilon, proved. Otherwise the larger group is the last but one or the last, as the data
-will, and carries its records' values with it: `counterexample` has group sums that move by 2k + 1
-widths. As a table, the release carries the two claims of `mdav-laplace`.
+boundaries depend on n and k alone, and Lemma 1 of sanchez2014 applies: released `column-shuffled`,
+it costs epsilon, proved. Otherwise the data decide whether the larger group is the last or the last
+but one, and it carries its records' values with it: `counterexample` has group sums that move by 2k
++ 1 widths. As a table, the release carries the two claims of `mdav-laplace`.
 """
 
 from fractions import Fraction

@@ -11,21 +11,19 @@ from shoal.methods._shared.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
-    DeltaParameters,
     SynthesisTask,
     Synthesizer,
     anywhere,
     synthetic_method,
 )
+from shoal.methods._shared.synthesis_prices import DeltaParameters
 from shoal.methods.method import Setting
-from shoal.synthesis.maxent import better_plan, maxent
+from shoal.synthesis.maxent import maxent, plan_of
 
 
 def _choose(task: SynthesisTask, _setting: Setting[DeltaParameters]) -> Synthesizer:
-    plan, price = better_plan(
-        task.domains, n=task.total.rows, price=task.price, concentrated=task.concentrated
-    )
-    return Synthesizer(partial(maxent, plan=plan), plan=plan, price=price)
+    plan = plan_of(task.domains, n=task.total.rows, price=task.price)
+    return Synthesizer(partial(maxent, plan=plan), plan=plan)
 
 
 METHOD = synthetic_method(

@@ -19,10 +19,10 @@ data, so each carries the same two claims, refuted by a pair of its own (`COUNTE
 Groups of at least k whole records share their noisy centre: k-anonymity, proved. Groups of
 `optimal-univariate` are of one column each, and so is their k-anonymity. Where one shuffled column
 is a list, the blocks of MDAV may be fixed, and the proof of `ir-mdav-laplace` holds; the other
-algorithms cut where the data says, whatever the number of rows.
+algorithms cut where the data decide, whatever the number of rows.
 
-Without a minimum size (`adaptive = true`, the paper's future work) groups are to have the least
-aggregation error plus expected noise, see `shoal.partition.noise_aware`: no k, and the two claims.
+Without a minimum size (`adaptive = true`, the paper's future work) groups minimise aggregation
+error plus expected noise, see `shoal.partition.noise_aware`: no k, and the two claims.
 Refutation: equal records are one group. With half of them at one corner of the box and half at the
 other, and n^2 above 12 times the expected noise, two groups cost less than one. On the way from
 the first table to the second, one record at a time, a single record turns one group into several,

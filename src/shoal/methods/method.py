@@ -69,7 +69,7 @@ class Setting(Generic[P_co]):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a method is lent for a run, and may not make itself.
+    """What a method is given for a run, and may not make itself.
 
     Attributes:
         noise: the randomness that carries privacy.
@@ -87,10 +87,10 @@ class Masked:
     """What a run gives, and what it costs.
 
     Attributes:
-        data: protected rows, in the order of the rows that came in; drawn rows that stand for
-            nobody, if the release form is synthetic; or boxes with counts.
-        canonical: an order of the rows by public index, where the method has one.
-        kept: which of the rows that came in these are, where some were suppressed.
+        data: protected rows, in the order of the rows that came in; synthetic rows, if the release
+            form is synthetic; or boxes with counts.
+        canonical: an order of the rows by public index, if the method has one.
+        kept: which of the rows that came in these are, if some were suppressed.
         notes: sentences for the manifest about how the run ended; only what the released table
             shows anyway.
         extras: tables that may be published beside the rows, by name: columns of equal length.
@@ -179,11 +179,11 @@ class MethodInput(Generic[P]):
     """What reaches a method.
 
     Attributes:
-        columns: what is protected unless the policy says: the quasi-identifiers.
+        columns: what is protected by default: the quasi-identifiers.
         clamped: which columns are clamped to their public domains, as differential privacy
-            needs; none: cells that do not fit are refused.
+            needs; None if cells that do not fit are refused.
         scaled: whether a numeric column's public transform is used.
-        missing: missing cells reach it where the policy says that they are values of their own.
+        missing: missing cells reach it if the policy says that they are values of their own.
         sort_by: columns by which rows are put in canonical order; by default all.
     """
 
@@ -200,7 +200,7 @@ class ReleaseForms(Generic[P]):
 
     Attributes:
         offered: all of them, the default first.
-        must_choose: there is no default, because no form but one is proved.
+        must_choose: there is no default, because only one form is proved.
         implied: the one that the parameters imply, if they do.
     """
 
@@ -214,8 +214,8 @@ class DistributedRun(Generic[P]):
     """How a method runs on blocks of records, on many machines.
 
     Attributes:
-        refuse: raises where a setting runs on one machine only.
-        approximate: the result is another one than on one machine: the sentence that says how,
+        refuse: raises if a setting runs on one machine only.
+        approximate: the sentence on how the result differs from that on one machine,
             for the manifest.
     """
 
@@ -234,9 +234,9 @@ class Method(Generic[P]):
         reference: where the method is published.
         parameters: the model that checks them.
         run: from rows in canonical order to the same rows, protected.
-        refuse: raises where a setting cannot work, before any data is read; once more with the
+        refuse: raises if a setting cannot work, before any data is read; once more with the
             number of rows, where that is public.
-        distributed: how it runs on many machines; none: it does not.
+        distributed: how it runs on many machines; None if it does not.
         expect: what survives, by formula, in a setting whose number of rows is known.
     """
 

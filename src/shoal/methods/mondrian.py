@@ -10,12 +10,12 @@ common ancestor, or a set; `output = "centroids"` writes the group's centre, as 
 = "tree"` writes the cells of the cuts as boxes with exact counts, see
 `shoal.io.decomposition_table`.
 
-`record_suppression` leaves rows out so that the rest is generalised less. A first pass, steered by
+`record_suppression` leaves rows out so the rest is generalised less. A first pass, steered by
 k alone, finds the leaves whose records lose most; some are dropped whole, and a second pass cuts
 the rest from the start. So every claim is about the rest by the proof above, t-closeness against
-the rest's own distribution. The first pass uses no confidential value and has strict cuts, so
-that who is dropped follows from the protected columns; only if the rest lacks an l-diversity that
-is required are fewer leaves dropped.
+the rest's own distribution. The first pass uses no confidential value and has strict cuts, so who
+is dropped depends on the protected columns alone; only if the rest lacks a required l-diversity
+are fewer leaves dropped.
 
 `halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
 cut that made it was not examined, so leaves lie beyond t: nothing is claimed from it.
@@ -210,7 +210,8 @@ def _refuse_unused(parameters: MondrianParameters) -> None:
     unused = sorted(stated & {"aggregate", "integers"})
     if unused and parameters.output is not LeafOutput.CENTROIDS:
         raise InputError(
-            f"[protect], {unused[0]}: expected only together with output = 'centroids'."
+            f"[protect], {' and '.join(unused)}: expected only together with output = 'centroids'. "
+            f"Remove {'it' if len(unused) == 1 else 'them'}, or state that output."
         )
 
 
@@ -377,7 +378,7 @@ def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
 
 
 def halting(setting: Setting[MondrianParameters]) -> TCloseness:
-    """What a node must keep to be cut, where `halt_beyond` is given."""
+    """What a node must keep to be cut, if `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
     return TCloseness(t, parameters.halt_distance, (str(counted_column(setting)),), setting.columns)

@@ -1,4 +1,4 @@
-"""Optimal ranking: each column is cut into groups of k to 2k-1 by rank, with the least loss.
+"""Optimal univariate groups: each column is cut into k to 2k-1 values by rank, of least loss.
 
 Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`). Not claimed:
 joint k-anonymity, as for `individual-ranking`.

@@ -3,7 +3,7 @@
 The future work of domingoferrer2015: stochastic t-closeness by post-randomisation instead of noise.
 Groups form as in `kanon-dp`. Each confidential category passes through randomised response at
 epsilon / m, and then through a draw from the distribution of the truth given the response, under
-the table's own shares: expected counts are kept (`mechanism.response` has the algebra).
+the table's own shares: expected counts are kept (`mechanism.randomised_response` has the algebra).
 
 Two readings of the price. Conditional: if the shares of each confidential column in the whole table
 are public, and held fixed while a record changes, the second stage is post-processing, and a

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from shoal.methods._shared.synthesis import (
     PRIVTREE,
-    SynthesisParameters,
     SynthesisTask,
     Synthesizer,
     anywhere,
     synthetic_method,
 )
+from shoal.methods._shared.synthesis_prices import SynthesisParameters
 from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.privtree import Fill, privtree

@@ -2,8 +2,8 @@
 
 The paper's Algorithm 1 takes a pair of neighbouring tables X and Y and groups Y after X, so at
 most two groups differ, in one record each; noise of scale 2 Delta / (k epsilon) then hides the
-difference between that pair. Whether Delta is a column's width or the sum over columns the
-paper leaves open: `sensitivity`.
+difference between that pair. The paper leaves open whether Delta is a column's width or the sum
+over columns: `sensitivity`.
 
 Conditional: given that the neighbour is grouped after this very table, as Algorithm 1 does. With
 `per-attribute`, every column is noised for the whole epsilon, so m columns cost m epsilon.
@@ -31,7 +31,7 @@ from shoal.policy.values import choice
 
 
 class DeltaReading(StrEnum):
-    """What Delta is where a table has several columns."""
+    """What Delta is if a table has several columns."""
 
     PER_ATTRIBUTE = "per-attribute"
     SUMMED = "summed"

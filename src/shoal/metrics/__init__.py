@@ -1,1 +1,1 @@
-"""Measures of utility and risk: arrays in, numbers or `Estimate`s out."""
+"""Metrics of utility and risk: arrays in, numbers or `Estimate`s out."""

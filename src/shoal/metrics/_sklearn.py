@@ -18,19 +18,19 @@ from shoal.errors import InputError
 Result = TypeVar("Result")
 
 MOST_CODES = 255
-"""Categories that scikit-learn's boosting splits freely; beyond that codes are numbers to it."""
+"""The most categories that scikit-learn's boosting splits freely; beyond, codes are numbers."""
 
 
 def boosting(
     X: Floats, categorical: ArrayLike, *, classify: bool, rng: np.random.Generator, **settings: Any
 ) -> Any:
-    """A histogram gradient boosting model for the columns of X, not yet fitted."""
+    """A histogram gradient boosting model for the columns of X, unfitted."""
     ensemble = _load("sklearn.ensemble")
     codes = np.asarray(categorical, dtype=bool)
     highest = np.where(np.isnan(X), 0.0, X).max(axis=0, initial=0.0)
     name = "Classifier" if classify else "Regressor"
     kind = getattr(ensemble, f"HistGradientBoosting{name}")
-    # Rare values make leaves of next to no weight, whose guesses would be boundless.
+    # Rare values make leaves of almost no weight, whose guesses would be unbounded.
     settings = {"max_iter": 50, "l2_regularization": 3.0, **settings}
     return kind(
         categorical_features=codes & (highest < MOST_CODES), early_stopping=False,
@@ -44,7 +44,7 @@ def without_empty_columns(X: Floats) -> Floats:
 
 
 def regression(*, classify: bool) -> Any:
-    """A linear regression, or a logistic one for any number of classes, not yet fitted."""
+    """A linear regression, or a logistic one for any number of classes, unfitted."""
     linear = _load("sklearn.linear_model")
     return linear.LogisticRegression(max_iter=200) if classify else linear.LinearRegression()
 

@@ -1,7 +1,7 @@
-"""What losses are made of, so the parts of a table can be measured apart and added up.
+"""Sums behind the losses, so parts of a table can be computed separately and added up.
 
-Rows must correspond, as in `loss`, whose figures these give. Sums of floats differ in the last
-bits with the parts they are made of.
+Rows must correspond, as in `information_loss`, whose figures these give. Sums of floats differ in
+the last bits with how the table is divided.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from shoal.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
-    """Number, mean and squares around it of the present cells of each column; and their ends.
+    """Count, mean, sum of squares around it, least and largest present cell of each column.
 
     References:
         Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample

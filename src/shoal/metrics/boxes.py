@@ -1,7 +1,7 @@
 """A released table as boxes with weights: what rows, intervals, suppressed cells and trees share.
 
-Places are numbers, as in `core.Decomposition`. Category c of a public order holds the places from
-c to c + 1. An exact number x is the point lower == upper == x. An interval of numbers is
+Places are numbers, as in `core.SpatialDecomposition`. Category c of a public order holds the places
+from c to c + 1. An exact number x is the point lower == upper == x. An interval of numbers is
 lower <= x < upper. A suppressed cell is the whole domain of its axis.
 """
 
@@ -78,7 +78,7 @@ class WeightedBoxes:
         Args:
             X: records by axes. A missing cell is NaN.
             discrete: which axes are categories.
-            weights: one per row; 1 where none is given.
+            weights: one per row; 1 by default.
             domain: least and greatest place of each axis, which a missing cell then spans.
         """
         lower = np.array(X, dtype=np.float64, order="C")
@@ -144,7 +144,7 @@ class WeightedBoxes:
     def draw(self, rows: int, rng: np.random.Generator) -> Floats:
         """Draw exact rows: a box by its weight, then a place within it, evenly and by axis.
 
-        What needs rows, such as a model to be trained, can so be had for intervals and trees.
+        This turns intervals and trees into rows, for example to train a model on.
         Boxes with a weight of 0 or less are never drawn.
 
         >>> WeightedBoxes([[3, 7]], [[4, 7]], [2], (True, False)).draw(1, np.random.default_rng(0))
@@ -170,7 +170,7 @@ class WeightedBoxes:
         Rows get the same number where both ends of all axes are equal. Cost O(n log n).
 
         Args:
-            axes: the axes to look at; all of them where none are given.
+            axes: the axes to look at; all by default.
 
         >>> WeightedBoxes.points([[1.0], [5.0], [1.0]], discrete=(False,)).classes()
         array([0, 1, 0])
@@ -178,7 +178,7 @@ class WeightedBoxes:
         chosen = slice(None) if axes is None else list(axes)
         lower, upper = self.lower[:, chosen], self.upper[:, chosen]
         thick = (upper != lower).any(axis=0)
-        # Where an axis has points and categories of width one only, its lower end says all.
+        # If an axis has only points and categories of width one, its lower ends say all.
         narrow = np.asarray(self.discrete)[chosen] & (upper - lower == 1).all(axis=0)
         return equal_rows(np.column_stack([lower, upper[:, thick & ~narrow]]))
 
@@ -239,7 +239,7 @@ class ReleaseBoxes:
 
 
 def boxes_of(lower: Floats, upper: Floats, discrete: ArrayLike) -> ReleaseBoxes:
-    """Boxes by their ends, or say what is wrong with them."""
+    """Make boxes from their ends, or say what is wrong with them."""
     a, b = (np.ascontiguousarray(end, dtype=np.float64) for end in (lower, upper))
     kinds = np.asarray(discrete, dtype=bool)
     if a.ndim != 2 or a.shape != b.shape or kinds.shape != a.shape[1:]:
@@ -296,10 +296,10 @@ def nearest(
     spread = high - low
     scale = 1 / np.where(spread > 0, spread, 1.0)
     starts = rng.integers(len(order), size=len(targets))
-    found = nearest_boxes(
+    places = nearest_boxes(
         a, b, boxes.discrete[axes], scale, np.ascontiguousarray(targets[:, axes]), starts, k
     )
-    numbers: Ints = order[found]
+    numbers: Ints = order[places]
     return numbers
 
 

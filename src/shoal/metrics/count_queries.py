@@ -30,7 +30,7 @@ STEPS = 64
 """Places at which a range of numbers may begin or end."""
 
 MOST_PARTS = 100_000
-"""Boxes that the queries of a file may be made of."""
+"""The most boxes that the queries of a file may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,7 @@ class Queries:
     Attributes:
         lower: one row per box, one column per axis; -inf where the axis is not restricted.
         upper: the other end, not included; inf where the axis is not restricted.
-        query: which query each box belongs to, 0..q-1 in rising order; one box each where none
-            are given.
+        query: which query each box belongs to, 0..q-1 in rising order; by default one box each.
 
     >>> len(Queries([[0.0], [5.0]], [[5.0], [np.inf]]))
     2
@@ -87,7 +86,7 @@ class QueryColumn(NamedTuple):
 
     Attributes:
         name: as the user writes it.
-        categories: the categories in public order, None among them for missing; none for numbers.
+        categories: the categories in public order, None among them for missing; None for numbers.
         step: a number v alone asks for v <= x < v + step.
     """
 
@@ -177,7 +176,7 @@ def half_ranges(
         discrete: which axes are categories.
         queries: how many.
         rng: decides places and axes.
-        axes: restrict so many axes, drawn at random for each query; all where none is given.
+        axes: how many axes to restrict, drawn at random for each query; all by default.
     """
     low, high = (np.asarray(ends, dtype=np.float64) for ends in (lows, highs))
     d, codes = len(discrete), np.asarray(discrete, dtype=bool)
@@ -214,7 +213,7 @@ def answered_half_ranges(
     rng: np.random.Generator,
     axes: int | None = None,
 ) -> tuple[Queries, Floats]:
-    """Draw half ranges until so many have a true answer above zero, and return both.
+    """Draw half ranges until `queries` of them have a true answer above zero; return both.
 
     Raises:
         InputError: hardly any query has an answer, as with an empty table.
@@ -259,8 +258,8 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
     whatever the distribution. r is the greatest that gives the confidence. Where even r = 1 does
     not, as with fewer than 6 queries at 0.95, the ends are 0 and infinity.
 
-    It says how far the drawn queries may mislead about half-range queries, and nothing of
-    other queries. For own queries, which are not a sample, take the plain median.
+    It says how far the drawn queries may mislead about half-range queries, and nothing about
+    other queries. For a user's own queries, which are not a sample, take the plain median.
 
     References:
         David and Nagaraja, "Order Statistics", 3rd edition, section 7.1.
@@ -284,7 +283,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
 
 
 def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) -> Queries:
-    """Turn own queries, as read from TOML or JSON, into places.
+    """Turn a user's own queries, as read from TOML or JSON, into places.
 
     A query is a mapping from column to condition; columns that it does not name are free.
 
@@ -358,7 +357,7 @@ def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, 
 
     def find(category: Any) -> int:
         if isinstance(category, list | dict) or category not in place:
-            # No guess: a category that the policy does not state is a cell of the original.
+            # No suggestion: a category that the policy does not state is a cell of the original.
             raise InputError(f"{where}: no category {category!r}.")
         return place[category]
 

@@ -42,7 +42,7 @@ class JointDistance(NamedTuple):
 def quantile_edges(values: ArrayLike, bins: int) -> Floats:
     """Inner edges that cut a column into bins of about equal numbers of rows.
 
-    Equal edges are merged, so a heap of equal values has one bin. Missing cells are left
+    Equal edges are merged, so many equal values share one bin. Missing cells are left
     out. The edges are values of the column: do not publish them.
 
     >>> quantile_edges([1, 2, 3, 4], 2)
@@ -101,7 +101,7 @@ def total_variations(
     width = np.maximum(*(table.max(axis=0, initial=-1) for table in tables)) + 2
     columns = [np.ascontiguousarray((table + 1).T) for table in tables]
     heavy = [None if w is None else np.asarray(w, dtype=np.float64) for w in weights]
-    found = []
+    distances = []
     for chosen in _one_and_two(len(width)):
         if len(chosen) == 1:
             keys = [table[chosen[0]] for table in columns]
@@ -115,8 +115,8 @@ def total_variations(
         masses = [
             np.bincount(key, weights=w, minlength=cells) for key, w in zip(keys, heavy, strict=True)
         ]
-        found.append(MarginalDistance(chosen, _distance(masses[0], masses[1])))
-    return _worst_first(found)
+        distances.append(MarginalDistance(chosen, _distance(masses[0], masses[1])))
+    return _worst_first(distances)
 
 
 def box_total_variations(
@@ -185,11 +185,11 @@ def joint_wasserstein(
 
         W2^2 = min over pairings p of 1/s sum_i |x_i - y_p(i)|^2,   over   sum_j var(x_j)
 
-    between s rows of each table, drawn without replacement. Unlike marginals it sees every
-    relation. Samples of one and the same table are apart too, the more the more columns there
-    are: `floor` is the same figure between two disjoint samples of the original. A distance
+    between s rows of each table, drawn without replacement. Unlike marginals it reflects every
+    relation between columns. Two samples of the same table differ too, more so with more columns:
+    `floor` is the same figure between two disjoint samples of the original. A distance
     at the floor cannot be told from none at this sample size. Both are means over repeats, with
-    Student's interval; the repeats share the tables, so the interval speaks of the samples.
+    Student's interval; the repeats share the tables, so the interval covers only the sampling.
 
     Cost O(repeats s^3) at worst, for s = 1,000 about 0.1 s per repeat.
 
@@ -247,8 +247,8 @@ def _distance(p: NDArray[Any], q: NDArray[Any]) -> float:
     return float(np.abs(p / full_p - q / full_q).sum() / 2)
 
 
-def _worst_first(found: list[MarginalDistance]) -> tuple[MarginalDistance, ...]:
-    return tuple(sorted(found, key=lambda marginal: -marginal.distance))
+def _worst_first(distances: list[MarginalDistance]) -> tuple[MarginalDistance, ...]:
+    return tuple(sorted(distances, key=lambda marginal: -marginal.distance))
 
 
 def _pieces(lower: Floats, upper: Floats, cuts: Floats) -> tuple[Ints, Floats]:

@@ -1,10 +1,10 @@
 """Edit rules: relations between columns that every true record satisfies, such as tax <= income.
 
-A rule is a comparison of sums, products and quotients of columns and numbers. Comparisons join by
-`and`, `or` and `not`: "not married or age >= 16" says that married people are 16 or older, for
-a column `married` of zeros and ones. Texts are compared by == and != alone. Columns whose
-name is not a plain word stand in backquotes or quotes; a quoted text that is not a column is a
-value:
+A rule is a comparison of sums, products and quotients of columns and numbers. Comparisons are
+joined by `and`, `or` and `not`: "not married or age >= 16" says that married people are 16 or
+older, for a column `married` of zeros and ones. Texts are compared by == and != alone. Columns
+whose name is not a plain word stand in backquotes or quotes; a quoted text that is not a column is
+a value:
 
     tax <= income        0 <= age < 120        a + b == total        `net pay` < 0.5 * gross
     status != "widowed" or age >= 16
@@ -30,7 +30,7 @@ TOLERANCE = 1e-9
 """Two numbers count as equal when they differ by less than this share of the larger."""
 
 LONGEST = 500
-"""Characters of a rule; longer ones could exhaust the parser."""
+"""The most characters of a rule; longer ones could exhaust the parser."""
 
 _FORM = "Expected comparisons such as 'tax <= income' or 'a + b == total'."
 
@@ -84,9 +84,9 @@ def parse(text: str, names: Sequence[str]) -> EditRule:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         hint = " Write == for equality." if re.search(r"[^<>=!]=[^=]", text) else ""
         raise InputError(f"Rule '{text}' cannot be read.{hint} {_FORM}") from None
-    if not reading.found:
+    if not reading.columns:
         raise InputError(f"Rule '{text}' names no column. {_FORM}")
-    return EditRule(text, tuple(reading.found), tree)
+    return EditRule(text, tuple(reading.columns), tree)
 
 
 def count(rule: EditRule, table: Mapping[str, ArrayLike]) -> Violations:
@@ -123,15 +123,15 @@ def count(rule: EditRule, table: Mapping[str, ArrayLike]) -> Violations:
 
 @dataclass(frozen=True)
 class _Reading:
-    """A walk over the tree of a rule that refuses all but the known forms.
+    """A walk over the tree of a rule that refuses unknown forms.
 
     Attributes:
-        found: the columns, in the order in which they appear.
+        columns: those named, in the order in which they appear.
     """
 
     text: str
     names: tuple[str, ...]
-    found: dict[str, None]
+    columns: dict[str, None]
 
     def condition(self, node: ast.expr) -> None:
         match node:
@@ -177,7 +177,7 @@ class _Reading:
 
     def column(self, name: str, *, quoted: bool) -> str:
         if name in self.names:
-            self.found[name] = None
+            self.columns[name] = None
             return "column"
         if quoted and f"`{name}`" not in self.text:
             return "text"

@@ -13,6 +13,17 @@ that learn: what they look at is fitted there, and the threshold is chosen on th
 The confidence is shared: an audit that is one of `family` audits, each with `finalists` events on
 its second half, bounds every single probability at (1 - confidence) / (2 family finalists).
 
+Rho. In zero-concentrated differential privacy the Renyi divergence of every order a > 1 is at most
+a rho, either way. What happens to an output cannot raise it, so it holds for the two chances p > q
+of an event too: with D_a the divergence of coins with these chances,
+
+    rho >= max over a of max(D_a(p, q), D_a(q, p)) / a,
+
+which grows with p and falls with q, so bounds of these give one of rho (`least_rho`). Beside it
+stands mu = z(p) - z(q), z being the quantiles of the normal distribution: Gaussian noise of rho has
+a mu of sqrt(2 rho) and no event of a larger one (Dong, Roth and Su). It is shown and refutes
+nothing, because a mechanism of rho need not be Gaussian.
+
 An audit refutes or finds nothing. It never supports a claim: another pair or another event may
 do what these did not.
 
@@ -21,6 +32,8 @@ References:
     doi:10.1145/3243734.3243818
     Jagielski, Ullman and Oprea, "Auditing differentially private machine learning", NeurIPS 2020:
     Clopper-Pearson on both probabilities. arXiv:2006.07709
+    Bun, Steinke, "Concentrated differential privacy", TCC 2016, Lemma 2.2. arXiv:1605.02065
+    Dong, Roth, Su, "Gaussian differential privacy", JRSS B 84 (2022). doi:10.1111/rssb.12454
     Mironov, "On significance of the least significant bits for differential privacy", CCS 2012:
     `low_bits`. doi:10.1145/2382196.2382264
 """
@@ -33,6 +46,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from shoal.core import Estimate, Progress, silent
 from shoal.core._arrays import Floats
@@ -40,7 +54,7 @@ from shoal.errors import InputError
 from shoal.metrics.intervals import least, most
 
 Sampler = Callable[[int], Any]
-"""Runs a mechanism on one fixed table so many times; what it returns only scores look into."""
+"""Runs a mechanism on one fixed table that many times; only scores read what it returns."""
 Score = Callable[[Any], Floats]
 """One number per run, from a batch of outputs."""
 Learner = Callable[[Any, Any], Score]
@@ -91,6 +105,8 @@ class EpsilonLowerBound:
         after: and on the second table.
         trials: runs of the second half, on each table.
         tried: over how many events and audits the confidence was shared.
+        rho: the same of rho, if one was asked for; its `value` is that of the two shares.
+        mu: the same of mu.
     """
 
     epsilon: Estimate
@@ -99,10 +115,12 @@ class EpsilonLowerBound:
     after: int
     trials: int
     tried: int
+    rho: Estimate | None = None
+    mu: Estimate | None = None
 
     def exceeds(self, declared: float) -> bool:
-        """Whether a declared epsilon is refuted, at the confidence of the bound."""
-        return self.epsilon.low > declared
+        """Whether a declared epsilon, or rho, is refuted, at the confidence of the bound."""
+        return (self.epsilon if self.rho is None else self.rho).low > declared
 
 
 def lower_bound(
@@ -115,9 +133,10 @@ def lower_bound(
     confidence: float = 0.95,
     finalists: int = 3,
     family: int = 1,
+    concentrated: bool = False,
     progress: Progress = silent,
 ) -> EpsilonLowerBound:
-    """Bound epsilon from below over one pair of neighbouring tables.
+    """Bound epsilon, or rho, from below over one pair of neighbouring tables.
 
     Args:
         before: runs the mechanism on one table.
@@ -126,8 +145,9 @@ def lower_bound(
         learners: scores that are fitted on the pilot, by name.
         trials: runs on each table; half of them choose the events.
         confidence: that the bound holds, together with those of the family.
-        finalists: at most so many events, of different scores, go to the second half.
+        finalists: the most events, of different scores, that go to the second half.
         family: how many audits share the confidence.
+        concentrated: look for the event that bounds rho best, and bound that too.
         progress: called with the stage and how many runs are done.
 
     Cost: 2 trials runs and as many evaluations of every score.
@@ -171,7 +191,10 @@ def lower_bound(
 
     first = [observed(sampler, half - pilot, looks) for sampler in (before, after)]
     ranked = sorted(
-        (_chosen(name, first[0][name], first[1][name], share) for name in looks),
+        (
+            _chosen(name, first[0][name], first[1][name], share, concentrated=concentrated)
+            for name in looks
+        ),
         key=lambda choice: -choice[0],
     )
     events = [event for _, event in ranked[:finalists]]
@@ -180,13 +203,15 @@ def lower_bound(
     bounds = [
         _bound(event, *(event.count(scores[event.score]) for scores in second),
                trials=trials - half, share=share, confidence=confidence,
-               tried=finalists * family)
+               tried=finalists * family, concentrated=concentrated)
         for event in events
     ]  # fmt: skip
-    return max(bounds, key=lambda bound: bound.epsilon.low)
+    return max(bounds, key=lambda bound: (bound.rho or bound.epsilon).low)
 
 
-def _chosen(name: str, before: Floats, after: Floats, share: float) -> tuple[float, Event]:
+def _chosen(
+    name: str, before: Floats, after: Floats, share: float, *, concentrated: bool
+) -> tuple[float, Event]:
     """The event of a score with the largest bound on the first half, and that bound."""
     runs = before.size
     before, after = np.sort(before), np.sort(after)
@@ -199,8 +224,9 @@ def _chosen(name: str, before: Floats, after: Floats, share: float) -> tuple[flo
             counts = [runs - count for count in counts]
         for first in (True, False):
             top, bottom = counts if first else counts[::-1]
+            p, q = least(top, runs, share), most(bottom, runs, share)
             with np.errstate(divide="ignore"):
-                bounds = np.log(least(top, runs, share)) - np.log(most(bottom, runs, share))
+                bounds = least_rho(p, q) if concentrated else np.log(p) - np.log(q)
             place = int(np.argmax(bounds))
             if best is None or bounds[place] > best[0]:
                 event = Event(name, at_least, float(thresholds[place]), first)
@@ -228,15 +254,49 @@ def _bound(
     share: float,
     confidence: float,
     tried: int,
+    concentrated: bool,
 ) -> EpsilonLowerBound:
     """Bound epsilon by one event, in the direction that was chosen with it."""
     top, bottom = (before, after) if event.before else (after, before)
     p, q = float(least(top, trials, share)), float(most(bottom, trials, share))
     low = max(0.0, log(p / q)) if p > 0 else 0.0
     value = max(low, log((top + 0.5) / (bottom + 0.5)))
-    return EpsilonLowerBound(
-        Estimate(value, low, inf, confidence), event, before, after, trials, tried
-    )
+    shown: list[Estimate | None] = [None, None]
+    if concentrated:
+        shares = np.array([[p, (top + 0.5) / (trials + 1)], [q, (bottom + 0.5) / (trials + 1)]])
+        for place, bound in enumerate((least_rho, least_mu)):
+            lower, about = map(float, bound(*shares))
+            shown[place] = Estimate(max(lower, about), lower, inf, confidence)
+    epsilon = Estimate(value, low, inf, confidence)
+    return EpsilonLowerBound(epsilon, event, before, after, trials, tried, *shown)
+
+
+def least_rho(p: Floats, q: Floats) -> Floats:
+    """The least rho for which an event may have these two chances; 0 where p is not above q.
+
+    The largest of so many orders: each gives a bound.
+
+    >>> least_rho(np.array([0.75, 0.25]), np.array([0.25, 0.75])).round(3)
+    array([0.549, 0.   ])
+    """
+    above = p > q
+    one, other = (np.clip(chance, 1e-12, 1 - 1e-12)[:, None] for chance in (p, q))
+    found = np.zeros(p.shape)
+    for first, second in ((one, other), (other, one)):
+        heads = _ORDERS * np.log(first) + (1 - _ORDERS) * np.log(second)
+        tails = _ORDERS * np.log1p(-first) + (1 - _ORDERS) * np.log1p(-second)
+        divergences = np.logaddexp(heads, tails) / (_ORDERS - 1)
+        found = np.maximum(found, (divergences / _ORDERS).max(axis=1))
+    return np.where(above, found, 0.0)
+
+
+def least_mu(p: Floats, q: Floats) -> Floats:
+    """How far two normal distributions are apart for which an event may have these chances."""
+    found: Floats = np.maximum(ndtri(p) - ndtri(q), 0.0)
+    return found
+
+
+_ORDERS = 1 + np.geomspace(1e-3, 1e3, 60)
 
 
 # Scores of numbers.
@@ -264,7 +324,7 @@ def low_bits(outputs: Floats) -> Floats:
 
 
 # Scores of tables: outputs are runs x rows x columns. Where rows come shuffled, the sampler
-# sorts them, which says as much as all orders do.
+# sorts them, which loses nothing.
 
 
 def distinct_rows(outputs: Floats) -> Floats:
@@ -298,7 +358,7 @@ def alike(row: int, column: int | None = None) -> Score:
 
 
 def within(columns: list[int], score: Score) -> Score:
-    """A score that sees some columns of the table only."""
+    """A score of some columns of the table only."""
     return lambda outputs: score(outputs[:, :, columns])
 
 
@@ -424,6 +484,6 @@ def _run_lengths(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _numbered(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """One number for each row of a pattern; different ones collide by chance of 2^-64."""
+    """One number for each row of a pattern; different ones collide with probability 2^-64."""
     weights = np.random.default_rng(1934).integers(-(2**62), 2**62, pattern.shape[1])
     return np.asarray(pattern @ weights, dtype=np.int64)

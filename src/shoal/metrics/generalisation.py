@@ -1,6 +1,6 @@
 """How coarse a generalised table is: sizes of its classes and widths of its cells.
 
-These look at the release alone and know nothing of how people lie in a class. A table can be
+These look at the release alone, not at how people are distributed in a class. A table can be
 coarse and useful, or fine and wrong: read them beside a workload.
 """
 
@@ -39,11 +39,11 @@ class Penalty(NamedTuple):
 def discernibility(
     labels: ArrayLike, *, suppressed: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> float:
-    """Sum over the rows of how many rows each cannot be told from.
+    """Sum over the rows of how many rows each is indistinguishable from.
 
         DM = sum over classes |E|^2  +  n |S|
 
-    with S the suppressed rows, each of which cannot be told from any row. n means that all
+    with S the suppressed rows, each indistinguishable from every row. n means that all
     rows differ, n^2 that all are alike.
 
     Args:
@@ -67,7 +67,7 @@ def discernibility(
 
 
 def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | None = None) -> float:
-    """Mean number of persons in a class, in units of the k that was asked for.
+    """Mean number of persons in a class, in units of the required k.
 
         C_avg = n / (classes k)
 

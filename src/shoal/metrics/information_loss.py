@@ -105,11 +105,11 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     """Loss of a column in units of the original's spread, or why it is not a finite number.
 
     `sse_over_sst` where rows correspond, `rank_matched` where they do not. A column that is
-    missing throughout in one table alone is lost or invented: 0 would call that no loss, and
-    there is no number.
+    missing throughout in one table alone is lost or invented: 0 would mean no loss, so there is
+    no number.
 
     Returns:
-        The loss, and an empty text; or none, and the reason as a clause.
+        The loss, and an empty text; or None, and the reason as a clause.
 
     >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
     (None, 'all its numbers in the original are equal, and the release changes them')
@@ -124,9 +124,9 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
         x, y = original[both], released[both]
         if not x.size:
             return None, "no row has a number in both tables"
-    found = sse_over_sst(x, y) if paired else rank_matched(x, y)
-    if np.isfinite(found):
-        return found, ""
+    loss = sse_over_sst(x, y) if paired else rank_matched(x, y)
+    if np.isfinite(loss):
+        return loss, ""
     if np.ptp(x) == 0:
         return None, "all its numbers in the original are equal, and the release changes them"
     return None, "its variance in the original is too small to divide by"

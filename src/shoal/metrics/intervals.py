@@ -180,8 +180,8 @@ def paired_ratio(
         sqrt((first_only + second_only + 2) / ((s1 + 1)(s2 + 1)))
         / (sqrt((1 - q1) / (s1 + 1)) + sqrt((1 - q2) / (s2 + 1))),  q = (s + 1) / (m + 2)
 
-    so that the two errors, which are dependent, are counted once. Infinite where the second
-    never succeeded and the first did.
+    so the two dependent errors are counted once. Infinite if the second never succeeded and
+    the first did.
 
     References:
         Bonett and Price, "Confidence intervals for a ratio of binomial proportions based on

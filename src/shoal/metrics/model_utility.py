@@ -41,8 +41,8 @@ class LabelledRows(NamedTuple):
     Attributes:
         X: records by columns; codes for categories, NaN for missing.
         y: the target, a code or a number; rows without one are left out.
-        weights: persons each row stands for, 1 where none are given; rows without weight, or
-            with less, are left out.
+        weights: persons each row stands for, 1 by default; rows with a weight of 0 or less are
+            left out.
     """
 
     X: Floats
@@ -85,12 +85,12 @@ def learn(
     samples of the tested rows. The intervals speak of the tested rows, not of other fits. Weights
     count in training, not in testing.
 
-    The test is fair only where the release was made without the held-out rows. A release of the
+    The test is fair only if the release was made without the held-out rows. A release of the
     whole original has seen them: its score is then what an analyst gets for people who are in
     the table, and more than for others.
 
     Args:
-        released: rows to learn from; a box stands for its centre (`Boxes.centres`).
+        released: rows to learn from; a box stands for its centre (`WeightedBoxes.centres`).
         original: rows of the original to learn from.
         held_out: other rows of the original.
         categorical: which columns are codes.
@@ -226,7 +226,7 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
     constant, or a sum of earlier ones, has coefficient NaN, and so have all where rows are too
     few or the classes can be told apart without error. Cost O(n m^2).
 
-    The intervals take the release for a sample; they know nothing of the noise that protects it.
+    The intervals treat the release as a sample and ignore the noise that protects it.
     """
     A, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if A.ndim != 2 or target.shape != (len(A),):

@@ -106,7 +106,7 @@ def eigenvalue_loss(original: ArrayLike, released: ArrayLike) -> float:
 
     with e_1 >= e_2 >= .. those of the original and f those of the release, as
     `dUtility(method = "eigen")` of sdcMicro. 0 means equal spectra, not equal correlations:
-    a release can swap columns unseen. Small eigenvalues weigh most.
+    a release can swap columns unnoticed. Small eigenvalues weigh most.
 
     Where sdcMicro answers NA, columns without spread in the original are left out of both
     tables, and a column without spread in the release alone is a column of zeros. An
@@ -130,13 +130,13 @@ def eigenvalue_loss(original: ArrayLike, released: ArrayLike) -> float:
 
 def _spectrum(X: Floats) -> Floats:
     """Eigenvalues, greatest first, of the covariances of the columns scaled to variance 1."""
-    found = moments(X)
-    spread = found.variances > 0
+    own = moments(X)
+    spread = own.variances > 0
     matrix = np.zeros((X.shape[1], X.shape[1]))
     if spread.any():
         present = ~np.isnan(X)
-        scale = np.where(spread, np.sqrt(np.where(spread, found.variances, 1.0)), 1.0)
-        centres = np.where(np.isnan(found.means), 0.0, found.means)
+        scale = np.where(spread, np.sqrt(np.where(spread, own.variances, 1.0)), 1.0)
+        centres = np.where(np.isnan(own.means), 0.0, own.means)
         Z = np.where(present & spread, (X - centres) / scale, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             covariance = _pairwise(Z, present)[0]

@@ -54,7 +54,7 @@ def propensity(
         pMSE = 1/N sum_i (p_i - c)^2
 
     over the N rows of both, p_i the fitted chance that row i is a released one and c the share
-    of released rows. A classifier finds something in any two samples, so pMSE is put in relation
+    of released rows. A classifier finds something in any two samples, so pMSE is compared
     to its expectation for a release that is a fresh draw, with replacement, from the
     original's own rows. For the logistic model with k parameters that is
 
@@ -67,8 +67,8 @@ def propensity(
     equal sizes.
 
     The logistic model has all columns, squares of numbers and products of two columns, these
-    last unless there would be more than 150 features. Its sight ends there; boosting, on four
-    fifths of the rows at most, sees more and is noisier.
+    last unless there would be more than 150 features. It sees nothing else; boosting, on at most
+    four fifths of the rows, sees more and is noisier.
 
     Tables of more than `most` rows are sampled, `repeats` times, and the interval is that of the
     repeats. Where nothing is sampled or drawn, the interval is a point.
@@ -101,23 +101,23 @@ def propensity(
             f"{len(x)}, {len(y)} and {repeats}."
         )
     sampled = len(x) > most or len(y) > most
-    found, expected, parameters = [], [], 0
+    fits, expected, parameters = [], [], 0
     for _ in range(repeats if sampled or teller is Teller.BOOSTING else 1):
         if teller is Teller.BOOSTING:
-            # A tree that grows one split at a time sees nothing where all single columns have
-            # exactly the same counts, as after a permutation: a part of the rows breaks the tie.
+            # A tree that grows one split at a time sees nothing if every single column has exactly
+            # the same counts, as after a permutation: using only part of the rows breaks the tie.
             a, b = (_draw(t, min(most, -(-4 * len(t) // 5)), rng) for t in (x, y))
-            found.append(_boosted(a, b, categorical, rng))
+            fits.append(_boosted(a, b, categorical, rng))
             expected.append(_boosted(a, x[rng.integers(0, len(x), len(b))], categorical, rng))
         else:
             a, b = _draw(x, most, rng), _draw(y, most, rng)
             pmse, parameters = _logistic(a, b, categorical)
-            found.append(pmse)
+            fits.append(pmse)
             s1, s2, total = len(a), len(b), len(a) + len(b)
             share = s2 / total
             fresh = (1 / s2 + (1 - s1 / len(x)) / s1) / (1 / s1 + 1 / s2)
             expected.append((parameters - 1) * share * (1 - share) / total * fresh)
-    return Propensity(_interval(found, confidence), _ratio(found, expected, confidence), parameters)
+    return Propensity(_interval(fits, confidence), _ratio(fits, expected, confidence), parameters)
 
 
 def _draw(table: Floats, most: int, rng: np.random.Generator) -> Floats:
@@ -150,9 +150,9 @@ def _interval(values: list[float], confidence: float) -> Estimate:
     return student(values, confidence, at_least=0.0)
 
 
-def _ratio(found: list[float], expected: list[float], confidence: float) -> Estimate:
+def _ratio(fits: list[float], expected: list[float], confidence: float) -> Estimate:
     """Ratio of means, with the interval of its residuals (Cochran, "Sampling Techniques")."""
-    p, q = np.array(found), np.array(expected)
+    p, q = np.array(fits), np.array(expected)
     if q.mean() <= 0:
         # No column has spread in either table: there is nothing to tell apart.
         return Estimate(0.0, 0.0, 0.0, confidence)

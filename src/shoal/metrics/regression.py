@@ -42,7 +42,7 @@ class Features:
     products: bool
 
     def apply(self, X: Floats) -> Floats:
-        """Features of a table. A missing number stands at the mean, and is marked if known."""
+        """Features of a table. A missing number becomes the mean, marked for columns in `gaps`."""
         parts: list[Floats] = []
         for j, is_code in enumerate(self.categorical):
             column = X[:, j]
@@ -65,9 +65,9 @@ class Features:
 def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Features:
     """Decide the features of a table.
 
-    The most frequent category has none, so features do not add up to a constant, missing
-    counting as a category of its own without a feature where others exist. Products are left
-    out where they would make more than MOST_FEATURES.
+    One category has none, so features do not add up to a constant: missing, if a cell of the
+    column is, and otherwise the most frequent one. Products are left out if they would make more
+    than MOST_FEATURES.
     """
     codes = tuple(bool(kind) for kind in np.asarray(categorical))
     if X.ndim != 2 or X.shape[1] != len(codes):
@@ -81,10 +81,10 @@ def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Fe
         present = X[~np.isnan(X[:, j]), j]
         kept: Floats = np.empty(0)
         if is_code and present.size:
-            found, counts = np.unique(present, return_counts=True)
-            # Without a missing cell the most frequent code is the one to compare with.
+            values, counts = np.unique(present, return_counts=True)
+            # Without a missing cell, the most frequent code is the reference category.
             spared = int(len(present) == len(X))
-            kept = np.sort(found[np.argsort(-counts, kind="stable")[spared:MOST_LEVELS]])
+            kept = np.sort(values[np.argsort(-counts, kind="stable")[spared:MOST_LEVELS]])
         elif present.size:
             centres[j] = present.mean()
             scales[j] = (np.ptp(present) > 0 and present.std()) or 1.0
@@ -124,7 +124,7 @@ def standard(X: Floats) -> Standard:
     gram = Z.T @ Z / max(len(Z), 1)
     free = np.ones(len(gram), dtype=bool)
     for j in range(len(gram)):
-        # What is left of a column beside the earlier ones: a Cholesky step.
+        # What the earlier columns leave of a column: a Cholesky step.
         if gram[j, j] <= DEPENDENT:
             free[j] = False
         else:

@@ -187,8 +187,8 @@ def contributions(
 ) -> tuple[Contribution, ...]:
     """How much each attribute adds to the mean individual risk. Cost O(d^2 n log n).
 
-    The parts do not sum to the whole: attributes that say the same add nothing each while the
-    other is there.
+    The parts do not sum to the whole: of two attributes that say the same, each adds nothing to
+    the other.
     """
     codes, rows = value_codes(columns), len(columns)
     if weights is not None:
@@ -230,21 +230,21 @@ def against_population(
     keys = row_keys(value_codes(np.vstack([table, public])), len(table) + len(public))
     people = np.bincount(keys[len(table) :], minlength=int(keys.max(initial=0)) + 1)
     matches = people[keys[: len(table)]]
-    found = matches[matches > 0]
+    matched = matches[matches > 0]
     return PopulationMatch(
-        k=int(found.min(initial=len(public))) if found.size else 0,
+        k=int(matched.min(initial=len(public))) if matched.size else 0,
         alone=int((matches == 1).sum()),
         absent=int((matches == 0).sum()),
-        expected=float((1 / found).sum()),
+        expected=float((1 / matched).sum()),
     )
 
 
 def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
     """Count, for each record, the minimal sets of attributes in which it is alone.
 
-    A set is minimal if the record is alone in no part of it. The fewer attributes it takes, the
-    easier a record is to pick out: column s - 1 of the result counts the sets of size s, up to
-    `largest`. Cost O(C(d, largest) n log n).
+    A set is minimal if the record is alone in no proper subset of it. The fewer attributes it
+    takes, the easier a record is to pick out: column s - 1 of the result counts the sets of size s,
+    up to `largest`. Cost O(C(d, largest) n log n).
 
     References:
         Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
@@ -255,7 +255,7 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
     [[1, 0], [0, 1], [1, 0]]
     """
     codes, rows = value_codes(columns), len(columns)
-    found = np.zeros((rows, largest), dtype=np.int64)
+    counts = np.zeros((rows, largest), dtype=np.int64)
     alone: dict[tuple[int, ...], NDArray[np.bool_]] = {}
     for size in range(1, min(largest, len(codes)) + 1):
         for chosen in combinations(range(len(codes)), size):
@@ -263,9 +263,9 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
             single = (np.bincount(keys) == 1)[keys] if rows else np.zeros(0, dtype=bool)
             parts = [alone[chosen[:j] + chosen[j + 1 :]] for j in range(size)] if size > 1 else []
             already = np.any(parts, axis=0) if parts else np.zeros(rows, dtype=bool)
-            found[:, size - 1] += single & ~already
+            counts[:, size - 1] += single & ~already
             alone[chosen] = single | already
-    return found
+    return counts
 
 
 def _matches(
@@ -285,7 +285,7 @@ def _matches(
             f"expected at most {MOST_PATTERNS}."
         )
     groups = [np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))]
-    found, mass = np.zeros(rows), np.zeros(rows)
+    records, mass = np.zeros(rows), np.zeros(rows)
     for p, mine in enumerate(groups):
         for q, theirs in enumerate(groups):
             shown = np.flatnonzero(~(patterns[p] | patterns[q]))
@@ -293,9 +293,9 @@ def _matches(
             keys = row_keys([codes[j][both] for j in shown], len(both))
             own, other = keys[: mine.size], keys[mine.size :]
             width = int(keys.max(initial=0)) + 1
-            found[mine] += np.bincount(other, minlength=width)[own]
+            records[mine] += np.bincount(other, minlength=width)[own]
             mass[mine] += np.bincount(other, heavy[theirs], minlength=width)[own]
-    return found, mass
+    return records, mass
 
 
 def _risks(f: Floats, people: Floats) -> Floats:
@@ -344,7 +344,7 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
 def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
     """Number the distinct rows from 0 without gaps, in the order of the columns.
 
-    The codes are written as digits of one number, which is numbered anew before it overflows.
+    The codes are written as digits of one number, which is renumbered before it overflows.
     Without columns all rows are equal.
 
     >>> row_keys([np.array([1, 0, 1]), np.array([0, 0, 0])], 3)

@@ -1,4 +1,4 @@
-"""Compiling every kernel of this room ahead of the first run."""
+"""Compile every kernel of this package ahead of the first run."""
 
 import numpy as np
 

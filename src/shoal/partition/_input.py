@@ -1,7 +1,7 @@
-"""The one gate through which arrays enter this room.
+"""Checks that every array passes on its way into this package.
 
-What passes is a finite float64 array of the wanted shape. The caller's array is never
-changed, and no message shows a value of it.
+The result is a finite float64 array of the expected shape. The caller's array is never changed,
+and no message shows a value of it.
 """
 
 import operator
@@ -17,7 +17,7 @@ from shoal.errors import InputError
 def matrix(X: ArrayLike, name: str = "X") -> Floats:
     """Return X as a C-contiguous float64 matrix of at least one column.
 
-    The result may share memory with X: whoever writes must copy first.
+    The result may share memory with X: copy it before you write to it.
 
     >>> matrix([[1, 2], [3, 4]]).dtype
     dtype('float64')

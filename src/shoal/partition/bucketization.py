@@ -21,9 +21,9 @@ from shoal.partition.kernels.mdav_tree import EMPTY, plant
 LEAF = 32
 """Records in a leaf of a bucket's kd-tree."""
 REACH = 4096
-"""How far beyond k, or beyond the size of balanced classes, large ones may lie."""
+"""How much larger than k, or than balanced classes, the large classes may be."""
 TRIES = 3 * REACH
-"""Pairs of a small and a large size that are examined."""
+"""The most pairs of a small and a large size that are examined."""
 Number = Fraction | Decimal | int
 
 
@@ -44,7 +44,7 @@ class Bucketed:
 
     @property
     def trivial(self) -> bool:
-        """One class is left: it is close to the table because it is the table."""
+        """Whether one class is left, which is close to the table because it is the table."""
         return len(self.partition) == 1
 
 
@@ -91,7 +91,7 @@ def bucketization(
 
     1. `class_sizes` finds how many classes such counts exist for.
     2. While classes remain to be formed, the seed is the record farthest from the mean of the
-       rest. Its class takes the nearest record, then the next one, passing over records of
+       rest. Its class takes the nearest record, then the next one, skipping records of
        a bucket that may give no more: beyond the cap, or because the other buckets or the
        classes to come could then not be filled. Among all counts that leave the rest
        feasible this has the least sum of squared distances to the seed. Smaller classes come
@@ -99,8 +99,8 @@ def bucketization(
     3. The classes are verified in fractions, and one that failed would be merged with its nearest
        (`merge_close`); by construction none does.
 
-    The table itself is t-close to itself, so there is always an answer: one class in the
-    worst case, which `trivial` says. t = 1 wants shares that are equal exactly.
+    The table itself is t-close to itself, so there is always an answer: one class in the worst case
+    (`trivial`). t = 1 requires shares that are exactly equal.
 
     Distances are Euclidean: scale the columns first. Ties go to the lowest index. Cost: about
     n^1.3 over kd-trees where few columns carry the spread, n^2 / e at worst, times the number
@@ -114,7 +114,7 @@ def bucketization(
         bucket: bucket of each record, from 0, none empty; see `rank_buckets`.
         k: least class size, at least 2.
         t: largest ratio, at least 1, exact: Fraction("1.5"), not the float 1.5.
-        most: largest number of classes; none: as many as there can be. The paper has l classes
+        most: largest number of classes; None for as many as possible. The paper has l classes
             that emphasise each of b buckets, l b in all.
         progress: called now and then with the number of records in classes.
 
@@ -122,8 +122,8 @@ def bucketization(
         Domingo-Ferrer and Soria-Comas, "From t-closeness to differential privacy and vice
         versa in data anonymization", Knowledge-Based Systems 74 (2015), sections 6.2 and 6.3.
 
-    >>> found = bucketization([[0], [1], [10], [11]], [0, 1, 0, 1], 2, 1)
-    >>> found.partition.labels, found.achieved
+    >>> classes = bucketization([[0], [1], [10], [11]], [0, 1, 0, 1], 2, 1)
+    >>> classes.partition.labels, classes.achieved
     (array([0, 0, 1, 1]), Fraction(1, 1))
     """
     X = matrix(X)
@@ -138,8 +138,8 @@ def bucketization(
 def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None) -> Sizes:
     """Find how many t-close classes of k or more there can be, and of which sizes.
 
-    There are at most two sizes. Three divisions of the N records are tried, and the one with most
-    classes is taken, the first of several:
+    There are at most two sizes. Three divisions of the N records are tried, and the one with the
+    most classes is taken, ties by the order below:
 
     1. multiples of u = N / gcd(b_1, b_2, ...), in which every share can be exact. They are always
        feasible, and all that t = 1 allows: (N / u) // ceil(k / u) classes.
@@ -162,7 +162,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
         totals: records in each bucket, all at least 1.
         k: least class size, at most their sum.
         t: largest ratio, at least 1.
-        most: largest number of classes; none: no limit.
+        most: largest number of classes; None for no limit.
 
     >>> class_sizes([4, 4, 4], 4, Fraction(3, 2)).number
     3
@@ -170,7 +170,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     Sizes(small=4, step=19, smaller=245, larger=1)
     """
     ratio = _ratio(t)
-    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
+    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled again for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
         raise InputError(
             "The argument totals must be whole numbers of at least 1, the number "
@@ -284,20 +284,20 @@ def _ratio(t: Number) -> Fraction:
 def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     """Check the buckets of the records, and count them."""
     try:
-        found = Partition(np.asarray(bucket))
+        buckets = Partition(np.asarray(bucket))
     except InputError:
         raise InputError(
             "The argument bucket must number the bucket of each record from 0, "
             "without skipping a number."
         ) from None
-    if len(found.labels) != n:
+    if len(buckets.labels) != n:
         raise InputError(
             f"The argument bucket must give the bucket of each record; found "
-            f"{len(found.labels)} for {n} "
+            f"{len(buckets.labels)} for {n} "
             "records."
         )
-    # A copy, because kernels would be compiled anew for read-only arrays.
-    return found.labels.copy(), found.sizes.copy()
+    # A copy, because kernels would be compiled again for read-only arrays.
+    return buckets.labels.copy(), buckets.sizes.copy()
 
 
 def _balanced(totals: Ints, k: int, t: Fraction, above: int, limit: int) -> Sizes | None:
@@ -326,7 +326,7 @@ def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
     the small ones leave over, so the least feasible number is found by bisection.
     """
     n, most = int(totals.sum()), int(totals.min())
-    mean = n // above  # a size that is possible, where balanced classes were found
+    mean = n // above  # a possible size, if there are balanced classes
     reach = sorted({*range(k, k + REACH), *range(mean, mean + min(k, REACH))})
     reach = [e for e in reach if e <= n]
     least = next((e for e in reach if _alone(e, totals, t)), n)
@@ -341,7 +341,7 @@ def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
         if few < 0:
             continue
         fewest = Sizes(small, large - small, (n - few * large) // small, few)
-        lost = step * (large - small) // small  # classes, for every step
+        lost = step * (large - small) // small  # classes lost per step
         steps = min((fewest.number - above - 1) // lost, (n // large - few) // step)
         if steps < 0 or not _feasible(_shifted(fewest, steps * step), totals, t):
             continue
@@ -356,7 +356,7 @@ def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
 
 
 def _shifted(sizes: Sizes, more: int) -> Sizes:
-    """Have so many more large classes, and fewer small ones."""
+    """Replace small classes by `more` large ones."""
     large = sizes.small + sizes.step
     return replace(
         sizes,
@@ -393,7 +393,7 @@ def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
 
 
 def _filled(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
-    """Fill the classes; trees are planted anew whenever half of the records have left."""
+    """Fill the classes; trees are rebuilt whenever half of the records have left."""
     n = len(Z)
     labels = np.full(n, -1, np.int64)
     rest = np.arange(n)
@@ -416,7 +416,7 @@ def _filled(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> In
 
 
 def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
-    """Plant a tree for each bucket."""
+    """Build a tree for each bucket."""
     d = Z.shape[1]
     origin = Z.mean(axis=0)
     where = np.empty(len(Z), np.int64)
@@ -444,17 +444,17 @@ def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
 
 
 def _reached(counts: Ints, totals: Ints) -> list[Fraction | None]:
-    """The largest ratio of shares of each class, either way; none where it lacks a bucket."""
+    """The largest ratio of shares of each class, either way; None if it lacks a bucket."""
     n = int(totals.sum())
     size = counts.sum(axis=1)
     g, b = counts.shape
     triples = np.column_stack((np.repeat(size, b), counts.ravel(), np.tile(totals, g)))
     distinct, which = np.unique(triples, axis=0, return_inverse=True)
-    found = [_off(e, c, own, n) for e, c, own in distinct.tolist()]
-    order = sorted(range(len(found)), key=lambda one: (found[one] is None, found[one] or 0))
+    ratios = [_off(e, c, own, n) for e, c, own in distinct.tolist()]
+    order = sorted(range(len(ratios)), key=lambda one: (ratios[one] is None, ratios[one] or 0))
     place = np.argsort(order)
     worst = place[which.ravel()].reshape(g, b).max(axis=1)
-    return [found[order[at]] for at in worst.tolist()]
+    return [ratios[order[at]] for at in worst.tolist()]
 
 
 def _off(e: int, c: int, own: int, n: int) -> Fraction | None:

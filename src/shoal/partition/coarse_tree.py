@@ -1,7 +1,7 @@
 """A coarse tree from a sample: cells for methods that work within blocks of a large table.
 
-The sample says where few records lie, so cuts part few neighbours. The cells of the tree hold
-every record of the whole table, whatever the sample was.
+The sample shows where few records lie, so cuts separate few neighbours. The cells of the tree cover
+every record of the whole table, whatever the sample.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from shoal.partition._input import matrix
 from shoal.partition.kernels.coarse_tree import descend
 
 SPARE = 1.15
-"""By how much the sample must say that a cell exceeds its least size, lest it falls below."""
+"""A cell's size, as the sample estimates it, must exceed the least size by this factor."""
 
 MIDDLE = (0.35, 0.65)
-"""Between which shares of a node's records it is cut."""
+"""Shares of a node's records between which it is cut."""
 
 WINDOW = 64
-"""A cut is as good as the stretch that one part in so many of the records on each side takes."""
+"""A cut is scored by the stretch of one part in this many of the records on each side of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class CoarseTree:
         high: likewise.
         count: number of cells.
         centre: of the records.
-        beyond: squared distance from the centre from which on records are in cell 0, infinite
-            where no cell is outside.
+        beyond: squared distance from the centre at and beyond which records are in cell 0; infinite
+            if there is no outer cell.
     """
 
     axis: Ints
@@ -51,28 +51,28 @@ class CoarseTree:
 
     def route(self, X: Floats) -> Ints:
         """Return the cell of each record."""
-        found = np.empty(len(X), np.int64)
-        descend(np.ascontiguousarray(X), self.axis, self.cut, self.low, self.high, found)
+        cells = np.empty(len(X), np.int64)
+        descend(np.ascontiguousarray(X), self.axis, self.cut, self.low, self.high, cells)
         if np.isfinite(self.beyond):
-            found[((X - self.centre) ** 2).sum(axis=1) >= self.beyond] = 0
-        return found
+            cells[((X - self.centre) ** 2).sum(axis=1) >= self.beyond] = 0
+        return cells
 
     def merged(self, sizes: Ints, least: int) -> "CoarseTree":
-        """Let each cell with fewer than `least` records join its sibling.
+        """Merge each cell with fewer than `least` records into its sibling.
 
-        The cut above such a cell is taken out, so its records go the ways of those on the
-        other side. Counts of cells on that side only grow, so one pass from the leaves up
-        will do. Cells are numbered anew, from low to high.
+        The cut above such a cell is removed, so its records follow those on the other side. Cells
+        on that side only grow, so one pass from the leaves up is enough. Cells are renumbered,
+        from low to high.
 
         Args:
             sizes: records of each cell.
-            least: records that a cell has at least; all cells together may have fewer.
+            least: the least number of records in a cell; all cells together may have fewer.
         """
         beyond = self.beyond if not np.isfinite(self.beyond) or sizes[0] >= least else np.inf
         low, high = self.low.copy(), self.high.copy()
 
         def shrunk(node: int) -> int:
-            """What stands in the place of a node: itself, or the side that is large enough."""
+            """What replaces a node: itself, or the side that is large enough."""
             if node < 0:
                 return node
             low[node], high[node] = shrunk(int(low[node])), shrunk(int(high[node]))
@@ -86,7 +86,7 @@ class CoarseTree:
             return other
 
         held = sizes.copy()
-        # Where everything goes one way, a node without a real cut is left.
+        # If everything goes one way, a node without a real cut remains.
         top = shrunk(0)
         return _numbered(replace(self, low=low, high=high, beyond=beyond), top)
 
@@ -102,13 +102,13 @@ def coarse_cells(
 ) -> CoarseTree:
     """Cut space into cells of about `size` to twice as many records, where few records lie.
 
-    A node that the sample says to hold 2 `size` records or more is cut. Of each axis the cuts
-    between two different values in the middle of the node's records are examined, and of all axes
-    the one is taken around which 2/64 of the records stretch farthest, ties by the lowest axis and
-    cut. A node whose records are equal, or of which no cut leaves enough on both sides, is a cell.
+    A node that holds 2 `size` records or more, by the sample, is cut. On each axis, the cuts
+    between two different values in the middle of the node's records are examined. The cut around
+    which 2/64 of the records stretch farthest is taken, ties by the lowest axis and cut. A node
+    whose records are equal, or that no cut divides with enough on both sides, is a cell.
 
-    Where the spread is in the tails, cuts through them part records that have few neighbours. So
-    the same is tried with the outermost records, about `size` of them, in a cell of their own, and
+    If the spread is in the tails, cuts through them separate records that have few neighbours. So
+    the outermost records, about `size` of them, are also tried as a cell of their own, and that is
     kept if `method` then loses less within the cells of the sample.
 
     Cost: O(s d log s log(rows / size)) for a sample of s, and the method on the sample, twice.
@@ -118,8 +118,8 @@ def coarse_cells(
         rows: of the whole table.
         k: least group size.
         size: records that a cell should have.
-        least: records that it should have at least.
-        method: what will group the records of a cell.
+        least: the fewest that it should have.
+        method: groups the records of a cell.
     """
     sample = matrix(sample)
     if not k <= least <= size:
@@ -145,7 +145,7 @@ def coarse_cells(
 
 
 def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> CoarseTree:
-    """Grow the tree; `wanted` is from which size on, and to which, a node of X is cut."""
+    """Grow the tree; `wanted` is the size from which a node is cut, and the least of a side."""
     axis: list[int] = []
     cut: list[float] = []
     ways: list[list[int]] = []
@@ -153,17 +153,17 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
 
     def grow(rows: Ints) -> int:
         nonlocal cells
-        found = None
+        best = None
         if len(rows) >= wanted[0]:
-            found = _best_cut(X[rows], wanted[1])
-        if found is None:
+            best = _best_cut(X[rows], wanted[1])
+        if best is None:
             cells += 1
             return -cells
         node = len(axis)
-        axis.append(found[0])
-        cut.append(found[1])
+        axis.append(best[0])
+        cut.append(best[1])
         ways.append([0, 0])
-        below = X[rows, found[0]] < found[1]
+        below = X[rows, best[0]] < best[1]
         ways[node] = [grow(rows[below]), grow(rows[~below])]
         return node
 
@@ -175,7 +175,7 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
 
 
 def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
-    """Axis and place of the cut around which records lie thinnest; None where there is none."""
+    """Axis and place of the cut around which records lie thinnest; None if there is none."""
     m = len(X)
     window = max(m // WINDOW, 1)
     for middle in (MIDDLE, (0.0, 1.0)):
@@ -212,7 +212,7 @@ def _loss(
 
 
 def _numbered(tree: CoarseTree, top: int) -> CoarseTree:
-    """Keep the nodes below `top`, and number them and their cells anew."""
+    """Keep the nodes below `top`, and renumber them and their cells."""
     axis: list[int] = []
     cut: list[float] = []
     ways: list[list[int]] = []

@@ -3,9 +3,9 @@
 A node of the lattice says for each column at which level of its hierarchy all its values are
 released. Records with equal labels are an equivalence class. At a node, classes that do not keep
 what is required are suppressed with all their records, if these are at most `limit`; otherwise the
-node fails. Of the nodes that do not fail, the one of least loss is returned; of equals the one
-whose levels are lowest, as the mean share of the way up, and then the one that the search comes to
-first, which depends on counts alone and not on the order of the records.
+node fails. Of the nodes that do not fail, the one of least loss is returned. Ties go to the lowest
+levels, as the mean share of the way up, and then to the node that the search reaches first, which
+depends on counts alone and not on the order of the records.
 
 **What is pruned, and why that loses nothing.** Let u be above v if no level of u is lower. Each
 class of u is then a union of classes of v, because levels are nested.
@@ -31,8 +31,8 @@ class of u is then a union of classes of v, because levels are nested.
     unions are fewer.
 
 t-closeness compares with the records that are left, as a check of the release does. A class that
-fails is suppressed, which changes that distribution; this is repeated until none fails. It is a
-rule, not the least suppression that could be.
+fails is suppressed, which changes that distribution; this is repeated until none fails. This rule
+need not give the least possible suppression.
 
 **The search** is that of Flash: start at the open node of least B, climb to the top along open
 nodes, bisect that path, and close what follows from each node that was looked at. The classes of
@@ -211,7 +211,7 @@ class _Table:
 
 
 def _keys(rows: Ints, labels: Sequence[Ints]) -> Ints:
-    """One number for each combination of labels; equal for equal combinations alone."""
+    """One number for each combination of labels; equal only for equal combinations."""
     keys, room = np.zeros(len(rows), np.int64), 1
     for column, label in zip(rows.T, labels, strict=True):
         width = int(label.max()) + 1
@@ -228,7 +228,7 @@ class _Costs:
     """What losses that are sums over cells cost at each level of each column.
 
     Attributes:
-        mean: per level, the mean over the records, weighted; none for losses of classes.
+        mean: per level, the mean over the records, weighted; empty for other losses.
         gaps: per level and leaf, how much more a suppressed cell costs.
     """
 
@@ -273,7 +273,7 @@ class _Costs:
 
 
 def _entropy(tree: Ints, held: Floats, n: int) -> tuple[Floats, Floats]:
-    """Cost of each leaf's record at each level, and of one that is suppressed; over their most."""
+    """Cost of each leaf's record at each level, and if suppressed, relative to suppressing all."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(held > 0, np.log2(held), 0.0)
         above = np.array([np.bincount(level, held)[level] for level in tree])
@@ -305,14 +305,14 @@ def _shape(table: _Table, between: Sequence[tuple[int, int]] | None) -> list[tup
 
 
 class _Classes(NamedTuple):
-    """Classes of a node: a combination of leaves that stands for each, and its records."""
+    """Classes of a node: one combination of leaves to represent each, and its records."""
 
     rows: Ints
     counts: Ints
 
 
 class _Best(NamedTuple):
-    """Loss and height of the best node so far; the less, the better."""
+    """Loss and height of the best node so far; lower is better."""
 
     loss: float
     height: float
@@ -375,7 +375,7 @@ class _Search:
         flat_closed, flat_bound, flat_height = closed.ravel(), bound.ravel(), heights.ravel()
         for done, flat in enumerate(order.tolist()):
             if self.costs.mean and flat_bound[flat] > best.loss:
-                break  # nodes come by their bounds: none that follows is better
+                break  # nodes come in the order of their bounds, so no later one is better
             while not flat_closed[flat] and (flat_bound[flat], flat_height[flat]) < best:
                 progress("searching the lattice", done, len(order))
                 start = tuple(map(int, np.unravel_index(flat, shape)))
@@ -384,20 +384,20 @@ class _Search:
                 while first <= last:
                     middle = (first + last) // 2
                     at = path[middle]
-                    if (bound[at], heights[at]) >= best:  # by what was found above it
+                    if (bound[at], heights[at]) >= best:  # by what was found since
                         last = middle - 1
                         continue
-                    found = self._look(tuple(a + b for a, b in zip(at, low, strict=True)))
+                    verdict = self._look(tuple(a + b for a, b in zip(at, low, strict=True)))
                     closed[at] = True
                     above = tuple(slice(a, None) for a in at)
-                    np.maximum(bound[above], found.bound, out=bound[above])
-                    if found.closes:
+                    np.maximum(bound[above], verdict.bound, out=bound[above])
+                    if verdict.closes:
                         closed[tuple(slice(None, a + 1) for a in at)] = True
                         first = middle + 1
                     else:
                         last = middle - 1
-                    if (found.loss, heights[at]) < best:
-                        best, chosen = _Best(found.loss, float(heights[at])), at
+                    if (verdict.loss, heights[at]) < best:
+                        best, chosen = _Best(verdict.loss, float(heights[at])), at
         if chosen is None:
             return None
         node = tuple(a + b for a, b in zip(chosen, low, strict=True))
@@ -409,7 +409,7 @@ class _Search:
         return Generalisation(node, classes[self.table.where], best.loss, self.looked_at, total)
 
     def _bounds(self, low: Node, shape: Node) -> Floats:
-        """A number that the loss of no node is below, before any node is looked at."""
+        """A lower bound on the loss of each node, before any node is looked at."""
         if self.costs.mean:
             parts = [m[a : a + s] for m, a, s in zip(self.costs.mean, low, shape, strict=True)]
             return reduce(np.add.outer, parts)
@@ -423,7 +423,7 @@ class _Search:
         return scale / classes * (1.0 - 1e-9)
 
     def _heights(self, low: Node, shape: Node) -> Floats:
-        """How high nodes lie, as the mean share of the way up: where a search may begin."""
+        """How high each node lies: the share of the way up, summed over the columns."""
         parts = [
             np.arange(a, a + s) / max(len(tree) - 1, 1)
             for tree, a, s in zip(self.table.trees, low, shape, strict=True)
@@ -525,17 +525,17 @@ class _Search:
         return _Classes(firsts, counts), labels, failing
 
     def _ask(self, labels: Ints, failing: Ints) -> None:
-        """Suppress what a judge finds, again until it finds nothing."""
+        """Suppress the classes that the judge rejects, repeatedly, until it rejects none."""
         judge = self.judge
         while judge is not None and not failing.all():
             rows = labels[self.table.where]
-            found = judge(np.where(failing[rows] > 0, -1, rows))
-            if not len(found):
+            rejected = judge(np.where(failing[rows] > 0, -1, rows))
+            if not len(rejected):
                 return
-            failing[found] = _LACKS_MODEL
+            failing[rejected] = _LACKS_MODEL
 
     def _steer(self, labels: Ints, counts: Ints, failing: Ints) -> None:
-        """Suppress classes that lack a model, again until none does or all are gone."""
+        """Suppress classes that lack a model, repeatedly, until none does or none is left."""
         rules = self._whole
         while rules is not None and not failing.all():
             before = int((failing > 0).sum())
@@ -572,7 +572,7 @@ _LACKS_K, _LACKS_MODEL = 1, 2
 def _path(
     start: Node, closed: NDArray[np.bool_], guess: Floats, worthwhile: Callable[[Node], bool]
 ) -> list[Node]:
-    """Climb from a node along open ones, each time to the one that is guessed to be least."""
+    """Climb from a node along open ones, each time to the one with the least guess."""
     path = [start]
     while True:
         at = path[-1]

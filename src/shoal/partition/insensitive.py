@@ -89,7 +89,7 @@ def _nearest_to_corners(X: Floats, k: int) -> Ints:
         pair = (group // 2) % 2 ** (d - 1)
         code = (pair ^ (pair >> 1)) ^ (-(group % 2))  # -1 turns every bit: the opposite corner
         if code not in known:
-            if len(known) == 64:  # corners beyond the memory for them are measured anew
+            if len(known) == 64:  # distances to further corners are not kept
                 known.clear()
             corner = np.array([float(code >> j & 1) for j in range(d - 1, -1, -1)])
             known[code] = squared_distances(X, corner)
@@ -113,7 +113,7 @@ def _in_box(X: Floats) -> Floats:
 
 
 def order_keys(X: Floats, order: Sorted) -> list[Floats] | list[Ints]:
-    """What the records of X are sorted by, the leading key first: each record by itself."""
+    """Sort keys of the records, the leading one first; each depends on its own record alone."""
     _in_box(X)
     if order == "reference":
         return [squared_distances(X, np.zeros(X.shape[1]))]
@@ -132,7 +132,7 @@ def _places(X: Floats, order: Sorted) -> NDArray[np.intp]:
 def _hilbert_words(cells: Ints, bits: int) -> list[Ints]:
     """Return the place of each cell along the Hilbert curve, as words, the leading first.
 
-    A word holds as many bits as 62 allow, so any number of columns can be had.
+    A word holds at most 62 bits, so any number of columns will do.
     """
     planes = _hilbert_planes(cells, bits)
     words = []

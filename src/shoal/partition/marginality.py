@@ -21,7 +21,7 @@ def marginality(distances: ArrayLike, counts: ArrayLike | None = None) -> Floats
     Args:
         distances: category by category, symmetric, zero on the diagonal; `path_lengths`
             gives them for a hierarchy.
-        counts: records in each category. None weighs all categories alike, which uses
+        counts: records in each category. None weights all categories equally, which uses
             public quantities only.
 
     References:

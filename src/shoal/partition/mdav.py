@@ -29,7 +29,7 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     path was taken.
 
     Cost: about n^1.2 over a kd-tree where few columns carry the spread, n^2 / k otherwise;
-    the path is chosen on the run. Memory O(n d).
+    the path is chosen at run time. Memory O(n d).
 
     Not promised: the least possible sum of squares, which is NP-hard to find, and
     anything about a table with one record changed: groups may then differ everywhere.
@@ -67,7 +67,7 @@ def _rounds(
     A tree is tried from `tree_from` records on and kept while its searches look at less
     than `tree_while` of the records for each group: beyond that, visiting all of them
     in float32 was measured to be as fast. Whenever half of the records have left, the
-    rest is copied together and a new tree is planted.
+    rest is compacted and a new tree is built.
     """
     n = len(Z)
     labels = np.full(n, -1, np.int64)

@@ -20,7 +20,7 @@ from shoal.partition.mdav import mdav
 from shoal.partition.requirement import Requirement, compiled, refused
 
 LEAST = 10_000
-"""Records that a block has at least."""
+"""The least number of records in a block."""
 
 
 class CutColumn(StrEnum):
@@ -61,7 +61,7 @@ class PartitionTree:
 
 
 def mondrian(X: ArrayLike, k: int, **options: Any) -> Partition:
-    """Partition by Mondrian, see `mondrian_tree`, of which this is the `partition`.
+    """Partition by Mondrian: the `partition` of `mondrian_tree`.
 
     >>> mondrian([[1, 5], [1, 9], [7, 5], [8, 5]], 2).labels
     array([0, 0, 1, 1])
@@ -85,22 +85,22 @@ def mondrian_tree(
 ) -> PartitionTree:
     """Cut space at medians, column after column, while both sides keep what is required.
 
-    A node is cut by the column that `choice` ranks first, ties by the lowest column; where no
-    cut of it is allowed, by the next one, and a node is a leaf when no column is left. A cut is
+    A node is cut by the column that `choice` ranks first, ties by the lowest column; if no cut of
+    it is allowed, by the next one, and a node is a leaf when no column is left. A cut is
     allowed if both sides have k records and meet every requirement. Of each column two cuts
     are examined, the nearest ones on both sides of the median, the more balanced first, the
     lower of two equally balanced. So if the whole table meets what is required, every leaf
     does; and if it does not, no grouping does, because all models are kept by merging.
 
-    Strict cuts lie between two values, so equal rows share a leaf. Relaxed ones give the
-    low side half of the records, of those equal to the median the first: leaves are smaller,
+    Strict cuts lie between two values, so equal rows share a leaf. Relaxed cuts give the low side
+    half of the records, including the first of those equal to the median: leaves are smaller,
     and their boxes may overlap or be the same. A column that is constant in a node is never cut.
 
-    A missing cell must come as a number of its own. As any other it can be cut off, or share
+    A missing cell must come as a number of its own. Like any other, it can be cut off, or share
     a leaf with its neighbours in the order. The order of nominal codes must be public.
 
-    Cost: O(n d log(n / k)), more where cuts are far from balanced, and O(n) a requirement and
-    level, for the ordered, ratio and hierarchical distances O(values) per node more.
+    Cost: O(n d log(n / k)), more if cuts are far from balanced, and O(n) per requirement and
+    level; for the ordered, ratio and hierarchical distances O(values) more per node.
 
     Not promised: differential privacy, since cuts depend on exact counts; the least loss; with
     `halt`, t-closeness.
@@ -110,20 +110,20 @@ def mondrian_tree(
         k: least number of records in a leaf, at least 2.
         require: what every leaf must meet beside k. Records are counted.
         units: person of each record, as whole numbers from 0: a leaf needs k persons.
-        relaxed: whether equal values may be parted to balance the sides.
+        relaxed: whether equal values may be separated to balance the sides.
         choice: see `CutColumn`.
         target: class of each record, as whole numbers from 0, for `CutColumn.GAIN`.
         borders: for columns of codes 0..m-1 in the order of a hierarchy, the height of the
             border after each code but the last, see `hierarchy_order`. Such a column is cut
             between the children of the lowest node of the hierarchy that covers its codes in
             the node, and nowhere else.
-        max_height: cuts between the root and a leaf, at most.
+        max_height: the most cuts between the root and a leaf.
         halt: a node that does not meet this is not cut further, whatever its leaves would be:
-            the rule of cormode2013 for t-closeness, on top of k = 8. Nodes beyond t come to
-            be, and stay as they are: nothing may be claimed from it.
-        whole: least and largest value of each column in the whole table, two rows, where X is a
-            node of a tree that others began: ranges are then shares of these. Requirements must
-            have their `totals`. The leaves are then those that the whole table would get here.
+            the rule of cormode2013 for t-closeness, on top of k = 8. Nodes beyond t can arise and
+            stay, so nothing may be claimed from it.
+        whole: least and largest value of each column in the whole table, two rows, if X is a node
+            of a larger tree: ranges are then shares of these. Requirements must have their
+            `totals`. The leaves are then those that the whole table would get here.
 
     Raises:
         InputError: the whole table does not meet a requirement.
@@ -188,7 +188,7 @@ def mondrian_tree(
 
 
 def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
-    """Half the range of each column in the whole table, lest it overflow; ranks need none."""
+    """Half the range of each column in the whole table, so it cannot overflow; ranks need none."""
     low, high = columns.min(axis=1), columns.max(axis=1)
     if whole is not None:
         ends = np.asarray(whole, dtype=np.float64)
@@ -363,7 +363,7 @@ def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
         raise InputError(
             f"The argument {name} must have one entry for each of {n} records; found {len(array)}."
         )
-    # A copy, because kernels would be compiled anew for read-only or strided arrays.
+    # A copy, because kernels would be compiled again for read-only or strided arrays.
     return array.copy()
 
 

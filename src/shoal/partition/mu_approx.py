@@ -15,7 +15,7 @@ _LEAF = 32
 
 
 def mu_approx(X: ArrayLike, k: int) -> Partition:
-    """Group the records of X by k to 2k - 1, along a forest of short edges.
+    """Put the records of X in groups of k to 2k - 1, along a forest of short edges.
 
     Forest: while a component has fewer than k records, its root (its one record without
     an outgoing edge) is linked to the nearest record outside the component, which is
@@ -29,10 +29,9 @@ def mu_approx(X: ArrayLike, k: int) -> Partition:
     Ties go to the lowest index. Groups are numbered by their lowest index. Cost: n queries
     of a kd-tree.
 
-    The two procedures are those of the references; the order in which components,
-    children and ties are taken is ours, as is the last cut by MDAV, which stands where the
-    paper leaves groups of up to max(2k - 1, 3k - 5). So no approximation factor is
-    claimed here.
+    The two procedures are those of the references; the order in which components, children and
+    ties are taken is ours, as is the last cut by MDAV, in place of the paper's groups of up to
+    max(2k - 1, 3k - 5). So no approximation factor is claimed here.
 
     References:
         Domingo-Ferrer, Sebé, Solanas, "A polynomial-time approximation to optimal

@@ -13,22 +13,22 @@ from shoal.partition.mdav import mdav
 from shoal.partition.univariate import sorted_order
 
 EVERY = 4096
-"""Up to so many records, every k is tried."""
+"""Up to this many records, every k is tried."""
 STARTS = 8
-"""Groupings of one k that are improved: the cheapest ones."""
+"""How many groupings, the cheapest ones, are improved."""
 WORK = 1 << 30
-"""Distances that improving a grouping may take."""
+"""The most distances that improving a grouping may compute."""
 
 
 def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> Partition:
     """Group records for the least sum of squares plus expected noise.
 
     Every record of a group C will carry the group's mean, with noise whose expected square
-    is noise / |C|^2. So the groups are to make
+    is noise / |C|^2. So the groups minimise
 
         cost = sum over groups of  SSE(C) + noise / |C|,    SSE(C) = sum |x - mean C|^2
 
-    least. With noise = 0 every record is alone; the more noise, the larger the groups.
+    With noise = 0 every record is alone; the more noise, the larger the groups.
 
     One column: the least cost of all groupings, exactly but for rounding (see `_one_column`).
     Cost: that of sorting, then O(n log n).
@@ -37,8 +37,8 @@ def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> P
     included. Every k is tried for up to 4,096 records; beyond, every k up to 16 and then eight
     for each doubling. (Small ones are left out where their noise alone costs more.) The cheapest
     eight groupings are improved: groups merge and records move while the cost falls, and the
-    best result is taken. Cost: that of `mdav` for each k, then O(n g d) a round for g groups;
-    where one round takes more than 2^30 steps, groupings stay as they are.
+    best result is taken. Cost: that of `mdav` for each k, then O(n g d) per round for g groups;
+    if one round takes more than 2^30 steps, groupings stay as they are.
 
     Ties go to the lowest index and the smallest k.
 
@@ -81,7 +81,7 @@ def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> P
 
 
 def grouping_cost(X: ArrayLike, partition: Partition, noise: float) -> float:
-    """What `noise_aware` makes small: squares within groups, plus noise over each group's size.
+    """What `noise_aware` minimises: squares within groups, plus noise over each group's size.
 
     >>> grouping_cost([[0.0], [2.0], [5.0]], Partition([0, 0, 1]), 4.0)
     8.0
@@ -128,13 +128,13 @@ def _search(Z: Floats, noise: float, progress: Progress) -> Partition:
         groups = n // k
         least = noise * ((groups - 1) / k + 1 / (n - (groups - 1) * k))
         if len(kept) == STARTS and least >= kept[-1][0]:
-            break  # The noise of smaller groups alone is more than that.
+            break  # The noise of smaller groups alone costs more.
         partition = mdav(Z, k)
         kept.append((grouping_cost(Z, partition, noise), k, partition))
         kept = sorted(kept, key=lambda one: one[:2])[:STARTS]
         if tried % 64 == 0:
             progress("trying group sizes", tried, len(sizes))
-    found = [(*one, 0) for one in kept]
+    candidates = [(*one, 0) for one in kept]
     for number, (_, k, partition) in enumerate(kept):
         progress("improving groups", number, len(kept))
         rounds = WORK // (n * len(partition) * Z.shape[1])
@@ -142,8 +142,8 @@ def _search(Z: Floats, noise: float, progress: Progress) -> Partition:
             labels = partition.labels.copy()
             descend(Z, noise, min(rounds, n), labels)
             better = Partition(np.unique(labels, return_inverse=True)[1])
-            found.append((grouping_cost(Z, better, noise), k, better, 1))
-    return min(found, key=lambda one: (one[0], one[3], one[1]))[2]
+            candidates.append((grouping_cost(Z, better, noise), k, better, 1))
+    return min(candidates, key=lambda one: (one[0], one[3], one[1]))[2]
 
 
 def _sizes(n: int) -> list[int]:

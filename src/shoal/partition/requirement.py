@@ -24,14 +24,14 @@ class Requirement:
     Attributes:
         guarantee: what every group must meet. The names of columns in it are not used.
         codes: value of each record, as whole numbers from 0, a missing cell having its own;
-            of several columns together, one code a combination. Under the ordered distance
+            of several columns together, one code per combination. Under the ordered distance
             the codes are the order.
         width: number of values; None takes all up to the largest that occurs. It matters for
             the ordered distance, whose longest way is width - 1.
         edges: the hierarchy of a hierarchical distance, as `Hierarchy.edges` gives it: one row
-            a value.
-        totals: records of the whole table by value, where `codes` are of a part of it, such as
-            one block of several; None where they are the whole table.
+            per value.
+        totals: records of the whole table by value, if `codes` are of a part of it, such as one
+            block of several; None if they are the whole table.
     """
 
     guarantee: LDiversity | TCloseness
@@ -70,7 +70,7 @@ class Requirement:
 
 
 def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
-    """Translate requirements on n records for the kernels: the rules, and codes one row each."""
+    """Translate requirements on n records for the kernels: rules, and a row of codes for each."""
     rows = n
     wholes = {int(own.totals.sum()) for own in requirements if own.totals is not None}
     if wholes:
@@ -78,7 +78,7 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
             raise InputError("All requirements must refer to the same whole table.")
         n = wholes.pop()
     for own in requirements:
-        # No distance sums more than n times n a value, twice over in a tree.
+        # No distance sums more than n times n per value, twice that in a tree.
         if 2 * _width(own) * n * n >= _WIDE and isinstance(own.guarantee, TCloseness):
             raise InputError(
                 f"A distance over {_width(own)} values and {n} records is too large to be "
@@ -118,8 +118,8 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
 def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
     """Return the first requirement that the records do not meet all together, if there is one.
 
-    If it is there, no grouping of these records meets it, see `mondrian_tree`. All requirements
-    must be about the same records. Cost: O(n) a requirement.
+    If there is, no grouping of these records meets it, see `mondrian_tree`. All requirements
+    must be about the same records. Cost: O(n) per requirement.
 
     >>> many = LDiversity(Fraction(2), Diversity.DISTINCT, ("ill",), ("age",))
     >>> unmet([Requirement(many, [0, 1, 1])]) is None
@@ -199,7 +199,7 @@ def _threshold(rules: Rules, r: int, own: Requirement, height: int) -> None:
 
 
 def _shares(rules: Rules, r: int, t: Fraction) -> None:
-    """Write between which shares a class may have of each value: q/t and q t."""
+    """Write the bounds of each value's share in a class: q/t and q t."""
     n = rules.records
     for v in range(rules.first[r], rules.first[r + 1]):
         q = Fraction(int(rules.total[v]), n)
@@ -212,7 +212,7 @@ def _shares(rules: Rules, r: int, t: Fraction) -> None:
 def below(x: Fraction, most: int) -> Fraction:
     """Return the largest fraction up to x with a denominator of at most `most`.
 
-    A fraction with such a denominator is at most x exactly where it is at most this one. The
+    A fraction with such a denominator is at most x if and only if it is at most this one. The
     continued fraction of x gives its two neighbours, as in `Fraction.limit_denominator`.
 
     >>> below(Fraction(31415926, 10000000), 10)

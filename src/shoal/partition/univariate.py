@@ -10,7 +10,7 @@ from shoal.partition._input import column, group_size, matrix
 from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends, rank_order
 
 _LONG = 1 << 16
-"""From here on compiling a radix sort pays, and numpy's is the slower one."""
+"""From this length on, compiling a radix sort pays."""
 
 
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
@@ -59,7 +59,7 @@ def optimal_univariate(x: ArrayLike, k: int) -> Partition:
         f(0) = 0,  f(i) = min over j in i - 2k + 1 .. i - k of f(j) + SSE(v[j:i])
 
     Groups are numbered by rank. Equal values are ranked by index; of groupings of equal
-    cost the one with the earlier beginning of the last group is taken. Cost: that of
+    cost the one whose last group begins earlier is taken. Cost: that of
     sorting, then O(n) whatever k is, by the SMAWK algorithm on k ends at a time.
 
     Where groups begin depends on the data: the bound on the change of the group means
@@ -107,7 +107,7 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
 
 
 def sorted_order(x: Floats) -> NDArray[np.uint32]:
-    """Sort a column, ties by index: by radix where it is long, otherwise by numpy."""
+    """Sort a column, ties by index: by radix if it is long, otherwise by numpy."""
     n = len(x)
     if n >= _LONG:
         # Adding zero turns -0.0 into 0.0, which equals it and must tie with it. The buffers

@@ -14,7 +14,7 @@ def rank_buckets(places: ArrayLike, b: int, *, heights: ArrayLike | None = None)
     """Put ordered values into at most b buckets of nearly equal mass.
 
     Border j of b - 1 belongs after floor(j N / b + 1/2) of the N sorted records. Equal values
-    are never parted: a value belongs to one bucket. So each border moves to the nearest place
+    are never separated: a value belongs to one bucket. So each border moves to the nearest place
     between two values, ties to the lower one, and vanishes where the table's end is nearer.
     Without ties these are the paper's buckets; with ties their sizes differ, and there may
     be fewer than b, but never one bucket alone if b and the number of values are 2 or more.
@@ -47,18 +47,18 @@ def rank_buckets(places: ArrayLike, b: int, *, heights: ArrayLike | None = None)
     values, code, counts = np.unique(place, return_inverse=True, return_counts=True)
     tall = None if heights is None else _between(values, np.asarray(heights, np.int64))
     borders = _borders(counts, b, tall)
-    found: Ints = np.searchsorted(borders, code.ravel(), side="right").astype(np.int64)
-    return found
+    buckets: Ints = np.searchsorted(borders, code.ravel(), side="right").astype(np.int64)
+    return buckets
 
 
 def joint_buckets(
     columns: Sequence[ArrayLike], b: int, *, heights: Mapping[int, ArrayLike] | None = None
 ) -> Ints:
-    """Put combinations of values into at most b buckets: a column after the other.
+    """Put combinations of values into at most b buckets, column by column.
 
     The first column is cut into f buckets by `rank_buckets`, then each of them by the second
     column, and so on. Of m columns and b buckets left, f is the largest number with f^m <= b,
-    but at least 2 while b is. A bucket is so a box, and masses are as nearly equal as ties
+    but at least 2 while b is. So a bucket is a box, and masses are as nearly equal as ties
     allow. A later column is cut at other values in other boxes. With fewer than 2^m buckets
     the last columns are not cut at all: they take one value in the whole bucket.
 
@@ -82,27 +82,27 @@ def joint_buckets(
     if not columns:
         raise InputError("Cutting values into buckets needs at least one column; found none.")
     tall = heights or {}
-    found = np.zeros(len(column(columns[0], "columns")), np.int64)
+    buckets = np.zeros(len(column(columns[0], "columns")), np.int64)
     left = b
     steps = []
     for number, places in enumerate(columns):
         place = column(places, "columns")
-        if len(place) != len(found):
+        if len(place) != len(buckets):
             raise InputError("The columns whose values are cut into buckets must be equally long.")
         parts = _parts(left, len(columns) - number)
         left //= parts
-        found = _cut(found, place, parts, tall.get(number))
-        steps.append(found)
+        buckets = _cut(buckets, place, parts, tall.get(number))
+        steps.append(buckets)
     return np.column_stack(steps)
 
 
-def _cut(found: Ints, place: Floats, parts: int, heights: ArrayLike | None) -> Ints:
-    """Cut every bucket by one more column, and number the pieces anew."""
-    inner = np.zeros_like(found)
-    order = np.argsort(found, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(found[order])) + 1):
+def _cut(buckets: Ints, place: Floats, parts: int, heights: ArrayLike | None) -> Ints:
+    """Cut every bucket by one more column, and renumber the pieces."""
+    inner = np.zeros_like(buckets)
+    order = np.argsort(buckets, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):
         inner[members] = rank_buckets(place[members], parts, heights=heights)
-    joint: Ints = np.unique(found * parts + inner, return_inverse=True)[1].ravel()
+    joint: Ints = np.unique(buckets * parts + inner, return_inverse=True)[1].ravel()
     return joint
 
 

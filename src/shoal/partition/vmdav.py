@@ -20,7 +20,7 @@ _LEAF = 32
 def vmdav(
     X: ArrayLike, k: int, *, gamma: float | None = None, progress: Progress = silent
 ) -> Partition:
-    """Group the records of X by k or more, letting groups take in what lies close to them.
+    """Put the records of X in groups of k or more, which may take in records close to them.
 
     With c the mean of all records, while at least k records are free:
 

@@ -1,4 +1,4 @@
-"""Compiling every kernel of this room ahead of the first run."""
+"""Compile every kernel of this package ahead of the first run."""
 
 from fractions import Fraction
 
@@ -38,7 +38,7 @@ def warmup() -> None:
     optimal_univariate(grid[:100], 3)
     noise_aware(table[:100], 1.0)
     noise_aware(table[:100, :1], 1.0)
-    # What blocks of records on Spark are asked.
+    # Kernels that blocks of records on Spark use.
     nodes = np.zeros(1, np.int64)
     CoarseTree(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])
     first = np.zeros((1, 3), np.int64)

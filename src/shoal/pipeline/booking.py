@@ -21,9 +21,11 @@ NOT_CHOSEN = "the method and its parameters were not chosen from this table"
 """What an epsilon assumes once the confidential table was inspected."""
 
 
-def open_budget(path: Path, source: str, epsilon: str) -> str:
+def open_budget(path: Path, source: str, epsilon: str, delta: str | None = None) -> str:
     """Grant a population a budget in a budget file, which is created if need be."""
-    return str(budget_file.init(path, source, text_files.parse_epsilon(epsilon)))
+    granted = text_files.parse_epsilon(epsilon)
+    at = None if delta is None else text_files.parse_delta(delta)
+    return str(budget_file.init(path, source, granted, delta=at))
 
 
 def show_budget(path: Path) -> str:
@@ -180,7 +182,7 @@ def settle_selection(booking: tuple[Path, int]) -> None:
 
 
 def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reservation | None:
-    """Charge the budget of the population: epsilon where it is proved, and else no bound."""
+    """Charge the budget of the population: a price where one is proved, and else no bound."""
     policy = planned.policy
     if policy.budget is None:
         return None
@@ -188,7 +190,8 @@ def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reser
     return budget_file.spend(
         policy.budget.file,
         policy.budget.source,
-        epsilon=None if least is None else least.epsilon,
+        epsilon=None if least is None or least.rho is not None else least.epsilon,
+        rho=None if least is None else least.rho,
         facts=_facts(
             policy, policy.budget, Neighbours.CHANGE_ONE if least is None else least.neighbours
         ),

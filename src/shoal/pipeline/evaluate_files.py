@@ -11,7 +11,6 @@ import polars as pl
 from shoal import io
 from shoal.core import Policy, Progress, silent
 from shoal.core.machine import cores
-from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.evaluation import evaluate as evaluation
 from shoal.evaluation.comparison import compare as comparison
@@ -171,13 +170,7 @@ def select(
             tell=tell,
             progress=progress,
         )
-        facts = {
-            "chosen": chosen.candidate.label,
-            "epsilon": plain(chosen.epsilon),
-            "tried_with_epsilon": plain(chosen.each),
-            "among": [one.label for one in chosen.among],
-            "left_out": {one.label: reason for one, reason in chosen.left_out},
-        }
+        facts = chosen.facts()
         write_text(out / "selection.json", json.dumps(facts, indent=2) + "\n", force=True)
     return chosen
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.core import ReleaseForm
+from shoal.core import Progress, ReleaseForm
 from shoal.core.claims import claim_lines
 from shoal.core.serialise import plain
 from shoal.methods.method import Expectation, Method, Setting
@@ -25,6 +25,7 @@ GROWTH = {
     "laplace": (0.5, 1.0), "ir-laplace": (0.15, 1.0), "mdav-laplace": (0.4, 1.5),
     "ir-mdav-laplace": (0.2, 1.5), "insensitive-laplace": (0.1, 1.9),
     "stable-laplace": (0.4, 1.6), "dp-kdtree": (0.2, 1.0), "dp-quadtree": (0.3, 1.0),
+    "public-laplace": (0.1, 1.3), "kanon-dp": (0.45, 1.15),
     "privtree": (0.1, 1.0), "copula": (0.1, 1.0), "maxent": (2.2, 0.25), "auto": (2.2, 0.25),
 }  # fmt: skip
 """Of each method, processor seconds for 10,000 rows of five mixed columns, and the power of the
@@ -34,6 +35,8 @@ USUAL = (0.5, 1.2)
 """The same of a method that is not listed."""
 START, CELL = 2.0, 3e-6
 """Seconds for starting and for the reports, and for reading, checking and writing a cell."""
+LONG = 20_000
+"""From this many rows on, a run may take more than two seconds."""
 REFERENCE = 0.007
 """Processor seconds of `_probe` on the machine that the others were measured on."""
 
@@ -59,6 +62,16 @@ def seconds(planned: Any) -> float | None:
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
     total: float = (START + cells + run) * _speed()
     return total
+
+
+def estimated(progress: Progress, planned: Any) -> Progress:
+    """Say how long a long run takes in all, in stages that cannot say how far they are."""
+    if planned.rows is None or planned.rows < LONG or planned.distributed:
+        return progress
+    whole = f"{duration(seconds(planned) or 0)} in all"
+    return lambda stage, done, total: progress(
+        stage if total > 1 else f"{stage}, {whole}", done, total
+    )
 
 
 @cache

@@ -7,6 +7,7 @@ the policy requires. A requirement that cannot be met stops here, before any dat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -145,19 +146,7 @@ def plan(
         ):
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
-    if policy.budget is not None and _has_delta(planned.claims):
-        raise InputError(
-            "[budget]: a budget file adds up pure epsilons, and a release with a delta cannot be "
-            "booked in it. Leave out delta under [protect], or leave out [budget]."
-        )
     return planned if rows is None else replace(with_rows(planned, rows), rows=rows)
-
-
-def _has_delta(claims: Iterable[Claim]) -> bool:
-    return any(
-        isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.delta > 0
-        for claim in claims
-    )
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
@@ -254,13 +243,19 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
     if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
         return claimed.k >= guarantee.k
     if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
-        # Changing a record is removing one and adding one.
-        steps = 2 if claimed.neighbours is Neighbours.ADD_REMOVE else 1
-        pure = claimed.delta <= guarantee.delta
-        if guarantee.neighbours is Neighbours.ADD_REMOVE:
-            return pure and steps == 2 and claimed.epsilon <= guarantee.epsilon
-        return pure and steps * claimed.epsilon <= guarantee.epsilon
+        return _as_private(claimed, guarantee)
     return isinstance(guarantee, StochasticTCloseness) and _as_close(claimed, guarantee)
+
+
+def _as_private(claimed: DifferentialPrivacy, guarantee: DifferentialPrivacy) -> bool:
+    """Whether one pure epsilon implies another; a rho implies none."""
+    # Changing a record is removing one and adding one.
+    steps = 2 if claimed.neighbours is Neighbours.ADD_REMOVE else 1
+    if claimed.pure is None or guarantee.pure is None:
+        return False
+    if guarantee.neighbours is Neighbours.ADD_REMOVE:
+        return steps == 2 and claimed.pure <= guarantee.pure
+    return steps * claimed.pure <= guarantee.pure
 
 
 def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
@@ -272,7 +267,9 @@ def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
 
 
 def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
-    """What a budget file is charged: the least epsilon that is proved for all released columns.
+    """What a budget file is charged: the least price that is proved for all released columns.
+
+    An epsilon without a delta comes before one that is counted in rho.
 
     Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
     """
@@ -282,10 +279,11 @@ def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy)
         and claim.status is Status.PROVED
-        and not claim.guarantee.delta
         and secret <= set(claim.guarantee.protects)
     ]
-    return min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
+    return min(
+        proved, key=lambda one: (one.rho is not None, one.rho or one.epsilon or 0), default=None
+    )
 
 
 @dataclass(frozen=True)
@@ -393,11 +391,12 @@ UNBOUNDED = (
 
 def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
-    claims = tuple(claims)
     spent = price(policy, claims)
-    if spent is None and _has_delta(claims):
-        return "Costs an epsilon with a delta, which a budget file cannot add up."
-    return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
+    if spent is None:
+        return UNBOUNDED
+    if spent.rho is not None:
+        return f"Costs rho {shown(spent.rho)}, which a budget with a delta holds."
+    return f"Costs epsilon {shown(spent.epsilon or Fraction(0))}."
 
 
 def check_parameters(policy: Policy) -> None:
@@ -468,9 +467,10 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
             why_half = (
                 ", since changing a record is removing one and adding one" if steps == 2 else ""
             )
-            move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
-            if getattr(claimed, "delta", 0) > guarantee.delta:
-                move = "leave out delta, which the requirement has not"
+            wanted = shown((guarantee.epsilon or Fraction(0)) / steps)
+            move = f"lower its epsilon to {wanted}{why_half}"
+            if getattr(claimed, "rho", None) is not None:
+                move = f"state epsilon = {wanted} without delta or rho: the requirement is pure"
         if isinstance(guarantee, StochasticTCloseness):
             move = f"state t = {guarantee.t:g} under [protect], and no epsilon"
         why = f"it promises {wide[0].guarantee}; {move}"

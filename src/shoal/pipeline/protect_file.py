@@ -46,6 +46,7 @@ class Published:
 
     Attributes:
         measured: what compares it with the original, if it was measured: confidential.
+        warnings: the notes among them that say what it did to the budget.
     """
 
     folder: Path
@@ -53,6 +54,7 @@ class Published:
     release: Release
     notes: tuple[str, ...]
     measured: "Evaluation | None" = None
+    warnings: tuple[str, ...] = ()
 
 
 def protect(
@@ -133,8 +135,10 @@ def protect(
     # What became of the confidential step may disclose something about the table: for an epsilon
     # release, only the confidential folder says so.
     later = () if planned.method.noisy else filter(None, (written.failed, written.unmeasured))
-    notes = (*recovered, *reading_note, *manifest["notes"], *done.warnings, *later, *costs)
-    return Published(out, folders.internal_of(out), done.release, notes, written.measured)
+    warnings = (*done.warnings, *costs)
+    notes = (*recovered, *reading_note, *manifest["notes"], *later, *warnings)
+    internal = folders.internal_of(out)
+    return Published(out, internal, done.release, notes, written.measured, warnings)
 
 
 def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:

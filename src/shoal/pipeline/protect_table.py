@@ -46,7 +46,7 @@ from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io.text_files import quoted
 from shoal.methods import Tools
-from shoal.pipeline import audiences, booking
+from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
 from shoal.pipeline.planning import Plan, able, covers, plan, with_rows
@@ -156,6 +156,7 @@ def run(
         if booked is not None and booked.inspected:
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
+        progress = forecast.estimated(progress, planned)
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
@@ -177,6 +178,7 @@ def run(
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
+        "rho": booked.rho,
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }
@@ -229,9 +231,10 @@ def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]
     try:
         yield
     except ShoalError as error:
-        if booked is None or booked.epsilon is None:
+        price = None if booked is None else booked.epsilon or booked.rho
+        if booked is None or price is None:
             raise
-        spent = f"Epsilon {shown(booked.epsilon)} still counts as spent."
+        spent = f"{'Epsilon' if booked.epsilon else 'Rho'} {shown(price)} still counts as spent."
         raise type(error)(f"{error} {spent}") from None
 
 
@@ -318,14 +321,22 @@ def _verify(
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
-            accounting.verify(
-                privacy_losses,
-                guarantee.epsilon,
-                neighbours=guarantee.neighbours,
-                drawn=drawn,
-                delta=guarantee.delta,
-                rho=guarantee.rho,
-            )
+            _verify_one(privacy_losses, guarantee, drawn)
+
+
+def _verify_one(
+    privacy_losses: tuple[PrivacyLoss, ...],
+    guarantee: DifferentialPrivacy,
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> None:
+    accounting.verify(
+        privacy_losses,
+        guarantee.epsilon,
+        neighbours=guarantee.neighbours,
+        drawn=drawn,
+        delta=guarantee.delta,
+        rho=guarantee.rho,
+    )
 
 
 def accounting_faults(
@@ -340,14 +351,7 @@ def accounting_faults(
     entries, faults = tuple(privacy_losses), []
     for guarantee in priced:
         try:
-            accounting.verify(
-                entries,
-                guarantee.epsilon,
-                neighbours=guarantee.neighbours,
-                drawn=drawn,
-                delta=guarantee.delta,
-                rho=guarantee.rho,
-            )
+            _verify_one(entries, guarantee, drawn)
         except InternalError as error:
             faults.append(str(error))
     return tuple(dict.fromkeys(faults))

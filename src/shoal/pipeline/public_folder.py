@@ -129,12 +129,13 @@ def refuse_place(folder: Path, *, force: bool) -> None:
         return
     if not force:
         raise InputError(
-            f"'{folder}' exists already. Choose another --out, or add --force to replace it."
+            f"'{folder}' exists already. Choose another place, or replace it with --force (in "
+            "Python, force=True)."
         )
     names = {path.name for path in folder.iterdir()}
     known = {MANIFEST, SIGNATURE, _FIGURES, REPORT, LABELS, *_TABLES, *EXTRAS}
     if not names <= known or not _is_ours(folder):
-        raise InputError(f"'{folder}' is not a Shoal release; --force will not replace it.")
+        raise InputError(f"'{folder}' is not a Shoal release, and is never replaced.")
 
 
 def _is_ours(folder: Path) -> bool:

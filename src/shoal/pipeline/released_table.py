@@ -24,15 +24,18 @@ def read_pictured(
 ) -> list[dict[str, Any]] | None:
     """The counts of a released table that its report draws, from its own files and no other.
 
-    None where the table lies in parts, or has boxes instead of rows. The frame is the table, if it
-    was read before.
+    None where the table lies in parts, has boxes instead of rows, or cannot be drawn: a release
+    that is paid for is not lost to a picture. The frame is the table, if it was read before.
     """
     if fields.release_form is ReleaseForm.TREE or any(n.startswith(PARTS) for n in fields.files):
         return None
-    frame = read_table(path, fields) if frame is None else frame
-    there = MEASUREMENTS in fields.files and is_inside(path, MEASUREMENTS)
-    measured = io.read(path / MEASUREMENTS).frame if there else None
-    return released_columns.columns(frame, measured)
+    try:
+        frame = read_table(path, fields) if frame is None else frame
+        there = MEASUREMENTS in fields.files and is_inside(path, MEASUREMENTS)
+        measured = io.read(path / MEASUREMENTS).frame if there else None
+        return released_columns.columns(frame, measured)
+    except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
+        return None
 
 
 def read_table(path: Path, fields: Manifest) -> pl.DataFrame:

@@ -409,10 +409,12 @@ def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
         if stated.get("name") != DifferentialPrivacy.name or record.status is Status.REFUTED:
             continue
         try:
-            epsilon = Fraction(str(stated["epsilon"]))
+            epsilon, rho = (
+                None if stated.get(name) is None else Fraction(str(stated[name]))
+                for name in ("epsilon", "rho")
+            )
             neighbours = Neighbours(stated["neighbours"])
             delta = Fraction(str(stated.get("delta", 0)))
-            rho = Fraction(str(stated["rho"])) if delta else None
             found.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
         except _ODD:
             continue  # named among the claims

@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.io.dates import DATES
 from shoal.io.raw import Raw
 from shoal.io.validate import as_text, composed, is_number, is_plain, parse_numbers
 
@@ -18,11 +20,6 @@ NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""
 FEW_ROWS = 10
 """Below this many rows, values say little about a column."""
-DATES = (
-    "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
-    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%Y%m%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y",
-    "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y",
-)  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %H:%M:%S%.f", "T%H:%M:%S%.f", "T%H:%M:%SZ")
 """What may follow a date; a date is read without it."""
 _BAND = re.compile(
@@ -181,7 +178,8 @@ def column_values(
     )
     if missing:
         column = column.without(column.text.str.strip_chars().is_in(list(missing)))
-    return _without_sentinels(_with_numbers(_without_marks(column), decimal))
+    column = _without_marks(column)
+    return _without_sentinels(_with_numbers(column, decimal, raw.reading.get("delimiter")))
 
 
 def _without_marks(column: ColumnValues) -> ColumnValues:
@@ -195,24 +193,37 @@ def _without_marks(column: ColumnValues) -> ColumnValues:
     return column.without(marks)
 
 
-def _with_numbers(column: ColumnValues, stated: str | None) -> ColumnValues:
+def _with_numbers(column: ColumnValues, stated: str | None, delimiter: str | None) -> ColumnValues:
     """Read the values as numbers, where all are but a few words such as N for not applicable."""
     values = column.values
     if values.dtype.is_numeric():
         return replace(column, numbers=values.cast(pl.Float64))
     if values.dtype != pl.String or not values.len():
         return column
-    for decimal in (None, ",") if stated is None else (stated,):
-        odd = parse_numbers(values, decimal=decimal).is_null()
-        strange = values.filter(odd)
-        few = strange.len() <= 3 and 2 * strange.len() + 2 <= values.len() - strange.len()
-        wordy = not strange.str.contains(r"\d").any() and (strange.str.len_chars() <= 20).all()
-        if not strange.len() or (few and wordy):
-            kept = column.without(odd) if strange.len() else column
-            numbers = parse_numbers(kept.values, decimal=decimal)
-            if not numbers.null_count():
-                return replace(kept, numbers=numbers.cast(pl.Float64))
-    return column
+    if stated is not None:
+        return _read(column, stated) or column
+    if (plain := _read(column, None)) is not None:
+        return plain
+    point, comma = _read(column, "."), _read(column, ",")
+    if point is None or comma is None:
+        return point or comma or column
+    # "1,234" is a thousand or a little more than one: another mark in the column decides, or that
+    # the comma stands between cells.
+    alike = cast("pl.Series", point.numbers).equals(cast("pl.Series", comma.numbers))
+    return point if alike or delimiter == "," else column
+
+
+def _read(column: ColumnValues, decimal: str | None) -> ColumnValues | None:
+    values = column.values
+    odd = parse_numbers(values, decimal=decimal).is_null()
+    strange = values.filter(odd)
+    few = strange.len() <= 3 and 2 * strange.len() + 2 <= values.len() - strange.len()
+    wordy = not strange.str.contains(r"\d").any() and (strange.str.len_chars() <= 20).all()
+    if strange.len() and not (few and wordy):
+        return None
+    kept = column.without(odd) if strange.len() else column
+    numbers = parse_numbers(kept.values, decimal=decimal)
+    return None if numbers.null_count() else replace(kept, numbers=numbers.cast(pl.Float64))
 
 
 def _without_sentinels(column: ColumnValues) -> ColumnValues:

@@ -120,20 +120,19 @@ def _reading(
     raw: Raw, guesses: Mapping[str, Guess], decimal: str | None, missing: Collection[str]
 ) -> list[str]:
     """Write down how a text file was read, so nothing about it is guessed again."""
-    if not raw.reading and decimal is None and not missing:
-        return []
     numbers = [
         raw.frame[name].drop_nulls().filter(~raw.frame[name].drop_nulls().is_in(made.missing))
         for name, made in guesses.items()
         if made.kind is Kind.NUMERIC and raw.frame.schema[name] == pl.String
     ]
+    if not raw.reading and not numbers and decimal is None and not missing:
+        return []
     marks = (
         mark
         for mark in (".", ",")
         if not any(parse_numbers(text, decimal=mark).null_count() for text in numbers)
     )
-    found = decimal or (next(marks, None) if raw.reading else None)
-    stated = {**raw.reading, "decimal": found}
+    stated = {**raw.reading, "decimal": decimal or next(marks, None)}
     return [
         "",
         "[reading]  # how the file is written",

@@ -35,7 +35,8 @@ class ReadingSpec(Spec):
         None,
         description="The decimal mark of numbers in text. A comma is detected unless it could "
         "separate thousands. In the protected columns of an epsilon release the mark is a point "
-        "unless stated.",
+        "unless stated. Where it is stated, marks between thousands, currencies and percent signs "
+        "are left out: $1,234.50 is 1234.5.",
     )
     sheet: str | None = Field(None, description="The sheet of an Excel workbook that has several.")
     missing: list[Category] = Field(

@@ -6,11 +6,11 @@ one. Counts, not records, come in, so they may come from anywhere: `Counts` says
 persons of each class hold each confidential value, and two of them can be added.
 
 Where persons have several records, a model is decided twice (`decided`): counted in records, which
-is what a reader of the table sees, and in persons, each once for each value that she holds in the
-class. Both must hold. With one record per person they are the same.
+is what a reader of the table sees, and in persons, each counted once for each value that they hold
+in the class. Both must hold. With one record per person they are the same.
 
-Every model has one number per class, for which a threshold is set, and every such threshold is
-decided exactly (`exact.py`).
+Every model has one number per class, which a threshold bounds, and every comparison with a
+threshold is exact (`exact_comparison.py`).
 """
 
 from dataclasses import replace
@@ -60,7 +60,7 @@ def verdict(
 
     Args:
         counts: over the classes and the confidential values that the guarantee names; of
-            several columns together, one code a combination.
+            several columns together, one code per combination.
         guarantee: as a policy requires it.
         edges: the hierarchy of a hierarchical distance, see `t_closeness`.
         whole: persons by value to compare with, see `t_closeness`.
@@ -83,17 +83,17 @@ def decided(
 ) -> tuple[Verdict, Counts]:
     """Decide whether records keep a guarantee, counted in records and in persons.
 
-    A person counts once in a class, and once for each value that she holds there; in the whole
-    table, which t-closeness compares with, once for each value that she holds anywhere.
+    A person counts once in a class, and once for each value that they hold there; in the whole
+    table, which t-closeness compares with, once for each value that they hold anywhere.
 
-    What that promises, for who knows that a person has a record in a class and takes each of its
-    persons for equally likely. k: at least k of them. l, frequency: the person holds any one
-    value there with a chance of at most 1/l. l, distinct: l of them hold l different values. t: a
-    draw of a person together with a value that she holds, all such pairs being equally likely, is
-    within t of the same draw from the whole table.
+    What that promises, against an attacker who knows that a person has a record in a class and
+    considers each of its persons equally likely. k: at least k of them. l, frequency: the person
+    holds any one value there with a chance of at most 1/l. l, distinct: l of them hold l different
+    values. t: a draw of a person together with a value that they hold, all such pairs being equally
+    likely, is within t of the same draw from the whole table.
 
-    Merging classes never lowers k. It may worsen l and t in persons: who is in both counts once in
-    the union. So a partition is judged by the classes that are released.
+    Merging classes never lowers k. It may worsen l and t in persons: a person in both classes
+    counts once in the union. So a partition is judged by the classes that are released.
 
     Args:
         labels: class of each record, from 0.
@@ -107,14 +107,14 @@ def decided(
         The verdict, the worse of the two, and the counts, of persons where units are given.
     """
     rows = Counts.of(labels, codes, width=width)
-    found = verdict(rows, guarantee, edges=edges)
+    in_records = verdict(rows, guarantee, edges=edges)
     if units is None:
-        return found, rows
+        return in_records, rows
     persons = Counts.of(labels, codes, units=units, width=width)
     whole = Counts.of(np.zeros_like(labels), codes, units=units, width=width).totals
     own = verdict(persons, guarantee, edges=edges, whole=whole)
     most = isinstance(guarantee, TCloseness)
-    by_rows = found.achieved > own.achieved if most else found.achieved < own.achieved
-    worse = found if by_rows else own
-    failing = np.union1d(own.failing, found.failing)
-    return replace(worse, holds=own.holds and found.holds, failing=failing), persons
+    by_rows = in_records.achieved > own.achieved if most else in_records.achieved < own.achieved
+    worse = in_records if by_rows else own
+    failing = np.union1d(own.failing, in_records.failing)
+    return replace(worse, holds=own.holds and in_records.holds, failing=failing), persons

@@ -13,11 +13,11 @@ from shoal.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many persons of each class hold each confidential value, where any does.
+    """How many persons of each class hold each confidential value, if any do.
 
     One entry per pair of class and value that occurs, in the order of the classes and, within
     a class, of the values. A class without persons is allowed, and every model ignores it, so
-    that parts of a table can be counted apart and added.
+    parts of a table can be counted separately and added.
 
     Attributes:
         classes: class of each entry, from 0.
@@ -28,8 +28,8 @@ class Counts:
             this is the sum of the class's counts; where a person has several, each is
             counted once per value, and the sum may be larger.
         width: number of values that there may be, occurring or not.
-        apart: of each class the largest number of values that as many different persons hold;
-            None where each person has one record, since it is then that of the values.
+        apart: for each class, the largest number of values that as many different persons hold;
+            None if each person has one record: then it is the number of values.
 
     >>> counts = Counts.of([0, 0, 1, 1, 1], [2, 2, 0, 1, 1])
     >>> counts.classes, counts.values, counts.counts
@@ -135,7 +135,7 @@ class Counts:
 
     @property
     def homogeneous(self) -> Ints:
-        """The classes in which one value is held by every person: their size hides nothing."""
+        """The classes in which all persons share a value, so their size hides nothing."""
         starts, present = self.layout()
         alike: Ints = present[np.maximum.reduceat(self.counts, starts) == self.persons[present]]
         return alike
@@ -145,7 +145,7 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
     """Largest k such that every record matches at least k, if missing matches anything.
 
     This is the other reading of a missing cell in the literature: records match if they agree
-    wherever both are present. Matching is then no equivalence, so the smallest number
+    wherever both are present. Matching is then not an equivalence, so the smallest number
     of matches over all records is reported. Cost O(p^2 g log g) for p patterns of missing
     cells among g classes.
 

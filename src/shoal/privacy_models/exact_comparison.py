@@ -29,7 +29,7 @@ class Verdict:
     Attributes:
         holds: in every class.
         achieved: the best parameter for which the model holds: exact, as a whole number or
-            a fraction, infinity where there is none, and a float where it is irrational
+            a fraction, infinity if there is none, and a float if it is irrational
             (entropy), in which case `holds` is decided exactly all the same.
         witness: the class that decides, the lowest of several.
         failing: the classes in which the model does not hold, in order.
@@ -112,8 +112,8 @@ def _fractions(top: NDArray[Any], bottom: NDArray[Any]) -> tuple[list[Fraction |
         distinct, which = pairs[:1], np.zeros(len(pairs), np.int64)
     elif pairs.dtype == object:
         places: dict[tuple[int, int], int] = {}
-        found = [places.setdefault((a, b), len(places)) for a, b in pairs.tolist()]
-        distinct, which = np.array(list(places), object), np.array(found)
+        index = [places.setdefault((a, b), len(places)) for a, b in pairs.tolist()]
+        distinct, which = np.array(list(places), object), np.array(index)
     else:
         distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     return [Fraction(a, b) if b else math.inf for a, b in distinct.tolist()], which.ravel()
@@ -139,11 +139,11 @@ class Power:
 
     @classmethod
     def of_number(cls, number: Fraction) -> "Power":
-        """Return a number above 0."""
+        """Write a number above 0 in this form."""
         return cls({number.numerator: 1, number.denominator: -1}, 1)
 
     def shown(self, wanted: Fraction, figure: float) -> int | Fraction | float:
-        """Give the number as it is where it is whole or what was wanted, else its float."""
+        """Return the exact number if it is whole or equals `wanted`, else its float."""
         for guess in (wanted, Fraction(round(figure))):
             if _compare(self, Power.of_number(guess)) == 0:
                 return int(guess) if guess.denominator == 1 else guess
@@ -166,8 +166,8 @@ def _sign(exponents: Mapping[int, int]) -> int:
     """Return the sign of sum e log b over bases b with exponents e, all whole numbers.
 
     The bases are first rewritten over numbers without a common factor, by taking out greatest
-    common divisors. No product of powers of such numbers is 1 unless every exponent is 0, so
-    that zero is decided there, and any other sum by enough digits.
+    common divisors. No product of powers of such numbers is 1 unless every exponent is 0, so zero
+    is decided there, and any other sum by enough digits.
 
     >>> _sign({4: 1, 2: -2}), _sign({8: 2, 9: -2})
     (0, -1)

@@ -46,7 +46,7 @@ def l_diversity(
         recursive   n_1 < c (n_l + n_(l+1) + ...), or l = 1
         frequency   n_1/n <= 1/l
 
-    The achieved l of a class is the largest of which that is true: under entropy its
+    The achieved l of a class is the largest for which that is true: under entropy its
     exponential, under frequency n / n_1, under recursive a whole number for the given c. The
     recursive kind rounds l up to a whole number; it always holds for l = 1, as Definition 4.3
     of the paper says.
@@ -56,9 +56,9 @@ def l_diversity(
     them who hold the value. Distinct is then the largest number of values that can be assigned to
     as many persons, each of whom holds the value assigned: l values that one person holds are one.
 
-    Not promised: anything against a reader who knows more than the quasi-identifiers, or
-    to whom values are alike in meaning. Several confidential columns that are each diverse
-    need not be jointly so, nor the other way round.
+    Not promised: anything against an attacker who knows more than the quasi-identifiers, or who
+    sees that different values mean much the same. Several confidential columns that are each
+    diverse need not be jointly diverse, nor conversely.
 
     References:
         Machanavajjhala, Gehrke, Kifer, Venkitasubramaniam, "l-diversity: privacy beyond
@@ -123,14 +123,14 @@ def _entropy(counts: Counts, wanted: Fraction) -> Verdict:
 
     def exact(which: Ints) -> "tuple[list[Power], Ints]":
         places: dict[tuple[int, ...], int] = {}
-        found = np.empty(len(which), np.int64)
+        index = np.empty(len(which), np.int64)
         for a, e in enumerate(which.tolist()):
             if even[e]:
                 shape = (1,) * int(distinct[e])
             else:
                 own = counts.counts[starts[e] : starts[e] + distinct[e]]
                 shape = tuple(np.sort(own // np.gcd.reduce(own)).tolist())
-            found[a] = places.setdefault(shape, len(places))
-        return [Power.of_counts(shape) for shape in places], found
+            index[a] = places.setdefault(shape, len(places))
+        return [Power.of_counts(shape) for shape in places], index
 
     return judge(figure, present, wanted, least=True, exact=exact, worse=below)

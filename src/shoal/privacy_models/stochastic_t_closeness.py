@@ -4,21 +4,21 @@ Confidential values pass through a random function Z that is epsilon-differentia
 by record: Pr(Z(c) in B) <= exp(epsilon) Pr(Z(c') in B) for any values c, c'. A table is
 stochastically t-close if the distribution of Z over each class is within ratio t of that over the
 whole table, either way (Definitions 3 and 4). It is derived from class sizes, never checked on a
-table: one draw of Z does not show a distribution. Who knows Z can compute it (`stochastic_t`).
+table: one draw of Z does not show a distribution. Whoever knows Z can compute it (`stochastic_t`).
 
-The paper asks whether stochastic t-closeness yields epsilon-differential privacy. Of one table it
-does not; of every table it does, and is the same thing.
+The paper asks whether stochastic t-closeness yields epsilon-differential privacy. For one table it
+does not; for every table it does, and the two are equivalent.
 
-Of one table. Let two classes have n records each, half of them x and half y; then let one x become
+One table. Let two classes have n records each, half of them x and half y; then let one x become
 y. Whatever Z is, the first table is stochastically 1-close and the second t-close with
 t = (n - 1) / (n - 2): that is its distance for the identity, and the ratio of two sums, which Z
 makes of the shares, lies between the ratios of their terms. Let Z tell the truth with probability
-1 - q, and the other value else: an output is (1 - q) / q times as likely from one table as from the
-other, which has no bound as q falls to 0. So no function of t bounds epsilon, though both
+1 - q, and otherwise the other value: an output is (1 - q) / q times as likely from one table as
+from the other, which has no bound as q falls to 0. So no function of t bounds epsilon, though both
 neighbours are t-close. Nor is it 2 ln t where Z is far from the identity: with n = 2 and q = 1/4
 the tables are 1- and 1.5-close, and ln 3 > 2 ln 1.5.
 
-Of every table. Fix the classes, and let Z be stochastically t-close for every table with these
+Every table. Fix the classes, and let Z be stochastically t-close for every table with these
 classes, that is for any values of the records. Give all records of a class E the value c, all
 others c'. With a = |E|/N, p = Pr(Z(c) in B), p' = Pr(Z(c') in B), closeness says
 a p + (1 - a) p' <= t p, that is p' <= p (t - a) / (1 - a). So Z is epsilon-differentially private,
@@ -26,7 +26,7 @@ record by record, with epsilon = ln((t - a) / (1 - a)), least for the smallest c
 `epsilon_for_t`. With Proposition 1, the other way round, the two are equivalent, each with the
 formula of the other.
 
-An attacker's view. Proposition 3 uses of the two distributions no more than their ratio. So under
+An attacker's view. Proposition 3 uses only the ratio of the two distributions. So under
 its assumptions stochastic exp(epsilon/2)-closeness of both tables gives epsilon for the view.
 """
 
@@ -129,7 +129,7 @@ def epsilon_from_t(t: float) -> float:
 
     Conditional, and never differential privacy of the release (Proposition 3). It assumes that
     the attacker's prior is one public distribution, the same for both tables; that all he
-    sees of a person is a draw from the class's distribution, with no side knowledge about the
+    sees of a person is a draw from the class's distribution, with no background knowledge about the
     members; and that both tables are t-close.
 
     >>> round(epsilon_from_t(math.exp(0.5)), 6)
@@ -143,8 +143,8 @@ def epsilon_from_t(t: float) -> float:
 def t_for_epsilon(epsilon: float) -> float:
     """The t at which t-closeness by ratio gives an attacker's view epsilon: exp(epsilon / 2).
 
-    The inverse of `epsilon_from_t`, under the same conditions: no differential privacy of the
-    release. Ask `bucketization` for this t, rounded down.
+    The inverse of `epsilon_from_t`, under the same conditions: it does not give differential
+    privacy of the release. Ask `bucketization` for this t, rounded down.
 
     >>> round(t_for_epsilon(1.0), 4)
     1.6487

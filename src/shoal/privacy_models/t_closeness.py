@@ -14,7 +14,7 @@ from shoal.privacy_models.class_counts import Counts
 from shoal.privacy_models.exact_comparison import Verdict, decide
 
 _WIDE = 2**62
-"""From here on products are taken in Python's whole numbers."""
+"""From here on products are Python integers."""
 
 
 def t_closeness(

@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
+from shoal.core.concentrated import epsilon_of
+
 STATUS_WORDS = {
     "proved": "proved",
     "conditional": "conditional: true if the assumptions below hold",
@@ -163,8 +165,11 @@ def title(guarantee: Mapping[str, Any]) -> str:
     name = guarantee["name"]
     if name == "differential-privacy":
         delta = f", delta = {guarantee['delta']}" if guarantee.get("delta") else ""
+        price = f"epsilon = {guarantee['epsilon']}{delta}"
+        if guarantee["epsilon"] is None:
+            name, price = f"zero-concentrated {name}", f"rho = {guarantee['rho']}"
         return (
-            f"{name} with epsilon = {guarantee['epsilon']}{delta} ({guarantee['neighbours']} "
+            f"{name} with {price} ({guarantee['neighbours']} "
             f"neighbours) of {', '.join(guarantee['protects'])}"
         )
     of = f"of {', '.join(guarantee['columns'])}"
@@ -234,8 +239,17 @@ _DIVERSE = {
 }
 
 
+_SMALL = 1e-9
+"""The delta at which a rho is put into words."""
+
+
 def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
-    epsilon = float(Fraction(str(guarantee["epsilon"])))
+    delta = guarantee.get("delta")
+    if guarantee["epsilon"] is None:
+        rho, delta = float(Fraction(str(guarantee["rho"]))), _SMALL
+        epsilon = epsilon_of(rho, delta)
+    else:
+        epsilon = float(Fraction(str(guarantee["epsilon"])))
     factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "an astronomical number"
     row = guarantee.get("privacy_unit", "row") == "row"
     one = "one row" if row else "the rows of one person"
@@ -246,11 +260,13 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     )
     whom = "a person who has one row" if row else "one person"
     weak = " Such a factor hides little." if epsilon > 5 else ""
-    if guarantee.get("delta"):
+    if delta:
         weak = (
-            f"{weak} Delta is a probability: of {guarantee['delta']} at most, over the whole "
+            f"{weak} Delta is a probability: of {delta} at most, over the whole "
             "release, that more becomes known than this factor says."
         )
+    if guarantee["epsilon"] is None:
+        weak = f"{weak} A rho has such a factor for every delta; a smaller delta has a larger one."
     return (
         f"For {listed(guarantee['protects'])}: {change}, no outcome of this release becomes more "
         f"than {factor} times as likely. So an attacker's odds for any guess about {whom} "

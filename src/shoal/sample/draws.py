@@ -20,13 +20,13 @@ from shoal.core._arrays import Floats, Ints
 OLDEST: Final = 105
 _BINS: Final = 4096
 _REACH: Final = 6  # the exponential is tabulated on [-6, 6]
-_STEPS: Final = 128  # with so many steps to the unit
+_STEPS: Final = 128  # steps per unit
 
 
 def chooser(weights: ArrayLike) -> NDArray[np.uint16]:
-    """Prepare `pick`: for each row of whole weights, the level that each of 4096 bins gives.
+    """Prepare `pick`: for each row of whole weights, the category that each of 4096 bins gives.
 
-    Bin b of a row gives the level whose stretch of the cumulative weights holds the bin's
+    Bin b of a row gives the category whose stretch of the cumulative weights holds the bin's
     middle, so frequencies are right to one part in 4096. Whole numbers keep this exact.
 
     >>> np.bincount(chooser([[1, 0, 3]])[0]).tolist()
@@ -55,7 +55,7 @@ def ages(curve: Mapping[int, float]) -> NDArray[np.uint16]:
 
 
 def pick(table: NDArray[np.uint16], row: Ints | int, u: Floats) -> Ints:
-    """Look up the level that uniform numbers u choose in the given rows of a `chooser`."""
+    """Look up the category that uniform numbers u choose in the given rows of a `chooser`."""
     cell = (u * _BINS).astype(np.int64)
     return table.reshape(-1)[row * _BINS + cell].astype(np.int64)
 

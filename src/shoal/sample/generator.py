@@ -34,7 +34,7 @@ from shoal.sample.world import (
 )
 
 LARGEST: Final = 90_000_000
-"""The most rows that `people` draws: there are so many household numbers of eight digits."""
+"""The most rows that `people` draws: as many as household numbers of eight digits."""
 
 COLUMNS: Final = (
     *("name", "person", "household", "age", "sex", "region", "education", "marital", "hours"),
@@ -53,7 +53,7 @@ def people(n: int, seed: int) -> pl.DataFrame:
     first rows: people(10, 1) is people(1000, 1).head(10). Members of a household stand
     together; the end of the table may cut the last household.
 
-    Cost: about one microsecond of one core and 200 bytes of memory a row.
+    Cost: about one microsecond of one core and 200 bytes of memory per row.
 
     Args:
         n: number of rows, from 0 to 90,000,000.
@@ -97,7 +97,7 @@ _STORED: Final = {
 
 
 def _draw(rng: np.random.Generator) -> dict[str, Ints]:
-    """Draw one block of households, with the gaps of a survey."""
+    """Draw one block of households, with the missing cells of a survey."""
     who = households.draw(rng, _BLOCK)
     life = lives.draw(rng, who)
     n = len(who.age)
@@ -148,7 +148,7 @@ def _gaps(values: Ints, missing: NDArray[np.bool_]) -> Ints:
 
 
 def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
-    """Turn codes into a frame, one column after the other; the codes are used up."""
+    """Turn codes into a frame, column by column; the codes are consumed."""
     person = np.arange(len(codes["name"]))
     columns = [
         pl.Series("person", _numbers(person, seed=seed, factor=271_828_183, digits=9)),
@@ -169,7 +169,7 @@ def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
 
 
 def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Ints:
-    """Give each index its own number of so many digits, in no visible order.
+    """Give each index its own number of `digits` digits, in no visible order.
 
     With m = 9 10^(digits - 1), i -> (factor i + shift) mod m is one-to-one below m, because
     the factor shares no divisor with m: 2, 3 and 5 do not divide it.

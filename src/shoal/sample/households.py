@@ -37,7 +37,7 @@ class Members(NamedTuple):
 
 
 def draw(rng: np.random.Generator, count: int) -> Members:
-    """Draw so many households.
+    """Draw `count` households.
 
     The district decides which kinds of household are likely, the kind decides the head's
     age, and the other ages follow from it: partners are of near age, children are 19 to 44

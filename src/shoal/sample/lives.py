@@ -54,7 +54,7 @@ def _condition(rng: np.random.Generator, who: Members) -> Ints:
 def _work(
     rng: np.random.Generator, who: Members, education: Ints, condition: Ints
 ) -> tuple[Ints, Ints]:
-    """Draw occupation and weekly hours; both say so if the person does not work."""
+    """Draw occupation and weekly hours, or none and 0 for those who do not work."""
     n = len(who.age)
     parent = (who.place != CHILD) & (who.place != ELDER) & (who.youngest < 99)
     mother = parent & (who.sex == 1)
@@ -64,7 +64,7 @@ def _work(
 
     row = (education * 2 + who.sex) * 3 + SETTING[who.district]
     occupation = pick(_JOBS, row, rng.random(n))
-    # Who is too young for a post has, for the time being, one that is open to every age.
+    # People too young for their occupation get one that is open to every age.
     early = who.age < _FROM_AGE[occupation]
     occupation = np.where(early, pick(_FIRST_JOBS, row, rng.random(n)), occupation)
 

@@ -245,7 +245,7 @@ SURNAMES: Final = tuple(start + end for end in _ENDINGS.split() for start in _BE
 
 
 def hierarchies() -> dict[str, list[tuple[str, ...]]]:
-    """Return the three hierarchies by column: one row a leaf, leaf first, root last."""
+    """Return the three hierarchies by column: one row per leaf, leaf first, root last."""
     return {
         "region": [(d.name, d.region, COUNTRY) for d in DISTRICTS],
         "occupation": [

@@ -256,7 +256,7 @@ def _type(dtype: pl.DataType, values: ColumnValues | None, made: Guess) -> str:
         return "truth value"
     if dtype.is_temporal() or (values is not None and made.kind == "date"):
         return "date"
-    if dtype.is_numeric() or (values is not None and values.numbers is not None):
+    if dtype.is_numeric() or (values is not None and made.kind == "numeric"):
         return "number"
     return "text" if is_plain(dtype) else "other"
 

@@ -75,7 +75,7 @@ from shoal.core._arrays import Ints
 from shoal.core.concentrated import root_below
 from shoal.errors import InputError
 from shoal.mechanism.consistent_counts import apportion, project
-from shoal.mechanism.noisy_answers import COUNTS, noise_variance, priced_answers
+from shoal.mechanism.noisy_answers import COUNTS, noise_variance, noisy_answers
 from shoal.mechanism.records import Columns, Walk
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.kernels.adaptive_tree import descend
@@ -295,7 +295,7 @@ def leaf_counts(
 ) -> tuple[Ints, PrivacyLoss]:
     """Count the leaves with noise; they divide the records."""
     counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
-    return priced_answers(counts, reach=COUNTS, price=price, target=target, noise=noise)
+    return noisy_answers(counts, reach=COUNTS, price=price, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)

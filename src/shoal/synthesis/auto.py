@@ -1,7 +1,8 @@
 """Which mechanism draws the rows: a rule over public facts, with its reasons.
 
 The rule is a function of the columns' kinds and domain sizes, of n, of epsilon and of what the rows
-are wanted for. It never sees a record, so following it costs nothing.
+are wanted for. It never sees a record, so following it costs nothing. For a price in rho epsilon is
+the one that has as much noise (`maxent.worth`), and copula, which has pure noise alone, is out.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
@@ -30,11 +31,19 @@ from enum import StrEnum
 from fractions import Fraction
 from math import comb
 
-from shoal.core import Neighbours, Price, figure
+from shoal.core import Price, figure
 from shoal.errors import InputError
 from shoal.synthesis.copula import Margins
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import WEAK, WORTH, MaxentPlan, PairMarginals, better_plan, is_line
+from shoal.synthesis.maxent import (
+    WEAK,
+    WORTH,
+    MaxentPlan,
+    PairMarginals,
+    is_line,
+    plan_of,
+    worth,
+)
 from shoal.synthesis.privtree import Fill
 
 _FEW = 5000
@@ -57,47 +66,37 @@ class SynthesizerChoice:
         plan: how it is run: `Fill`, `Margins` or `MaxentPlan`.
         why: sentences for the report.
         warnings: what the user should know before spending epsilon.
-        price: that `maxent` pays: the pure one, or the one in rho.
     """
 
     mechanism: str
     plan: Fill | Margins | MaxentPlan
     why: tuple[str, ...]
     warnings: tuple[str, ...]
-    price: Price | None = None
 
 
 def choose(
-    domains: Sequence[Domain],
-    *,
-    n: int,
-    epsilon: Fraction,
-    neighbours: Neighbours = Neighbours.CHANGE_ONE,
-    goal: Goal = Goal.COUNTS,
-    concentrated: Price | None = None,
+    domains: Sequence[Domain], *, n: int, price: Price, goal: Goal = Goal.COUNTS
 ) -> SynthesizerChoice:
-    """Choose a mechanism for n records, as far as that is known, and epsilon for all of it.
+    """Choose a mechanism for n records, as far as that is known, and a price for all of it.
 
     See the rule above. For add-remove neighbours epsilon counts twice in it, because noise has half
-    the scale, if not that of copula. Where a price in rho may be paid instead, `maxent` takes the
-    one that has less noise for all pairs of columns.
+    the scale, if not that of copula.
     """
-    if not domains or n < 1 or epsilon <= 0:
+    if not domains or n < 1 or price.amount <= 0:
         raise InputError("Expected at least one column, at least one record and epsilon > 0.")
-    m, budget = len(domains), n * epsilon * WORTH[neighbours]
+    m, budget = len(domains), n * worth(domains, price)
     numeric = all(domain.numeric and not domain.gap for domain in domains)
-    weak = warnings(domains, n=n, epsilon=epsilon, neighbours=neighbours)
-    plan, price = better_plan(
-        domains, n=n, price=Price(epsilon, neighbours), concentrated=concentrated
-    )
+    weak = warnings(domains, n=n, price=price)
+    plan = plan_of(domains, n=n, price=price)
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = (
             "There is one column of categories: the count of each category is measured with noise."
         )
-        return SynthesizerChoice("maxent", plan, (alone,), weak, price)
+        return SynthesizerChoice("maxent", plan, (alone,), weak)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
-    if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
+    few_records = budget < _FEW and n > 1 and price.rho is None
+    if numeric and goal is Goal.MEANS and few_records:
         blocks = (
             f"All {m} columns are numeric, the goal is means, and n epsilon is below {_FEW:,}.",
             (
@@ -107,13 +106,14 @@ def choose(
         )
         skewed = "Declare a log or square-root scale for skewed columns."
         return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
-    strength = figure(float(budget / WORTH[neighbours] / comb(m, 2)))
+    strength = figure(float(budget / WORTH[price.neighbours] / comb(m, 2)))
+    as_much = "" if price.rho is None else f" ({AS_MUCH})"
     if m == 2:
         few = (
             "There are two columns with few categories: every cell of their two-way marginal is "
             "measured with noise."
         )
-        return SynthesizerChoice("maxent", plan, (few,), weak, price)
+        return SynthesizerChoice("maxent", plan, (few,), weak)
     tables = (
         "comes one three-way marginal"
         if plan.three_way == 1
@@ -125,7 +125,7 @@ def choose(
             "the maximum-entropy distribution that fits them."
         ),
         (
-            f"The number of rows n times epsilon is {strength} for each pair of columns: "
+            f"The number of rows n times epsilon{as_much} is {strength} for each pair of columns: "
             f"{_REASONS[plan.marginals]}."
         ),
         f"In these marginals, the values of a column form at most {plan.groups} groups.",
@@ -133,10 +133,11 @@ def choose(
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
-    return SynthesizerChoice("maxent", plan, why, weak, price)
+    return SynthesizerChoice("maxent", plan, why, weak)
 
 
-_GAUSSIAN = "Noise is Gaussian: a delta is stated, and so many marginals have less noise that way."
+AS_MUCH = "the epsilon of equally large Laplace noise"
+_GAUSSIAN = "Noise is Gaussian, which many marginals need: prices are counted in rho."
 _THREE_WAY = "selected with noise where pairs of columns explain too little."
 _COARSENESS = (
     "A noisy test first checks how much dependence such groups lose; if they lose too much, a "
@@ -156,31 +157,27 @@ _REASONS = {
 }
 
 
-def warnings(
-    domains: Sequence[Domain],
-    *,
-    n: int,
-    epsilon: Fraction,
-    neighbours: Neighbours = Neighbours.CHANGE_ONE,
-) -> tuple[str, ...]:
-    """What to know before epsilon is spent, whichever mechanism draws the rows."""
-    m = len(domains)
-    strength = n * epsilon / max(comb(m, 2), 1)
+def warnings(domains: Sequence[Domain], *, n: int, price: Price) -> tuple[str, ...]:
+    """What to know before a price is paid, whichever mechanism draws the rows."""
+    m, times = len(domains), WORTH[price.neighbours]
+    strength = n * worth(domains, price) / times / max(comb(m, 2), 1)
     rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
-    least = WEAK // WORTH[neighbours]
+    least = WEAK // times
+    as_much = "" if price.rho is None else f" ({AS_MUCH})"
     if strength < least:
         columns = "for each pair of columns" if m > 1 else "for the column"
         amount = (
-            f"the number of rows n times epsilon is {figure(float(strength))} {columns}, below "
-            f"{least}"
+            f"the number of rows n times epsilon{as_much} is {figure(float(strength))} {columns}, "
+            f"below {least}"
         )
         left = (
             "little beyond the one-way marginals is preserved"
             if m > 1
             else "little of the data is preserved"
         )
-        move = f"Use {'fewer columns or ' if m > 1 else ''}a larger epsilon."
-        return (f"{rows} and epsilon {figure(float(epsilon))}, {amount}: {left}. {move}",)
+        move = f"Use {'fewer columns or ' if m > 1 else ''}a larger {price.measure}."
+        cost = f"{price.measure} {figure(float(price.amount))}"
+        return (f"{rows} and {cost}, {amount}: {left}. {move}",)
     if n < WEAK:
         return (f"{rows}, fewer than {WEAK}, one record is a large part of every count.",)
     return ()

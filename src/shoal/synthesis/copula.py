@@ -179,8 +179,8 @@ def _blocks(
     sums = np.add.reduceat(np.sort(column), ends[:-1])
     noisy, privacy_loss = noisy_answers(
         sums,
-        sensitivity=max(domain.size - 1, 1),
-        epsilon=epsilon,
+        reach=max(domain.size - 1, 1),
+        price=Price(epsilon),
         target=f"{domain.name}: sums of rank blocks",
         noise=noise,
     )
@@ -204,8 +204,8 @@ def _links(
         exact[number] = _concordance(orders[a], ranks[a], ranks[b])
     return noisy_answers(
         exact,
-        sensitivity=2 * (n - 1) * len(pairs),
-        epsilon=epsilon,
+        reach=2 * (n - 1) * len(pairs),
+        price=Price(epsilon),
         target="concordant pairs of records, for every two columns",
         noise=noise,
     )

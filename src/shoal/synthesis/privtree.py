@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
-from shoal.mechanism.noisy_answers import noise_variance, priced_answers
+from shoal.mechanism.noisy_answers import noise_variance, noisy_answers
 from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
@@ -152,7 +152,7 @@ def _offsets(
     exact = tree.walk.ask(partial(_sums, lower=tree.lower, upper=tree.upper, summed=tuple(summed)))
     reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
     moved = _LOCAL * len(summed)
-    noisy, privacy_loss = priced_answers(
+    noisy, privacy_loss = noisy_answers(
         exact,
         reach={Neighbours.CHANGE_ONE: 2 * moved, Neighbours.ADD_REMOVE: moved},
         squared={

@@ -3,7 +3,7 @@
 A block is one row of a Spark DataFrame: a number, how many records it has, and the records as one
 Arrow stream. Spark shuffles a few large rows in place of many small ones, and a block comes out
 as it went in, with every type. What is done to a block is a pure function of it, so Spark may
-do it twice. An error inside says which sort it was and shows no cell.
+do it twice. An error inside names its kind and shows no cell.
 """
 
 import gc
@@ -30,19 +30,19 @@ from shoal.errors import InputError, InternalError, ShoalError
 SEQ, RID = "\0seq", "\0rid"
 """Where a record stood in the file, and where it stands in the canonical order."""
 UNIT = "\0unit"
-"""Whose record it is, where persons may have several."""
+"""Whose record it is, if persons may have several."""
 FORM = "block long, rows long, data binary"
 _MARK = "shoal-error:"
 _MANY = 4_000_000
-"""Numbers above which blocks are fetched task by task: each is then a job of its own."""
+"""Cells above which blocks are fetched task by task: each is then a job of its own."""
 _ANSWERS = 32
-"""Answers that the driver puts together; of more, tasks make so many first."""
+"""The most answers that the driver combines; more are first reduced to this many by tasks."""
 _BATCH = 32 << 20
 """Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
 """Tasks per core, so the last one does not keep the others waiting."""
 STRIDE = 1 << 40
-"""Between the blocks of one order and those of the next."""
+"""Between the block numbers of one order and those of the next."""
 
 Numbered = Iterable[tuple[int, pl.DataFrame]]
 Reader = Callable[[Iterator[pa.RecordBatch]], Numbered]
@@ -55,9 +55,9 @@ class SortOrder:
     """An order that records are sorted by.
 
     Attributes:
-        select: of a block, what is shipped.
-        keys: of that, the columns to sort by; missing first.
-        finish: what becomes of the sorted records of a block.
+        select: picks what is shipped of a block.
+        keys: picks the columns to sort that by; missing first.
+        finish: makes blocks of the sorted records of a block.
     """
 
     select: Callable[[pl.DataFrame], pl.DataFrame]
@@ -78,7 +78,7 @@ def unpack(data: Any) -> pl.DataFrame:
 
 
 BLOCK_ROWS = 250_000
-"""Records of a block, unless the setting `spark.shoal.blockRows` says."""
+"""Records of a block, unless `spark.shoal.blockRows` is set."""
 
 
 class BlockStore:
@@ -93,7 +93,7 @@ class BlockStore:
 
     @property
     def tasks(self) -> int:
-        """Tasks that make the best of the machines there are, for answers that are put together."""
+        """How many tasks make the best use of the machines, for answers that are combined."""
         return 2 * int(self._spark.sparkContext.defaultParallelism)
 
     def send(self, value: Any) -> Any:
@@ -106,14 +106,14 @@ class BlockStore:
         return made
 
     def block_count(self, rows: int, least: int = 1) -> int:
-        """How many blocks so many records make, none of them with fewer than stated."""
+        """How many blocks `rows` records make, none with fewer than `least`."""
         return min(max(1, -(-rows // self.block_rows)), max(1, rows // least))
 
 
 class Blocks:
-    """Frames in numbered blocks, on Spark. What is done to them waits until it is asked for.
+    """Frames in numbered blocks, on Spark. Steps run only when a result is asked for.
 
-    Steps that follow one another run in one Python worker, without a detour by Spark. Blocks with
+    Steps that follow one another run in one Python worker, without going through Spark. Blocks with
     numbers below 0 are notes: a few rows for the driver, which later steps do not see.
 
     Args:
@@ -128,7 +128,7 @@ class Blocks:
         self._source, self._reader, self._steps = source, reader, steps
 
     def map(self, *changes: Step) -> "Blocks":
-        """Make blocks of each block; several changes all see the block as it is."""
+        """Turn each block into blocks; several changes all see the original block."""
         if len(changes) == 1:
             return Blocks(self._source, self._reader, (*self._steps, changes[0]))
         return self.map(
@@ -155,12 +155,11 @@ class Blocks:
         *,
         tasks: int,
     ) -> Any:
-        """Ask each block and put the answers together: in each task first, and then here.
+        """Ask each block and combine the answers: in each task first, and then here.
 
-        Args:
-            ask: gets the number of a block and its records.
-            add: must not mind in which order and by which pairs answers come.
-            tasks: that ask. Of more than a few, other tasks put the answers together first.
+        `ask` gets the number of a block and its records; `add` combines two answers and must not
+        depend on order or grouping. More than a few `tasks` leave the combining to other tasks
+        first.
         """
         reader, steps = self._reader or read, self._steps
 
@@ -180,8 +179,8 @@ class Blocks:
         if tasks > _ANSWERS:
             few = few.repartition(_ANSWERS).mapInArrow(_guarded(again), FORM)
         with speaking():
-            found = few.select("data").collect()
-        return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
+            answers = few.select("data").collect()
+        return reduce(add, (pickle.loads(row["data"]) for row in answers))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
         """Put the blocks of several together."""
@@ -213,11 +212,11 @@ class Blocks:
         held = self.frame.persist(StorageLevel.DISK_ONLY)
         data = f.when(f.col("block") < 0, f.col("data")).alias("data")
         with speaking():
-            found = held.select("block", "rows", data).collect()
-        sizes = {row["block"]: row["rows"] for row in found if row["block"] >= 0}
-        if len(sizes) < sum(row["block"] >= 0 for row in found):
+            held_rows = held.select("block", "rows", data).collect()
+        sizes = {row["block"]: row["rows"] for row in held_rows if row["block"] >= 0}
+        if len(sizes) < sum(row["block"] >= 0 for row in held_rows):
             raise InternalError("Two blocks of records on Spark have the same number.")
-        notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
+        notes = [(row["block"], unpack(row["data"])) for row in held_rows if row["block"] < 0]
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
     def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -247,7 +246,7 @@ class Kept(Blocks):
 
     Attributes:
         sizes: records of each block, by number.
-        notes: what the steps had to say to the driver, by number.
+        notes: what the steps reported to the driver, by number.
     """
 
     def __init__(
@@ -260,20 +259,19 @@ class Kept(Blocks):
         return sum(self.sizes.values())
 
     def drop(self) -> None:
-        """Forget the blocks. What was made of them lives, and can be made again."""
+        """Drop the blocks. What was made of them stays, and can be made again."""
         self._held.unpersist()
 
 
 def exchange(
     blocks: Blocks, orders: Sequence[SortOrder], counts: Sequence[int], *, rows: int
 ) -> Blocks:
-    """Sort all records by keys that tell each from any other, in about so many blocks.
+    """Sort all records by unique keys, into about `counts` blocks for each order.
 
     Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on.
     Where they end depends on a sample; the order does not. Many records with one leading key are
-    parted by the next, so none of the blocks is large. All orders are made in one shuffle.
-
-    `counts` are those of the blocks that are made, for each order, of so many records, `rows`.
+    split by the next, so no block is large. All orders are made in one shuffle. `rows` is the
+    number of records.
     """
     borders = _borders(blocks, orders, counts, rows)
 
@@ -297,13 +295,13 @@ def exchange(
 
 
 _SAMPLED = 64
-"""Sampled records a block that is wanted: the largest is then seldom twice the mean."""
+"""Sampled records per block: the largest block is then seldom twice the mean."""
 
 
 def _borders(
     blocks: Blocks, orders: Sequence[SortOrder], counts: Sequence[int], rows: int
 ) -> list[bytes | None]:
-    """Records between the blocks, from evenly spaced records of every block there is."""
+    """Borders between the blocks, from evenly spaced records of every block."""
     if max(counts) == 1:
         return [None] * len(orders)
     step = max(1, rows // (_SAMPLED * max(counts)))
@@ -313,12 +311,12 @@ def _borders(
         for which, order in enumerate(orders):
             yield which, order.keys(order.select(chosen))
 
-    found: dict[int, list[pl.DataFrame]] = {}
+    samples: dict[int, list[pl.DataFrame]] = {}
     for which, frame in blocks.map(sample).fetch():
-        found.setdefault(which, []).append(frame)
+        samples.setdefault(which, []).append(frame)
     borders: list[bytes | None] = []
     for which, count in enumerate(counts):
-        drawn = pl.concat(found[which])
+        drawn = pl.concat(samples[which])
         drawn = drawn[_order(drawn)]
         places = np.unique(np.arange(1, count) * drawn.height // count)
         borders.append(pack(drawn[places]) if count > 1 else None)
@@ -330,7 +328,7 @@ def _order(keys: pl.DataFrame) -> pl.Series:
 
 
 def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
-    """Cut a block at the borders; a record that is a border stands behind it."""
+    """Cut a block at the borders; a record equal to a border comes after it."""
     both = pl.concat([borders, keys])
     mark = pl.Series("\0mark", np.arange(both.height) >= borders.height)
     both = both.with_columns(mark)
@@ -384,7 +382,7 @@ def _row(number: int, rows: int, data: bytes) -> pa.RecordBatch:
 def _guarded(
     run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Let no error out of a task that may quote a cell: it would stand in Spark's logs."""
+    """Let no error that may quote a cell out of a task: Spark would log it."""
 
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle()
@@ -404,11 +402,11 @@ _loaded = 0
 
 
 def _settle() -> None:
-    """Take what was imported out of the sight of the garbage collector.
+    """Exempt imported modules from garbage collection.
 
     A Python worker of Spark collects garbage after every task, and walks over all modules for it:
-    a tenth of a second with ours, which is more than a small task takes. Only where modules came in
-    since, so no task leaves its garbage behind for good.
+    a tenth of a second with ours, which is more than a small task takes. Done only if modules were
+    imported since, so no task leaves its garbage behind for good.
     """
     global _loaded  # noqa: PLW0603 (one worker, one count)
     if len(sys.modules) > _loaded:
@@ -418,9 +416,9 @@ def _settle() -> None:
 
 @contextmanager
 def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
-    """Turn what Spark says of a failed job into our own error, without cells.
+    """Turn Spark's report of a failed job into our own error, without cells.
 
-    `otherwise` is what to say where no task of ours said anything.
+    `otherwise` is raised if no task of ours reported an error.
     """
     try:
         yield

@@ -1,6 +1,6 @@
 """Checks and metrics of rows in blocks: sums over blocks, added up.
 
-A class of equal rows may lie in many blocks. Its counts, by confidential value where l or t is
+A class of equal rows may lie in many blocks. Its counts, by confidential value if l or t is
 asked for, are brought together by a hash of its keys, and each part of all classes is judged by
 itself, against the distribution of the whole table. So no machine holds all classes.
 
@@ -45,7 +45,7 @@ BINS, QUERIES, SAMPLE = 10, 1000, 200_000
 
 
 class Judged(NamedTuple):
-    """What some of the classes say about a guarantee; those of other classes are added."""
+    """The verdict of some classes on a guarantee; verdicts of others are added."""
 
     holds: bool
     achieved: int | Fraction | float
@@ -96,8 +96,8 @@ def checks(
         return {**one, **other, **both}
 
     sources = [(blocks, own) for own in groupings]
-    found: dict[int, Judged] = classes(sources, tasks=tasks).fold(judge, join, tasks=tasks)
-    return tuple(_check(guarantee, found[at]) for at, guarantee in enumerate(guarantees))
+    judged: dict[int, Judged] = classes(sources, tasks=tasks).fold(judge, join, tasks=tasks)
+    return tuple(_check(guarantee, judged[at]) for at, guarantee in enumerate(guarantees))
 
 
 def _grouping(guarantee: Testable) -> CountingKeys:
@@ -106,11 +106,11 @@ def _grouping(guarantee: Testable) -> CountingKeys:
     return CountingKeys(guarantee.columns)
 
 
-def _check(guarantee: Testable, found: Judged) -> Check:
-    remarks: dict[str, Any] = {"classes": found.classes}
+def _check(guarantee: Testable, judged: Judged) -> Check:
+    remarks: dict[str, Any] = {"classes": judged.classes}
     if isinstance(guarantee, LDiversity | TCloseness):
-        remarks |= {"failing_classes": found.failing, "homogeneous_classes": found.homogeneous}
-    return Check(guarantee, found.holds, found.achieved, {"size": found.size}, remarks)
+        remarks |= {"failing_classes": judged.failing, "homogeneous_classes": judged.homogeneous}
+    return Check(guarantee, judged.holds, judged.achieved, {"size": judged.size}, remarks)
 
 
 def classes(sources: Sequence[tuple[Blocks, CountingKeys]], *, tasks: int) -> Blocks:
@@ -173,8 +173,8 @@ def _values(
             for columns in wanted
         }
 
-    found = blocks.fold(distinct, join, tasks=tasks)
-    return {columns: found[columns].sort(columns) for columns in wanted}
+    counted = blocks.fold(distinct, join, tasks=tasks)
+    return {columns: counted[columns].sort(columns) for columns in wanted}
 
 
 def _judging(
@@ -197,13 +197,13 @@ def _judging(
         label, code, many = label[order] - 1, code[order], many[order]
         persons = np.bincount(label, weights=many).astype(np.int64)
         counts = Counts(label, code, many, persons, width)
-        found = verdict(counts, guarantee, edges=edges, whole=whole)
+        decision = verdict(counts, guarantee, edges=edges, whole=whole)
         return Judged(
-            found.holds,
-            found.achieved,
-            int(persons[found.witness]),
+            decision.holds,
+            decision.achieved,
+            int(persons[decision.witness]),
             len(persons),
-            len(found.failing),
+            len(decision.failing),
             len(counts.homogeneous),
         )
 
@@ -247,7 +247,7 @@ def pairs(records: SparkRows, released: Blocks) -> Blocks:
 
 @dataclass(frozen=True, eq=False)
 class TableFacts:
-    """What a block must know of the whole table to be measured.
+    """What evaluating a block needs to know of the whole table.
 
     Attributes:
         layout: of the original.
@@ -263,7 +263,7 @@ class TableFacts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are measured."""
+        """The columns that are evaluated."""
         return tuple(scale.column.name for scale in self.scales)
 
 
@@ -331,9 +331,9 @@ def facts_of(
     ) -> tuple[Floats, SampledRecords]:
         return np.maximum(one[0], other[0]), one[1] + other[1]
 
-    found, drawn = records.fold(look, join)
+    ends, drawn = records.fold(look, join)
     scales = tuple(
-        _scale(template, name, own) for name, own in zip(names, found.tolist(), strict=True)
+        _scale(template, name, own) for name, own in zip(names, ends.tolist(), strict=True)
     )
     sample = drawn.in_order()
     edges = tuple(
@@ -349,7 +349,7 @@ def facts_of(
 
 
 def _ends(raw: Floats) -> list[float]:
-    """The largest value, the least with its sign turned, and whether some are missing or broken."""
+    """The largest value, the least negated, and whether some are missing or broken."""
     present = raw[~np.isnan(raw)]
     broken = bool((present != np.rint(present)).any())
     return [
@@ -360,10 +360,10 @@ def _ends(raw: Floats) -> list[float]:
     ]
 
 
-def _scale(template: Table, name: str, found: Sequence[float]) -> ColumnAxis:
+def _scale(template: Table, name: str, known: Sequence[float]) -> ColumnAxis:
     """The axis of a column, from a table of three rows that has its ends."""
     column = template.schema[name]
-    high, low, gone, broken = found
+    high, low, gone, broken = known
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         cells = [-1 if gone else 0]
         held = template.with_codes(name, np.array(cells)) if template.categories(name) else template
@@ -379,16 +379,16 @@ def _scale(template: Table, name: str, found: Sequence[float]) -> ColumnAxis:
 
 def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) -> BlockLosses:
     """Add up what losses, marginals and queries are made of: one pass over both tables."""
-    found: BlockLosses = pairs(records, released).fold(
+    losses: BlockLosses = pairs(records, released).fold(
         lambda _number, frame: measured(frame, facts),
         lambda one, other: one + other,
         tasks=records.store.tasks,
     )
-    return found
+    return losses
 
 
 def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
-    """Measure the rows of one frame of `pairs`."""
+    """Add up the rows of one frame of `pairs`."""
     names = facts.names
     was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
     table = facts.layout.table(was)
@@ -452,34 +452,35 @@ def compare(
     *,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Measure what `local.losses_of` does, and losses, marginals and queries beside.
+    """Compute what `local.losses_of` does, and losses, marginals and queries beside.
 
-    The released rows come in canonical order. Of marginals nothing is said about combinations.
+    The released rows come in canonical order. For a column-shuffled release nothing is said about
+    combinations.
     """
     schema, tasks = records.layout.schema, records.store.tasks
     linked = form is not ReleaseForm.COLUMN_SHUFFLED
     keys = tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if linked else ()
     facts = facts_of(records, rng=rng)
-    found = losses_of_blocks(records, released, facts)
+    sums = losses_of_blocks(records, released, facts)
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
     before, after, alike = _few(records.base, released, keys, bare, tasks)
     return local.figures(
-        found.rows,
-        uniques=(None if _stepped(schema, keys) else before, found.rows, after),
+        sums.rows,
+        uniques=(None if _stepped(schema, keys) else before, sums.rows, after),
         homogeneous={
             name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
         },
-        columns=[_column(found, facts, name) for name in columns],
+        columns=[_column(sums, facts, name) for name in columns],
     ) | {
         "measures": {
-            "SSE": found.losses.sse,
-            "SAE": found.losses.sae,
-            "IL1s": found.losses.il1s if np.isfinite(found.losses.il1s) else None,
+            "SSE": sums.losses.sse,
+            "SAE": sums.losses.sae,
+            "IL1s": sums.losses.il1s if np.isfinite(sums.losses.il1s) else None,
             "marginals": [
                 {"columns": [facts.names[j] for j in one.columns], "total_variation": one.distance}
-                for one in found.marginals[:10]
+                for one in sums.marginals[:10]
             ],
-            "count_queries": _median(found),
+            "count_queries": _median(sums),
         },
     }
 
@@ -490,23 +491,23 @@ def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
     return any(c.step or c.recode or (c.top_code, c.bottom_code) != (None, None) for c in columns)
 
 
-def _median(found: BlockLosses) -> dict[str, Any] | None:
-    if not found.errors.size:
+def _median(sums: BlockLosses) -> dict[str, Any] | None:
+    if not sums.errors.size:
         return None
-    middle = count_queries.median_relative_error(found.errors)
+    middle = count_queries.median_relative_error(sums.errors)
     return {"median_relative_error": middle.value, "low": middle.low, "high": middle.high}
 
 
-def _column(found: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any]:
+def _column(sums: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any]:
     place = facts.names.index(name)
     scale = facts.scales[place]
-    missing = int(found.missing[0, place]), int(found.missing[1, place])
+    missing = int(sums.missing[0, place]), int(sums.missing[1, place])
     figures_of = partial(local.column_figures, scale.column, missing)
-    share = float(found.changed[place] / found.rows)
-    if found.written[place] or scale.discrete:
-        return figures_of(share, local.GENERALISED if found.written[place] else local.RECODED)
+    share = float(sums.changed[place] / sums.rows)
+    if sums.written[place] or scale.discrete:
+        return figures_of(share, local.GENERALISED if sums.written[place] else local.RECODED)
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
-    ratio = float(found.losses.sse_over_sst[numeric])
+    ratio = float(sums.losses.sse_over_sst[numeric])
     if np.isfinite(ratio):
         return figures_of(ratio, "SSE / SST")
     why = "all its numbers in the original are equal, and the release changes them"
@@ -518,8 +519,8 @@ def _few(
 ) -> tuple[int | None, int | None, dict[str, Ints]]:
     """Count rows whose combination of values nobody else has, in the original and in the release.
 
-    And for each of some columns, as second and third number, the released classes in which it has
-    one value, and their rows.
+    Also, for each of `columns`, the released classes in which it has a single value, and their
+    rows, as second and third number.
     """
     if not keys:
         return None, None, {}
@@ -530,10 +531,10 @@ def _few(
     def ask(number: int, frame: pl.DataFrame) -> Ints:
         held = frame.group_by(keys).agg(pl.len().alias("values"), pl.col(COUNT).sum())
         alike = held.filter(pl.col("values") == 1)
-        found = np.zeros((many, 3), np.int64)
+        answer = np.zeros((many, 3), np.int64)
         counts = (held[COUNT] == 1).sum(), alike.height, alike[COUNT].sum()
-        found[number // STRIDE] = counts
-        return found
+        answer[number // STRIDE] = counts
+        return answer
 
-    found: Ints = classes(sources, tasks=tasks).fold(ask, np.add, tasks=tasks)
-    return int(found[0, 0]), int(found[1, 0]), dict(zip(columns, found[2:], strict=True))
+    totals: Ints = classes(sources, tasks=tasks).fold(ask, np.add, tasks=tasks)
+    return int(totals[0, 0]), int(totals[1, 0]), dict(zip(columns, totals[2:], strict=True))

@@ -33,8 +33,8 @@ def read(
 ) -> SparkSource:
     """Open a Parquet file, a folder of them, or a CSV file on Spark.
 
-    The path is a place that the driver and all workers see. Of a CSV file, delimiter and encoding
-    (UTF-8 and Windows-1252) are found out where not given; for `alone` see `shoal.io.files.read`,
+    The path is a place that the driver and all workers see. Delimiter and encoding of a CSV file
+    (UTF-8 and Windows-1252) are detected unless given; for `alone` see `shoal.io.files.read`,
     for Spark's settings `session`.
     """
     if not path.exists():
@@ -42,7 +42,7 @@ def read(
     text_files.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
-    # Without what Spark says, which may quote the file.
+    # Without Spark's message, which may quote the file.
     why = InputError(
         f"Spark cannot read '{path}': the file is damaged, or not all workers can reach it."
     )
@@ -94,7 +94,7 @@ def read(
 def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:
     """Write a release as a new folder of Parquet files, by the workers, and return the files.
 
-    `rows` is how many there must be: where the driver does not see what the workers wrote, that is
+    `rows` is how many there must be: if the driver does not see what the workers wrote, it raises
     an `InputError`. `about` is a sentence for the metadata of each file, as `shoal.io.files.write`
     has it.
     """
@@ -120,10 +120,10 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
 def note(path: Path, key: str, text: str) -> None:
     """Add a text to the metadata of a Parquet file, in its place.
 
-    Spark's writer takes no metadata of ours. All of a file's own stands in its footer, as a list
-    in Thrift's compact protocol. The list is written as it is known to be, found in the footer,
-    and put back one entry longer, so no data is written again. Where another Spark's footer
-    does not have it so, the file is written once more, a row group at a time.
+    Spark's writer takes no metadata of ours. A file's own metadata stands in its footer, as a list
+    in Thrift's compact protocol. The known list is encoded, found in the footer, and put back one
+    entry longer, so no data is written again. If the footer of another Spark differs, the file is
+    rewritten, one row group at a time.
 
     References:
         Apache Parquet, `parquet.thrift` (FileMetaData, KeyValue). Apache Thrift, "Thrift compact
@@ -179,6 +179,6 @@ def _varint(number: int) -> bytes:
 
 
 def fetched(frame: DataFrame) -> pl.DataFrame:
-    """A small table of Spark's, here."""
+    """Bring a small Spark table here."""
     with speaking():
         return pl.DataFrame(pl.from_arrow(frame.toArrow()))

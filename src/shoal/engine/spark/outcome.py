@@ -52,7 +52,7 @@ class SparkOutcome:
 
     Attributes:
         records: the original.
-        protected: changed records in blocks; rows that stand for nobody; or boxes.
+        protected: changed records in blocks; synthetic rows; or boxes.
     """
 
     records: SparkRows
@@ -78,17 +78,17 @@ class SparkOutcome:
 
     @property
     def evidence(self) -> Confidential["SparkOutcome"]:
-        """The original beside it, which is in its blocks still."""
+        """The original beside it, which is still in its blocks."""
         return Confidential(self)
 
     @cached_property
     def _secret(self) -> bytes:
-        """What nobody can guess, drawn by the driver for this run: some 300 bits."""
+        """About 300 secret random bits, drawn by the driver for this run."""
         return self.noise.uniform(1 << 62, size=5).tobytes()
 
     @cached_property
     def _local(self) -> pl.DataFrame | None:
-        """The release, where it was made on the driver."""
+        """The release, if it was made on the driver."""
         if isinstance(self.protected, SpatialDecomposition):
             return decomposition_table.to_frame(self.protected, self.records.layout.schema)
         if isinstance(self.protected, Table):
@@ -140,13 +140,13 @@ class SparkOutcome:
             [frame["misfit"].to_numpy() for note, frame in _kept(self.protected).notes
              if note == _MISFITS]
         )  # fmt: skip
-        found: dict[str, tuple[pl.DataType, bool]] = {}
+        leaving: dict[str, tuple[pl.DataType, bool]] = {}
         for (name, dtype), misfit in zip(dtypes.items(), misfits.tolist(), strict=True):
             came = as_it_came(types[name], dtype).dtype
             own = types.schema[name]
             bare = pl.String() if isinstance(own, pl.Enum) else own
-            found[name] = (bare, False) if misfit else (came, True)
-        return found
+            leaving[name] = (bare, False) if misfit else (came, True)
+        return leaving
 
     @property
     def _columns(self) -> Sequence[str]:
@@ -194,7 +194,7 @@ class SparkOutcome:
         )
 
     def close(self) -> None:
-        """Let go of the original, which lies on the workers' disks."""
+        """Free the original, which lies on the workers' disks."""
         self.records.close()
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
@@ -203,20 +203,20 @@ class SparkOutcome:
             rows = len(self.records)
             return local.figures(rows, uniques=(None, rows, None))
         rng = np.random.default_rng()
-        found = checks_and_metrics.compare(
+        compared = checks_and_metrics.compare(
             self.records, _kept(self.protected), columns, form, rng=rng
         )
         if self.privacy_losses:
             # The blocks hold the records as they were clamped, and not as they came.
-            found["unique_on_quasi_identifiers"]["original"] = None
-        return found
+            compared["unique_on_quasi_identifiers"]["original"] = None
+        return compared
 
 
 _TYPES, _MISFITS = -1, -2
 
 
 def protected(records: SparkRows, changes: Sequence[ReplacedColumns]) -> Kept:
-    """Change the records and keep them; note their types, and what fits no more in the old one."""
+    """Change the records and keep them; note their types, and what no longer fits the old one."""
     dtypes = records.layout.dtypes
 
     def note(number: int, frame: pl.DataFrame) -> Numbered:
@@ -242,11 +242,11 @@ def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
 
 
 def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
-    """Put all records in an order that nobody can tell from any other.
+    """Put all records in a secret random order.
 
     A record's key is 64 bits of SHAKE-256 over a secret that the driver drew and
     forgets, the number of its block and its place there. A task that runs twice gives the same
-    keys, so no record is lost or doubled, as with bits that the task itself drew.
+    keys, so no record is lost or doubled, as it would be with bits that the task itself drew.
     """
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
@@ -261,9 +261,9 @@ def _by_key(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
 
 
 def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
-    """Cut records that are in order anew, into blocks whose sizes follow from their number alone.
+    """Cut ordered records into blocks whose sizes depend on the number of records alone.
 
-    Where sorted blocks end follows from what was sorted, and blocks become files: their lengths
+    Where sorted blocks end depends on what was sorted, and blocks become files: their lengths
     would reveal about protected cells what no noise hides.
     """
     if count == 1:

@@ -1,10 +1,10 @@
 """From the rows of a DataFrame to typed blocks: `validate` and `clamp`, block by block.
 
-What `validate` decides for a column may hang on all of its cells: text is read as whole numbers if
-all of it is, the categories are those that occur. So a first pass brings evidence to the
-driver, a few cells of each column that decide how it is read, and every block is read together
-with it: each block decides as the whole column would. The evidence is confidential as the table
-is, and goes where the table goes: to the driver and to the workers, into no log.
+What `validate` decides for a column may depend on all of its cells: text is read as whole numbers
+if all of it is, the categories are those that occur. So a first pass brings evidence to the driver,
+a few cells of each column that decide how it is read, and every block is read together with it:
+each block decides as the whole column would. The evidence is confidential as the table is, and goes
+where the table goes: to the driver and to the workers, into no log.
 
 Persons with several rows are brought together, and as many rows stay as the policy states. Which
 stay is decided by the rows of that person alone (`shoal.io.validate.at_most`), wherever all of them
@@ -46,7 +46,7 @@ _MISFIT = ("name", "what", "move", "cells")
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Typed records in blocks, in no order; a record knows its place in the file."""
+    """Typed records in blocks, in no order; a record has its place in the file."""
 
     store: BlockStore
     blocks: Kept
@@ -60,7 +60,7 @@ class Typed:
 
 
 def typed(frame: DataFrame, how: Adoption) -> Typed:
-    """Bring the rows of a DataFrame, columns of any plain type, to a policy's, and keep them."""
+    """Bring the rows of a DataFrame, of any plain types, to a policy's types, and keep them."""
     store, schema = BlockStore(frame.sparkSession), how.schema
     empty = _empty(frame)
     validate.check_names(empty, schema)
@@ -112,8 +112,8 @@ def _bringing(
                 values, changed = clamp.clamped(block[name], column, decimal, keep=keep)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
-                values, found = _read(block[name], column, decimal, evidence.get(name))
-                misfits += [(name, one.what, one.move, one.cells) for one in found]
+                values, wrong = _read(block[name], column, decimal, evidence.get(name))
+                misfits += [(name, one.what, one.move, one.cells) for one in wrong]
             series.append(values)
         made = pl.DataFrame([*series, block[SEQ]])
         yield number, made
@@ -127,7 +127,7 @@ def _bringing(
 
 
 def _with_unit(bring: Step, column: Column) -> Step:
-    """Let typed blocks say whose rows they are: `persons.limited` needs it, and takes it out."""
+    """Add to typed blocks whose rows they are: `limited` needs it, and takes it out."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
         unit = validate.spelled(block[column.name], column).alias(UNIT)
@@ -151,7 +151,7 @@ def _empty(frame: DataFrame) -> pl.DataFrame:
 
 def _raw(frame: DataFrame, block_rows: int) -> Blocks:
     """The rows as they are, in blocks, each row with its place in the file."""
-    names = [*frame.columns, SEQ]  # Spark reads a point in a name as a way into it
+    names = [*frame.columns, SEQ]  # Spark reads a dot in a name as a path into a struct
 
     def cut(batches: Iterator[pa.RecordBatch]) -> Numbered:
         held: list[Any] = []
@@ -213,8 +213,8 @@ def _evidence(
             yield places[name], cells.filter(look(cells)).alias("cell").to_frame()
 
     parts: dict[int, list[pl.Series]] = {place: [] for place in places.values()}
-    for place, found in raw.map(gather).fetch():
-        parts[place].append(found.to_series())
+    for place, block in raw.map(gather).fetch():
+        parts[place].append(block.to_series())
     evidence, categories = {}, {}
     for name, look in looks.items():
         if not parts[places[name]]:
@@ -229,7 +229,7 @@ def _evidence(
 
 
 def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series] | None:
-    """Which cells of a column say how it is read: a mask over them; none: each reads by itself."""
+    """A mask of the cells that say how a column is read; None if each is read by itself."""
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         if column.all_categories is None:
             return lambda cells: cells.is_first_distinct()
@@ -267,7 +267,7 @@ def _first_odd(cells: pl.Series) -> pl.Series:
 
 
 def _numbers(cells: pl.Series) -> pl.Series:
-    """Of numbers in text, cells of each way in which they can be read or not."""
+    """Of numbers in text, a cell for each way in which they can or cannot be read."""
     mask = pl.Series([False]).new_from_index(0, cells.len()) if cells.len() else cells.is_null()
     swapped = cells.str.replace_many([",", "."], [".", ","])
     for text in (cells, cells.str.strip_chars(), swapped, swapped.str.strip_chars()):
@@ -284,12 +284,12 @@ def _numbers(cells: pl.Series) -> pl.Series:
 
 def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[str]) -> None:
     """Say what does not fit, column by column, counted over all blocks."""
-    found = [frame for note, frame in notes if note == _MISFITS]
-    if not found:
+    frames = [frame for note, frame in notes if note == _MISFITS]
+    if not frames:
         return
     misfits: dict[str, list[validate.Misfit]] = {name: [] for name in names}
     # Blocks may name different moves: the one for marks of missing cells holds if all name it.
-    several = pl.concat(found).group_by("name", "what").agg(pl.col("move").max(), pl.sum("cells"))
+    several = pl.concat(frames).group_by("name", "what").agg(pl.col("move").max(), pl.sum("cells"))
     for name, what, move, cells in several.sort("what").iter_rows():
         misfits[name].append(validate.Misfit(what, move, cells))
     validate.refuse_together(
@@ -299,14 +299,14 @@ def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[s
 
 def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:
     """The types of the columns, which all blocks agree on."""
-    found = [frame.drop(SEQ).schema for note, frame in notes if note == _TYPES]
-    for name, dtype in found[0].items():
-        if any(other[name] != dtype for other in found):
+    schemas = [frame.drop(SEQ).schema for note, frame in notes if note == _TYPES]
+    for name, dtype in schemas[0].items():
+        if any(other[name] != dtype for other in schemas):
             raise InputError(
                 f"Column '{name}' has the type {dtype} in one part of the table and another "
                 "type elsewhere. Convert it to one type first."
             )
-    return dict(found[0])
+    return dict(schemas[0])
 
 
 def _clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, int]]:
@@ -332,10 +332,10 @@ def single(typed: Typed, persons: Persons) -> Typed:
 def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST) -> Typed:
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
-    Equal to one machine: rows of a person stand in the order of the file, and cells are hashed
+    As on one machine: rows of a person stand in the order of the file, and cells are hashed
     under the same key; what is refused there is refused here, counted over all blocks. `move` is
-    the next move where a person has another number of rows than stated. The records say whose they
-    are; afterwards they do not. Cost: one exchange of all records.
+    the next move if a person has another number of rows than stated. Records carry their person
+    before, and not after. Cost: one exchange of all records.
     """
     layout, count = typed.layout, typed.store.block_count(typed.rows)
 

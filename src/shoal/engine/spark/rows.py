@@ -1,8 +1,8 @@
 """Rows in blocks on Spark: the verbs that methods ask for, on `blocks`.
 
-The base: every record once, typed, in blocks by canonical order; a record knows its place in that
-order and its place in the file. Groups that are runs of another order get blocks of their own, of
-the columns that they are about alone. A group whose records lie in two blocks is brought together
+The base: every record once, typed, in blocks by canonical order; a record has its place in that
+order and its place in the file. Groups that are runs of another order get blocks of their own, with
+only the columns that they are about. A group whose records lie in two blocks is brought together
 by shipping those records, never sums, so a mean is added up in the order in which one machine
 adds it up, and has the same bits.
 """
@@ -46,7 +46,7 @@ class Layout:
 
     Attributes:
         schema: of the columns, identifiers left out.
-        dtypes: in which they leave.
+        dtypes: in which they are released.
         types: of the typed frame.
     """
 
@@ -100,7 +100,7 @@ class SparkRows:
         return self.store.block_rows
 
     def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Ask each block, and put the answers together two by two, in any order."""
+        """Ask each block, and combine the answers two by two, in any order."""
         layout = self.layout
 
         def question(_number: int, frame: pl.DataFrame) -> Any:
@@ -135,8 +135,8 @@ class SparkRows:
 
     def total(self, question: Question) -> Ints:
         """Ask each block, and add the answers up: in each task, and then here."""
-        found: Ints = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
-        return found
+        sums: Ints = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
+        return sums
 
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
         """Give each block a state, which the steps may change."""
@@ -203,13 +203,13 @@ class SparkRows:
         return first.union(*others).gather(len(self.starts) - 1, merge)
 
     def forget(self) -> None:
-        """Let go of what was kept on the way, but for the records themselves."""
+        """Free what was kept on the way, except the records themselves."""
         for blocks in self.kept:
             blocks.drop()
         self.kept.clear()
 
     def close(self) -> None:
-        """Let go of the records too. What was made of them lives, and can be made again."""
+        """Free the records too. What was made of them stays, and can be made again."""
         self.forget()
         self.held.drop()
 
@@ -229,7 +229,7 @@ class _Groups(ABC):
 
     @abstractmethod
     def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
-        """The group of each record of a block; none where the block is of another order."""
+        """The group of each record of a block; None if the block is of another order."""
 
     def sums(self, measure: Callable[[Table], Ints]) -> Ints:
         """Add up whole numbers of the records by group."""
@@ -278,7 +278,7 @@ class BaseGroups(_Groups):
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> ReplacedColumns:
-        """Not served: only runs are brought together in blocks."""
+        """Not supported: only runs are brought together in blocks."""
         raise InternalError(f"Groups by label cannot be recoded in blocks: {columns}, {change}.")
 
 
@@ -319,12 +319,12 @@ class RunGroups(_Groups):
         def values(number: int, frame: pl.DataFrame) -> Numbered:
             return [(number, frame.select("\0k0"))] if number // STRIDE == which else []
 
-        found = np.empty(n)
+        held = np.empty(n)
         numbers, ranks = self.held
         place = dict(zip(numbers, ranks.tolist(), strict=False))
         for number, frame in self.blocks.map(values).fetch(n):
-            found[place[number] : place[number] + frame.height] = frame.to_series().to_numpy()
-        return self.cut(found, self.k)
+            held[place[number] : place[number] + frame.height] = frame.to_series().to_numpy()
+        return self.cut(held, self.k)
 
     @cached_property
     def sizes(self) -> Ints:  # type: ignore[override]
@@ -402,11 +402,11 @@ class RunGroups(_Groups):
             owner[number] = numbers[block]
         if not leading:
             return {}, {}
-        found = {-1 - note: frame[: leading[-1 - note]] for note, frame in self.blocks.notes
+        leaders = {-1 - note: frame[: leading[-1 - note]] for note, frame in self.blocks.notes
                  if -1 - note in leading}  # fmt: skip
         shipped: dict[int, list[bytes]] = {}
-        for number in sorted(found):
-            shipped.setdefault(owner[number], []).append(pack(found[number]))
+        for number in sorted(leaders):
+            shipped.setdefault(owner[number], []).append(pack(leaders[number]))
         return shipped, leading
 
 
@@ -429,7 +429,7 @@ def _shipping(layout: Layout, order: RunOrder, k: int) -> SortOrder:
 
 
 class SparkWalk:
-    """Blocks with a state: found anew for each question, by doing all steps again.
+    """Blocks with a state, recomputed for each question by repeating all steps.
 
     No state is kept on a worker, where it could be lost.
     """
@@ -439,13 +439,13 @@ class SparkWalk:
         self._moves: tuple[Callable[[Any], Ints], ...] = ()
 
     def step(self, move: Callable[[Any], Ints]) -> Ints:
-        """Change the state of each block, and add up what the blocks say."""
+        """Change the state of each block, and add up the answers."""
         answer = self.ask(move)
         self._moves = (*self._moves, move)
         return answer
 
     def ask(self, question: Callable[[Any], Ints]) -> Ints:
-        """Add up what the blocks say; their state stays as it is."""
+        """Add up the answers of the blocks; their state does not change."""
         moves, start = self._moves, self._start
 
         def replay(table: Table) -> Ints:

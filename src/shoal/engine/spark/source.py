@@ -49,7 +49,7 @@ class SparkCoerced:
     dropped: int = 0
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, where neighbouring tables have the same number."""
+        """How many rows there are, if neighbouring tables have the same number."""
         return self.typed.rows if rows_are_public(setting) else None
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> "SparkOutcome":

@@ -4,12 +4,17 @@
 tables that differ in one person, and looks for an event that is more frequent on one table than
 the declared epsilon allows. It says "violated" or "no violation found", never more. A claim that
 a counterexample has refuted already stays refuted, whatever the runs find.
+
+Where prices are counted in rho, an event bounds rho (`shoal.metrics.epsilon_lower_bound`). And some
+runs are given back on the neighbour (`privacy_losses`): in each, the squared moves of answers over
+twice the variance of their noise, and the prices of selections, must not exceed rho together. That
+is exact, so a single run decides.
 """
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +23,11 @@ import polars as pl
 
 from shoal import io
 from shoal.core import (
+    LAPLACE,
     Claim,
     DifferentialPrivacy,
     Noise,
+    PrivacyMeasure,
     Progress,
     ReleaseForm,
     Status,
@@ -28,10 +35,10 @@ from shoal.core import (
     silent,
 )
 from shoal.errors import InputError
-from shoal.evaluation.audit import file_runs, neighbouring_tables
+from shoal.evaluation.audit import file_runs, neighbouring_tables, privacy_losses
 from shoal.evaluation.audit.array_runs import ArrayRuns, protected
 from shoal.evaluation.audit.neighbouring_tables import NeighbouringTables
-from shoal.io import text_files
+from shoal.io import folders, text_files
 from shoal.io.validate import check_names
 from shoal.metrics import epsilon_lower_bound
 from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
@@ -49,27 +56,69 @@ LEVELS = {"arrays": 20_000, "files": 200}
 _FEW_GROUPS = 5
 _ROWS_SHOWN = 100
 _ROWS_MORE = 20
+_GIVEN_BACK = 50
+"""Runs in each direction whose answers are given back on the neighbour."""
+_ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one pair of tables showed."""
+    """What one pair of tables showed.
+
+    Attributes:
+        moved: the most that answers moved in a run that was given back, in rho, where prices are
+            counted so and the level is that of arrays.
+    """
 
     pair: NeighbouringTables
     claim: Claim
     bound: EpsilonLowerBound
+    moved: float | None = None
+
+    @property
+    def measure(self) -> PrivacyMeasure:
+        """What the claim is counted in."""
+        return PrivacyMeasure.EPSILON if self._guarantee.rho is None else PrivacyMeasure.RHO
 
     @property
     def declared(self) -> Fraction:
-        """The epsilon that the claim declares for this pair."""
-        guarantee = self.claim.guarantee
-        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_audited` saw to it)
-        return guarantee.epsilon
+        """The epsilon, or rho, that the claim declares for this pair."""
+        found = self._guarantee
+        return found.rho or found.epsilon or Fraction(0)
+
+    @property
+    def low(self) -> float:
+        """What it is at least, by the runs."""
+        return (self.bound.rho or self.bound.epsilon).low
 
     @property
     def violated(self) -> bool:
-        """Whether the declared epsilon is refuted."""
-        return self.bound.exceeds(float(self.declared))
+        """Whether the declared epsilon, or rho, is refuted."""
+        declared = float(self.declared)
+        exact = self.moved is not None and self.moved > declared * _ROUNDING
+        return exact or self.bound.exceeds(declared)
+
+    @property
+    def in_rho(self) -> tuple[str, ...]:
+        """What is to be said of rho alone, in lines."""
+        if self.bound.mu is None:
+            return ()
+        noise = sqrt(2 * float(self.declared))
+        lines = [
+            f"    mu is at least {self.bound.mu.low:.3g}; Gaussian noise of rho has {noise:.3g}"
+        ]
+        if self.moved is not None:
+            lines.append(
+                f"    in {2 * _GIVEN_BACK} runs given back on the other table, what moved cost a "
+                f"rho of at most {self.moved:.3g}"
+            )
+        return tuple(lines)
+
+    @property
+    def _guarantee(self) -> DifferentialPrivacy:
+        guarantee = self.claim.guarantee
+        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_audited` saw to it)
+        return guarantee
 
 
 @dataclass(frozen=True)
@@ -91,7 +140,7 @@ class Audit:
     @property
     def worst(self) -> Finding:
         """The pair with the largest bound, beside what was declared."""
-        return max(self.findings, key=lambda f: f.bound.epsilon.low / float(f.declared))
+        return max(self.findings, key=lambda f: f.low / float(f.declared))
 
     @property
     def violated(self) -> bool:
@@ -112,14 +161,16 @@ class Audit:
 
     def __str__(self) -> str:
         worst = self.worst
-        declared = f"declared epsilon {shown(worst.declared)} ({worst.claim.status})"
+        declared = f"declared {worst.measure} {shown(worst.declared)} ({worst.claim.status})"
         lines = [f"{self.verdict}: {self.method}, {self.release_form}, {declared}"]
         for finding in self.findings:
             bound = finding.bound
-            low, counts = bound.epsilon.low, f"{bound.before:,} and {bound.after:,}"
+            low = f"{finding.low:.2f}" if bound.rho is None else f"{finding.low:.3g}"
+            counts = f"{bound.before:,} and {bound.after:,}"
             lines += [
                 f"  pair: {finding.pair.name}",
-                f"    epsilon is at least {low:.2f} with confidence {self.confidence:.10g}",
+                f"    {finding.measure} is at least {low} with confidence {self.confidence:.10g}",
+                *finding.in_rho,
                 f"    event: {bound.event}",
                 f"    in {counts} of {bound.trials:,} runs on the two tables",
             ]
@@ -153,6 +204,7 @@ class Audit:
             "violated": self.violated,
             "counterexamples": list(self._counterexamples),
             "declared": shown(worst.declared),
+            "measure": worst.measure.value,
             "status": worst.claim.status.value,
             "basis": worst.claim.basis,
             "findings": [_plain(finding) for finding in self.findings],
@@ -254,13 +306,7 @@ def _audited(planned: Plan) -> Claim:
             f"Method '{planned.method.name}' claims no differential privacy, so there is nothing "
             "to audit. `shoal check` recomputes what it does claim."
         )
-    found = next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
-    if isinstance(found.guarantee, DifferentialPrivacy) and found.guarantee.delta:
-        raise InputError(
-            "[protect], delta: an audit looks for outcomes that break a pure epsilon, and a delta "
-            "allows for some. Leave it out: the same method is audited without."
-        )
-    return found
+    return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
 
 
 def _chosen(
@@ -308,11 +354,14 @@ def _finding(
 ) -> Finding:
     """Run a pair; the terms are those of `epsilon_lower_bound.lower_bound`."""
     planned = with_rows(planned, pair.before.height)
+    claim, moved = _audited(planned), None
+    in_rho = isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.rho is not None
+    terms["concentrated"] = in_rho
     frames = (pair.before, pair.after)
     if level == "files":
-        with tempfile.TemporaryDirectory() as folder:
+        with folders.temporary() as folder:
             sides = [
-                file_runs.Releases(planned, frame, noise, Path(folder) / str(side))
+                file_runs.Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
             (example,) = sides[0](1)
@@ -329,7 +378,30 @@ def _finding(
         bound = epsilon_lower_bound.lower_bound(
             *runs, scores=_scores(planned, pair, runs), learners=_learners(planned, pair), **terms
         )
-    return Finding(pair, _audited(planned), bound)
+        if in_rho:
+            moved = _most_moved(runs, source)
+    return Finding(pair, claim, bound, moved)
+
+
+def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> float:
+    """The largest rho of what moved in runs that are given back, either way.
+
+    Of Laplace noise in a release that counts in rho, only which side of a threshold of 0 an answer
+    lies on is published: it decides about the splits of trees, and counts as half its loss squared.
+    """
+    laws = privacy_losses.Laws(threshold=lambda _scale: 0)
+    most = 0.0
+    for _ in range(_GIVEN_BACK):
+        for one, other in (runs, runs[::-1]):
+            found = privacy_losses.replay(ArrayRuns.with_noise, one, other, noise, laws=laws)
+            most = max(
+                most,
+                sum(
+                    loss**2 / 2 if mechanism == LAPLACE else loss
+                    for (mechanism, _scale), loss in found.losses.items()
+                ),
+            )
+    return most
 
 
 def _scores(
@@ -419,8 +491,9 @@ def _plain(finding: Finding) -> dict[str, Any]:
         "pair": pair.name,
         "event": str(bound.event),
         "violated": finding.violated,
-        "low": bound.epsilon.low,
-        "value": bound.epsilon.value,
+        "low": finding.low,
+        "value": (bound.rho or bound.epsilon).value,
+        "in_rho": [line.strip() for line in finding.in_rho],
         "trials": bound.trials,
         "tried": bound.tried,
         "sides": [

@@ -1,10 +1,10 @@
 """Compare methods and parameters on one table: what each release preserves and what it reveals.
 
-`compare` releases every candidate of a grid several times, measures the releases, and puts them on
+`compare` releases every candidate of a grid several times, evaluates the releases, and puts them on
 two axes. Risk is what the worst attack gains over people who are not in the table. Utility is the
 median relative error of COUNT queries. Both have intervals over repeats.
 
-Choosing by looking costs privacy. A comparison on the confidential table is recorded under its
+Choosing by inspection costs privacy. A comparison on the confidential table is recorded under its
 source in the budget file, and a later epsilon of that source is conditional.
 """
 
@@ -56,14 +56,14 @@ __all__ = [
 
 REPEATS = 3
 MORE = 4
-"""So many times the repeats, at most, for candidates that cannot be told apart."""
+"""The most repeats, as a multiple, of candidates that cannot be told apart."""
 MAX_RISK = 0.1
-"""Share of what an attacker could gain that a recommended release leaves, unless stated."""
+"""Default limit on the risk of a recommended release: a share of what an attacker could gain."""
 MOST_ROWS = 20_000
-"""Rows that are compared; of larger tables a random sample of so many."""
+"""The most rows that are compared; larger tables are sampled."""
 LEAST_ROWS = 30
 SHARES = (0.01, 0.05, 0.2, 0.5)
-"""Of the rows, published as they are: what a candidate's error is read against."""
+"""Shares of the rows published as they are, to read a candidate's error against."""
 AXIS = ("naive Bayes", "linkability", "inference")
 """Attacks that the risk is the worst of: they start from what others know of a person.
 
@@ -107,23 +107,22 @@ def compare(
 
     Args:
         data: the confidential table: a path, or pandas, Polars or PyArrow. With `on_sample` it may
-            be None; otherwise nothing is done with it but to refuse a sample that is the table
-            itself.
+            be None; it then only serves to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
         on_sample: public or synthetic people, or a release that is paid for, to compare on
             instead. The choice then costs no privacy.
-        folder: where results are kept, so a second run costs nothing; made if need be.
+        folder: where results are kept, so a second run costs nothing; made if necessary.
         repeats: releases of each candidate, each with other people held out. Candidates that
             cannot be told apart, or whose risk cannot be told from the limit, are released up to
             four times as often.
         jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
             a program.
-        max_risk: of what is recommended, by the upper end of its interval.
-        any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
+        max_risk: largest risk of what is recommended, by the upper end of its interval.
+        any_claim: also recommend candidates without a proved claim for the quasi-identifiers
             together.
-        rows: of a larger table, a random sample of so many is compared.
+        rows: the most rows to compare; a larger table is sampled at random.
         seed: of who is held out and which queries are asked; not of the noise.
         axes: `advantage`, or `alpha-beta` as in cormode2013: the increase of naive Bayes over the
             most frequent value, and the error of counts over all columns.
@@ -204,14 +203,14 @@ def compare(
         ]
         return _compared(rows, baselines, costs, settings)
 
-    found = compared()
-    if found.choice.open:
-        again = [_wanted(listed[place], policy) for place in found.choice.open]
+    comparison = compared()
+    if comparison.choice.open:
+        again = [_wanted(listed[place], policy) for place in comparison.choice.open]
         more = releases(again, range(repeats, MORE * repeats), _again(progress))
-        for place, batch in zip(found.choice.open, more, strict=True):
+        for place, batch in zip(comparison.choice.open, more, strict=True):
             batches[place] = [*batches[place], *batch]
-        found = compared()
-    return found
+        comparison = compared()
+    return comparison
 
 
 def _wanted(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
@@ -335,7 +334,7 @@ def _row(
 
 
 def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
-    """Whether a claim is proved for all quasi-identifiers together, and not for one of them alone.
+    """Whether a claim is proved for all quasi-identifiers together, not for one of them alone.
 
     Public columns need no protection.
     """
@@ -352,15 +351,15 @@ def _by_figure(
     repeats: Sequence[Mapping[str, Any]],
 ) -> dict[tuple[str, str, str, str], Estimate]:
     """Every figure that all repeats have, as a mean with an interval."""
-    found: dict[tuple[str, str, str, str], list[Estimate]] = {}
+    by_key: dict[tuple[str, str, str, str], list[Estimate]] = {}
     for one in repeats:
         for figure in one["figures"]:
             key = (figure["part"], figure["metric"], figure["subject"], figure["better"])
             if (estimate := _estimate(figure, "value", "low", "high")) is not None:
-                found.setdefault(key, []).append(estimate)
+                by_key.setdefault(key, []).append(estimate)
     return {
         key: frontier.combined(estimates)
-        for key, estimates in found.items()
+        for key, estimates in by_key.items()
         if len(estimates) == len(repeats)
     }
 
@@ -382,8 +381,8 @@ def _axes(
             counted = _estimate(figure, "value", "low", "high")
             if figure["metric"] == "COUNT queries" and counted is not None:
                 errors.setdefault(figure["subject"], []).append(counted)
-    # The workload over three columns comes last, and is the one that speaks of most tables; that
-    # over all columns, which comes first, is the paper's.
+    # The workload over three columns comes last, and most tables have it; the one over all
+    # columns, which comes first, is the paper's.
     error = None
     if errors:
         error = _from_zero(frontier.combined(list(errors.values())[workload], frontier.EACH_LOOK))
@@ -395,10 +394,10 @@ def _axes(
     return _from_zero(risk, 1.0), attack, error
 
 
-def _from_zero(found: Estimate, most: float = np.inf) -> Estimate:
+def _from_zero(estimate: Estimate, most: float = np.inf) -> Estimate:
     """Cut an interval to what a share or an error can be; it holds at all looks together."""
-    low, high = max(found.low, 0.0), min(found.high, most)
-    return Estimate(found.value, low, high, frontier.CONFIDENCE)
+    low, high = max(estimate.low, 0.0), min(estimate.high, most)
+    return Estimate(estimate.value, low, high, frontier.CONFIDENCE)
 
 
 def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Estimate | None:
@@ -417,7 +416,7 @@ def _compared(
     costs: tuple[str, ...],
     settings: Mapping[str, Any],
 ) -> Comparison:
-    """Say where everybody stands, and which one to take."""
+    """Say where every candidate stands, and which one to take."""
     samples = {
         share: row.point.error.value
         for share, row in zip(SHARES, baselines[1:], strict=True)
@@ -509,12 +508,12 @@ def _sentence(
 
 
 def _unsure(rows: Sequence[Row], choice: Recommendation) -> str:
-    """Name who is within the limit by the estimate alone."""
+    """Name the candidates that are within the limit by the estimate alone."""
     if not choice.unsure:
         return ""
-    found = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
+    unsure = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
     ends = [f"{row.label} ({row.point.risk.low:.3g} to {row.point.risk.high:.3g})"
-            for row in found if row.point is not None]  # fmt: skip
+            for row in unsure if row.point is not None]  # fmt: skip
     return f" The estimate, but not the whole interval, is within the limit for: {', '.join(ends)}."
 
 

@@ -15,7 +15,7 @@ from shoal.core import Estimate
 
 CONFIDENCE = 0.95
 LOOKS = 2
-"""Times that a recommendation is sought: after the repeats asked for, and after more of them."""
+"""Times that a recommendation is sought: after the stated repeats, and after more of them."""
 EACH_LOOK = 1 - (1 - CONFIDENCE) / LOOKS
 """Confidence of an interval at one look, so it holds at all looks together."""
 
@@ -96,18 +96,13 @@ def worst(
     Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so all hold
     together. Then the largest true gain lies between the largest lower and the largest upper end.
 
-    Args:
-        attacks: gains by attack, one per repeat.
-        confidence: of the interval.
-
-    Returns:
-        The attack, the first of equals; and the estimate.
+    `attacks` has the gains of each attack, one per repeat. Of equal attacks the first is returned.
     """
     each = 1 - (1 - confidence) / len(attacks)
-    found = {name: combined(gains, each) for name, gains in attacks.items()}
-    name = max(found, key=lambda one: found[one].value)
-    low, high = (max(getattr(one, end) for one in found.values()) for end in ("low", "high"))
-    return name, Estimate(found[name].value, low, high, confidence)
+    estimates = {name: combined(gains, each) for name, gains in attacks.items()}
+    name = max(estimates, key=lambda one: estimates[one].value)
+    low, high = (max(getattr(one, end) for one in estimates.values()) for end in ("low", "high"))
+    return name, Estimate(estimates[name].value, low, high, confidence)
 
 
 def standings(points: Sequence[Point]) -> list[Standing]:
@@ -115,7 +110,7 @@ def standings(points: Sequence[Point]) -> list[Standing]:
 
     a dominates b if it is no worse on both axes and better on one, by the point estimates. It
     beats b if moreover their intervals are apart on an axis. Point dominance is a strict order, so
-    that some point is always on the frontier, and nobody is beaten in a circle.
+    some point is always on the frontier, and no points beat one another in a circle.
     """
     return [_standing(point, points) for point in points]
 
@@ -141,10 +136,9 @@ class Recommendation:
     """What a rule recommends.
 
     Attributes:
-        index: of the point; none where no point may be recommended, or several cannot be told
-            apart.
+        index: of the point; None if no point may be recommended, or several cannot be told apart.
         best: the point with the least error among those within the limit.
-        ties: the recommended point; or, where none is, those that cannot be told apart.
+        ties: the recommended point; or, if there is none, those that cannot be told apart.
         within: how many stay within the limit of the risk, by the upper ends of their intervals.
         unsure: points that may be recommended, whose risk is within the limit by its estimate and
             not by its upper end, and whose error may be the least.
@@ -218,17 +212,13 @@ def like_a_sample(error: float, samples: Mapping[float, float]) -> str:
     Errors of samples fall with the size about as a power, so sizes between those measured
     are read off a line through their logarithms.
 
-    Args:
-        error: of a candidate.
-        samples: error of each share that was measured.
-
     >>> like_a_sample(0.1, {0.01: 0.2, 0.25: 0.05})
     'about as good as a 5% sample'
     """
     known = sorted((share, wrong) for share, wrong in samples.items() if wrong > 0)
     if not known:
         return "no sample to compare with"
-    # A larger sample is never taken for a worse one, whatever the noise says.
+    # A larger sample never counts as worse, whatever the noise.
     shares = [share for share, _ in known]
     errors = list(np.minimum.accumulate([wrong for _, wrong in known]))
     if error > errors[0]:

@@ -25,7 +25,7 @@ EPSILONS = (Decimal("0.5"), Decimal(2))
 NOISY_GROUP = 25
 """Group size of the methods that add noise to groups; larger ones need less of it."""
 MOST_CANDIDATES = 1_000
-"""Of one grid: each is released and measured several times."""
+"""The most of one grid: each is released and evaluated several times."""
 _OWN_KEYS = ("method", "columns", "release_form", "require")
 
 
@@ -34,8 +34,8 @@ class Candidate:
     """A method with its parameters, as `[protect]` would state them.
 
     Attributes:
-        require: what `[require]` would state; it comes beside the policy's, or in place of it
-            where both name a promise. A release that does not keep it is none.
+        require: what `[require]` would state; it is added to the policy's, or replaces it where
+            both name a promise. A release that does not keep it counts as failed.
     """
 
     method: str
@@ -125,11 +125,11 @@ def read(path: Path) -> tuple[Candidate, ...]:
     """Read a grid from a TOML file.
 
     Each `[[candidate]]` states what `[protect]` would state, and under `require` what `[require]`
-    would. A list is a list of alternatives,
-    always, and alternatives are combined; a parameter that is itself a list stands in one.
+    would. A list always means alternatives, and alternatives are combined; a parameter that is
+    itself a list stands in one.
 
     Raises:
-        InputError: the file has another shape, or names a method that is not there.
+        InputError: the file has another shape, or names an unknown method.
     """
     text = text_files.read_text(path, f"the grid '{path}'")
     return of(text_files.parse_toml(text, f"The grid '{path.name}'"), where=path.name)
@@ -140,7 +140,7 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
     rows = content.get("candidate")
     if set(content) != {"candidate"} or not isinstance(rows, list) or not rows:
         raise InputError(f"{where}: expected a list of [[candidate]] tables and nothing else.")
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping) or not isinstance(row.get("method"), str):
             raise InputError(f"{where}, candidate {number}: expected the name of a method.")
@@ -148,7 +148,7 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
         alternatives = [value if isinstance(value, list) else [value] for value in row.values()]
         if not all(alternatives):
             raise InputError(f"{where}, candidate {number}: expected at least one alternative.")
-        if prod(map(len, alternatives)) + len(found) > MOST_CANDIDATES:
+        if prod(map(len, alternatives)) + len(candidates) > MOST_CANDIDATES:
             raise InputError(
                 f"{where}, candidate {number}: expected at most {MOST_CANDIDATES:,} candidates."
             )
@@ -156,9 +156,9 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
             raise InputError(f"{where}, candidate {number}: expected finite numbers, found others.")
         for values in product(*alternatives):
             candidate = _candidate(dict(zip(row, values, strict=True)), where, number)
-            if candidate not in found:
-                found.append(candidate)
-    return tuple(found)
+            if candidate not in candidates:
+                candidates.append(candidate)
+    return tuple(candidates)
 
 
 def _is_odd(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Choose one candidate privately, at a price that the budget file is charged.
 
-A score of a candidate uses the table twice: the release that is scored was made from it, and it
-is held against it. Permute-and-flip over such scores would need both in the sensitivity, and the
+A score of a candidate uses the table twice: the release that is scored was made from it, and is
+compared with it. Permute-and-flip over such scores would need both in the sensitivity, and the
 release's own part is as large as the score. Releasing every candidate and adding up the prices is
 proved, and grows with the grid. Random stopping does not grow with it.
 
@@ -37,6 +37,7 @@ from shoal.core import (
     Status,
     silent,
 )
+from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation.comparison.grid import Candidate, without_requirements
 from shoal.io import clamp
@@ -51,7 +52,7 @@ SUBSET = 3
 SEED = 2019
 """Of the queries, which are public."""
 SCORE_SHARE = Fraction(1, 6)
-"""Of the price of one run, what the score takes."""
+"""Share of the price of one run that the score takes."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,16 @@ class Selection:
             "not make any later epsilon conditional."
         )
 
+    def facts(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "chosen": self.candidate.label,
+            "epsilon": plain(self.epsilon),
+            "tried_with_epsilon": plain(self.each),
+            "among": [one.label for one in self.among],
+            "left_out": {one.label: reason for one, reason in self.left_out},
+        }
+
 
 def select(
     frame: pl.DataFrame,
@@ -94,17 +105,9 @@ def select(
     """Choose one candidate by random stopping, and charge the budget file before the first draw.
 
     Every candidate is tried with the same epsilon, whatever the grid says: a larger one is always
-    more useful, so a choice between epsilons would say nothing. Which method is best may be
-    another at another epsilon.
-
-    Args:
-        frame: the confidential table.
-        policy: with a `[budget]`.
-        candidates: the grid.
-        epsilon: of the whole selection. A sixth of a third of it goes to each score.
-        note: public words for the budget file.
-        noise: another source of noise, for experiments; it is charged all the same.
-        progress: called once per run.
+    more useful, so a choice between epsilons would say nothing. Which method is best may depend on
+    the epsilon. `epsilon` is that of the whole selection; a sixth of a third of it goes to each
+    score. `noise` is another source of noise, for experiments; it is charged all the same.
 
     Raises:
         InputError: no candidate has a proved epsilon for all columns, or there is no budget file.
@@ -150,17 +153,17 @@ def _priced(
     stated = Decimal(each.numerator) / Decimal(each.denominator)
     stated = stated.quantize(Decimal("1e-9"), rounding="ROUND_DOWN")
     wanted = {name for name in policy.schema.released if not policy.schema[name].public}
-    found: list[tuple[Candidate, Plan]] = []
+    priced: list[tuple[Candidate, Plan]] = []
     lost: list[tuple[Candidate, str]] = []
     for candidate in candidates:
         if "epsilon" not in candidate.parameters:
             lost.append((candidate, f"'{candidate.method}' has no epsilon."))
             continue
         tried = replace(candidate, parameters={**candidate.parameters, "epsilon": stated})
-        if any(tried == known for known, _ in found):
+        if any(tried == known for known, _ in priced):
             continue
         try:
-            # A claim may hang on the number of rows, which is public.
+            # A claim may depend on the number of rows, which is public.
             planned = with_rows(plan(without_requirements(tried.applied(policy))), rows)
         except ShoalError as error:
             lost.append((candidate, str(error)))
@@ -170,8 +173,8 @@ def _priced(
         elif not any(_within(claim, each, wanted) for claim in planned.claims):
             lost.append((candidate, f"'{candidate.method}' has no proved epsilon for all columns."))
         else:
-            found.append((tried, planned))
-    return found, lost
+            priced.append((tried, planned))
+    return priced, lost
 
 
 def _within(claim: Any, price: Fraction, wanted: set[str]) -> bool:
@@ -180,9 +183,9 @@ def _within(claim: Any, price: Fraction, wanted: set[str]) -> bool:
         return False
     # Changing a record is removing one and adding one.
     steps = 2 if guarantee.neighbours is Neighbours.ADD_REMOVE else 1
-    if guarantee.delta:
+    if guarantee.pure is None:
         return False
-    return steps * guarantee.epsilon <= price and wanted <= set(guarantee.protects)
+    return steps * guarantee.pure <= price and wanted <= set(guarantee.protects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,10 +238,10 @@ def _wrong(
     """Release once and add up the errors of the counts; a release that fails has none right."""
     try:
         released = protect_table.run(planned, Raw(frame)).release.data
-        found = _counts(_whole(released, frame), planned.policy, columns, queries)
+        counts = _counts(_whole(released, frame), planned.policy, columns, queries)
     except ShoalError:
         return QUERIES * frame.height
-    return int(np.abs(found - true).sum())
+    return int(np.abs(counts - true).sum())
 
 
 def _whole(released: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ class Axes(StrEnum):
     """What candidates are placed by.
 
     `advantage`: what the worst attack gains over people who are not in the table, and counts over
-    three columns. `alpha-beta`: the measures of cormode2013.
+    three columns. `alpha-beta`: the metrics of cormode2013.
     """
 
     ADVANTAGE = "advantage"
@@ -68,9 +68,9 @@ class Row:
         label: method and parameters in one line.
         parameters: as `[protect]` would state them; plain values.
         require: as `[require]` would state it; plain values.
-        point: risk and error; none where the candidate failed or cannot be placed.
+        point: risk and error; None if the candidate failed or cannot be placed.
         attack: which attack the risk is of.
-        standing: on the frontier, tied with it, or beaten; none for baselines and failures.
+        standing: on the frontier, tied with it, or beaten; None for baselines and failures.
         proved: it carries a proved claim for the quasi-identifiers together.
         unmet: why it does not keep what the policy requires, or none.
         failed: why it could not be released, or none.
@@ -134,8 +134,8 @@ class Comparison:
         baselines: the raw table, samples of it, and publishing nothing.
         choice: what is recommended, or cannot be told apart, by the places of the rows.
         recommendation: the same as one plain sentence with its reason.
-        costs: what looking costs, as it was said before the run.
-        settings: rows, repeats, limit of the risk, and what was measured.
+        costs: what the inspection costs, as it was said before the run.
+        settings: rows, repeats, limit of the risk, and what was computed.
     """
 
     rows: tuple[Row, ...]
@@ -170,7 +170,7 @@ class Comparison:
 
     def to_frame(self) -> pl.DataFrame:
         """One row for each candidate and estimate, check or claim."""
-        rows = [found for row in (*self.rows, *self.baselines) for found in _long(row)]
+        rows = [line for row in (*self.rows, *self.baselines) for line in _long(row)]
         return pl.DataFrame(rows, schema=_COLUMNS)
 
     def plot(self) -> Any:
@@ -229,29 +229,29 @@ def _long(row: Row) -> list[dict[str, Any]]:
         "method": row.method,
         "parameters": json.dumps(row.parameters, ensure_ascii=False),
     }
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     if row.failed:
-        found.append({"truth": "failure", "metric": "failure", "text": row.failed})
+        lines.append({"truth": "failure", "metric": "failure", "text": row.failed})
     if row.point is not None:
         standing = None if row.standing is None else row.standing.value
         for name, value in (("risk", row.point.risk), ("error", row.point.error)):
-            found.append({"truth": "estimate", "metric": name, **_ends(value),
+            lines.append({"truth": "estimate", "metric": name, **_ends(value),
                           "subject": row.attack if name == "risk" else "COUNT queries",
                           "verdict": standing})  # fmt: skip
     for (part, measure, subject, better), value in (row.figures or {}).items():
-        found.append({"truth": "estimate", "metric": measure, "subject": subject, **_ends(value),
+        lines.append({"truth": "estimate", "metric": measure, "subject": subject, **_ends(value),
                       "text": f"{part}, {better} is better"})  # fmt: skip
-    found += [
+    lines += [
         {"truth": "claim", "metric": claim["guarantee"]["name"], "verdict": claim["status"],
          "text": claim["basis"]}
         for claim in row.claims
     ]  # fmt: skip
     for check in row.checks:
         achieved = check["achieved"]
-        found.append({"truth": "check", "metric": check["guarantee"]["name"],
+        lines.append({"truth": "check", "metric": check["guarantee"]["name"],
                       "value": float(achieved) if isinstance(achieved, int | float) else None,
                       "verdict": "holds" if check["holds"] else "fails"})  # fmt: skip
-    return [{**dict.fromkeys(_COLUMNS), **head, **one} for one in found]
+    return [{**dict.fromkeys(_COLUMNS), **head, **one} for one in lines]
 
 
 def _ends(value: Estimate) -> dict[str, float]:
@@ -280,5 +280,5 @@ def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
 
 
 def placed(row: Row, standing: Standing | None, like: str | None) -> Row:
-    """The row with what only the whole comparison can say."""
+    """The row, with what only the whole comparison shows."""
     return replace(row, standing=standing, like=like)

@@ -1,4 +1,4 @@
-"""Release and measure every candidate, in processes of their own, and keep what is done.
+"""Release and evaluate every candidate, in processes of their own, and keep what is done.
 
 A third of the people is held out of every candidate release: they are the people not in the table
 that attacks are compared with. Who that is depends on the repeat alone, so candidates are
@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import active_children, get_context, resource_tracker
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any, cast
@@ -41,7 +41,7 @@ from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 
 CONTROL_SHARE = 3
-"""One in so many people is held out."""
+"""One in this many people is held out."""
 ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
 METRICS = (
     "losses by column",
@@ -53,22 +53,24 @@ METRICS = (
     "own regression",
     "edit rules",
 )
-"""What is measured of each candidate: the axes, and what is quick beside them."""
+"""What is computed for each candidate: the axes, and what else is quick."""
 
+_QUIET = {"PYTHONWARNINGS": "ignore"}
+"""Python's own helper of processes warns of what a killed command has left to it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
             "POLARS_MAX_THREADS")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Job:
-    """One release to be made and measured.
+    """One release to be made and evaluated.
 
     Attributes:
         policy: the candidate's; of a baseline, the policy as it is.
         share: of a baseline, the share of the rows that are published as they are.
         repeat: its number, which says who is held out and which queries are asked.
         key: digest of all that the result depends on; the name of its file.
-        strict: a release that does not keep what is required is none.
+        strict: a release that does not keep what is required counts as failed.
     """
 
     policy: Policy
@@ -126,30 +128,22 @@ def run(
 ) -> list[dict[str, Any]]:
     """Do all jobs, or read what an earlier run has kept of them.
 
-    Args:
-        frame: the table.
-        jobs: what to do.
-        folder: where results are kept; none to keep nothing.
-        processes: how many at a time. More than one starts new interpreters, so a
-            program needs the usual guard around its main part.
-        progress: called with the time left and how many jobs are done.
-
-    Returns:
-        One result a job, in their order. An interrupt leaves the folder with what is done.
+    Results are kept in `folder`, unless it is None; an interrupt leaves there what is done. More
+    than one process starts new interpreters: a program then needs the usual guard.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for job in jobs:
         if (kept := _kept(folder, job)) is not None:
-            found[job.key] = kept
-    pending = list({job.key: job for job in jobs if job.key not in found}.values())
-    started, already, total = time.monotonic(), len(found), len({job.key for job in jobs})
+            results[job.key] = kept
+    pending = list({job.key: job for job in jobs if job.key not in results}.values())
+    started, already, total = time.monotonic(), len(results), len({job.key for job in jobs})
     progress("comparing", already, total)
     for key, result in _results(frame, pending, folder, processes):
-        found[key] = result
-        done = len(found) - already
+        results[key] = result
+        done = len(results) - already
         left = (time.monotonic() - started) / done * (len(pending) - done)
-        progress(f"comparing, {_words(left)} left", len(found), total)
-    return [found[job.key] for job in jobs]
+        progress(f"comparing, {_words(left)} left", len(results), total)
+    return [results[job.key] for job in jobs]
 
 
 def _results(
@@ -159,6 +153,7 @@ def _results(
         for job in pending:
             yield job.key, _done(frame, job, folder)
         return
+    others = set(active_children())
     with _one_thread_each(), ProcessPoolExecutor(
         min(processes, len(pending)),
         mp_context=get_context("spawn"),
@@ -175,7 +170,9 @@ def _results(
                 for future in finished:
                     yield future.result()
         except BaseException:
-            # What is under way comes to its end and is kept; what waits is not started.
+            # What is done is kept; what is under way is done again by the next run.
+            for process in set(active_children()) - others:
+                process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
@@ -196,7 +193,7 @@ def _work(job: Job) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let no interrupt reach a process before it can ignore it: it would show a traceback.
+    """Keep interrupts from a process until it can ignore them: it would show a traceback.
 
     A process inherits what is blocked. Here another thread may take the signal all the same; it is
     noted, and raised again once all processes have what they need to start.
@@ -220,8 +217,9 @@ def _interrupts_wait() -> Iterator[None]:
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Let each process use one thread: several at once would only get in each other's way."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    stated = dict.fromkeys(_THREADS, "1") | _QUIET
+    before = {name: os.environ.get(name) for name in stated}
+    os.environ.update(stated)
     try:
         yield
     finally:
@@ -263,7 +261,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         if job.strict:
             raise InputError(unmet) from None
         done = protect_table.run(plan(without_requirements(job.policy)), raw)
-    found = evaluate.evaluate(
+    evaluation = evaluate.evaluate(
         inside,
         done.release,
         job.policy,
@@ -272,9 +270,9 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         seed=_seed(job),
     )
     return {
-        "figures": found.facts()["figures"],
-        "skipped": list(found.skipped),
-        "pictures": [] if job.repeat else list(found.pictures.get("columns", ())),
+        "figures": evaluation.facts()["figures"],
+        "skipped": list(evaluation.skipped),
+        "pictures": [] if job.repeat else list(evaluation.pictures.get("columns", ())),
         "claims": plain(done.release.claims),
         "checks": plain(done.release.checks),
         "unmet": unmet,
@@ -298,10 +296,10 @@ def _baseline(
     repeated = inside.select(names)[chosen[np.arange(inside.height) % size]]
     figures: list[Any] = []
     for rows, which in ((sampled, ATTACKS), (repeated, METRICS)):
-        found = evaluate.evaluate(
+        evaluation = evaluate.evaluate(
             inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
         )
-        figures += found.facts()["figures"]
+        figures += evaluation.facts()["figures"]
     return {"figures": figures, "claims": [], "checks": [], "unmet": None, "suppressed": 0}
 
 
@@ -316,12 +314,12 @@ def held_out(
     """Rows that are released, and those of a third of the people, who are held out.
 
     Households stay together where the policy names them, and persons with several rows too: a
-    relative would else stand in for a person who is held out.
+    relative would otherwise stand in for a person who is held out.
     """
     name = schema.flagged("household") or schema.flagged("privacy_unit")
     if name in frame.columns:
         groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        alone = groups == 0  # Who has no number shares no household.
+        alone = groups == 0  # People without a number share no household.
         groups = np.where(alone, groups.max() + 1 + np.arange(frame.height), groups)
         _, groups = np.unique(groups, return_inverse=True)
     else:

@@ -1,8 +1,8 @@
 """Microaggregation of rows in blocks: groups form within the cells of a coarse tree.
 
-k-anonymity is exact, because every group lies in one cell and is made by the method itself. What
-is lost is a little homogeneity at the seams; tests hold the sum of squares to 1.05 times that of
-the method on the whole table, for 100,000 records of four columns in cells of 10,000 or more.
+k-anonymity is exact, because every group lies in one cell and is made by the method itself. A
+little homogeneity is lost at the seams; tests hold the sum of squares to 1.05 times that of the
+method on the whole table, for 100,000 records of four columns in cells of 10,000 or more.
 
 The result does not depend on how the table lies in blocks: the scale of each column comes from
 sums of whole numbers, the sample is drawn by places in the canonical order, and the records of a
@@ -31,7 +31,7 @@ from shoal.partition.coarse_tree import CoarseTree, coarse_cells
 Grouper = Callable[[Floats, int], Partition]
 
 LEAST = 10_000
-"""Records that a cell has at least, unless the whole table has fewer."""
+"""The least number of records in a cell, unless the whole table has fewer."""
 
 SHARE = 0.4
 """Cells are cut to this share of a block, up to twice as much."""
@@ -40,7 +40,7 @@ SAMPLED = 512
 """Records of the sample for each cell."""
 
 MOST = 8
-"""A cell of so many times the wanted size is parted by record number: its records are equal, or
+"""A cell of this many times the wanted size is divided by record number: its records are equal, or
 the sample missed them."""
 
 APPROXIMATE = (
@@ -117,7 +117,7 @@ def _routing(
     sizes_wanted: tuple[int, int],
     method: Grouper,
 ) -> Callable[[Table, Ints], Ints]:
-    """Cut cells by a sample, count what they hold, and let the small ones join their siblings."""
+    """Cut cells by a sample, count what they hold, and merge small ones into their siblings."""
     columns, k = setting.columns, setting.parameters.k
     size, least = sizes_wanted
     count = max(-(-SAMPLED * len(rows) // size), SAMPLED * 64)
@@ -164,32 +164,32 @@ class SampledRecords(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A sample of the records; who is in depends on places in the canonical order alone."""
+    """A sample of the records; which are in it depends on places in the canonical order alone."""
 
     columns: tuple[str, ...]
     share: float
 
     def of(self, table: Table, places: Ints) -> SampledRecords:
-        """Those of a block."""
+        """The sampled records of a block."""
         chosen = np.flatnonzero(_mixed(places) < self.share)
         raws = np.column_stack([table.raw(name) for name in self.columns])
         return SampledRecords(places[chosen], raws[chosen])
 
 
 def sampled(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
-    """Raw values of about so many records, in canonical order: one column each."""
+    """Raw values of about `count` records, in canonical order: one column each."""
     draw = Sample(tuple(columns), min(count / len(rows), 1.0))
     drawn: SampledRecords = rows.fold(draw.of, operator.add)
     return drawn.in_order()
 
 
 def scattered(places: Ints, parts: Ints) -> Ints:
-    """Part some records into so many parts, by their places in the canonical order."""
+    """Divide records into `parts`, by their places in the canonical order."""
     return np.minimum((_mixed(places) * parts).astype(np.int64), parts - 1)
 
 
 def _mixed(places: Ints) -> Floats:
-    """A number in [0, 1) for each place, that looks drawn: the finaliser of splitmix64."""
+    """A pseudo-random number in [0, 1) for each place: the finaliser of splitmix64."""
     x = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -218,11 +218,11 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
         ])  # fmt: skip
         return wide, [a + b for a, b in zip(one[1], other[1], strict=True)]
 
-    found, counts = rows.fold(ends, join)
-    found = np.where(np.isfinite(found), found, 0.0)  # a column without values has no ends
-    middle = found[0] / 2 + found[1] / 2
-    # A power of two that no value is farther from the middle, so dividing loses nothing.
-    half = np.ldexp(1.0, np.frexp(np.maximum(found[1] - middle, middle - found[0]))[1])
+    reach, counts = rows.fold(ends, join)
+    reach = np.where(np.isfinite(reach), reach, 0.0)  # a column without values has no ends
+    middle = reach[0] / 2 + reach[1] / 2
+    # A power of two within which all values lie around the middle, so dividing loses nothing.
+    half = np.ldexp(1.0, np.frexp(np.maximum(reach[1] - middle, middle - reach[0]))[1])
 
     def add(table: Table, _places: Ints) -> Ints:
         return np.stack([
@@ -243,7 +243,7 @@ def _ends(
     schema: Sequence[Column],
     categories: Sequence[Ints | None],
 ) -> tuple[Floats, list[Ints]]:
-    """Least and largest value of each column, and how many cells have which category or none."""
+    """Least and largest value of each column, and how many cells have each category or none."""
     limits, counts = np.zeros((2, len(columns))), []
     for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
         raw = transformed(table.raw(name), column)

@@ -9,7 +9,7 @@ from shoal.core._arrays import Floats, Ints
 
 
 class Cut(NamedTuple):
-    """x < value goes low, with so many records; 0 of them: there is no such cut."""
+    """x < value goes low, with `fewer` records; 0 means that there is no such cut."""
 
     value: float
     fewer: int
@@ -44,11 +44,7 @@ def around(middle: float, fewer: int, upto: int, size: int, top: float) -> list[
 
 
 def border_cuts(held: Ints, borders: Ints) -> list[Cut]:
-    """Cuts nearest the median among the highest borders between the codes held.
-
-    Args:
-        held: records of each code.
-        borders: height of the border after each code but the last.
+    """Cuts nearest the median, among the highest of the borders after each code held.
 
     >>> border_cuts(np.array([2, 3, 0, 4]), np.array([1, 2, 2]))
     [Cut(value=2.0, fewer=5), Cut(value=0.0, fewer=0)]

@@ -1,15 +1,15 @@
 """Mondrian on rows in blocks: the upper cuts level by level, the rest node by node.
 
 A node with more records than a machine should hold at once is cut from counts alone. A pass over
-all blocks counts the records of each such node on a grid of values from a sample, column by column,
-which says which column is cut and between which two places of the grid its median lies; another
-pass counts the values in between, so the median is exact; where l or t is required, a third
-counts confidential values on both sides. So a level takes two or three passes. A node that is small
-enough is finished by the same function that cuts a whole table, with the ranges and the counts
-of the whole table.
+all blocks counts the records of each such node on a grid of values from a sample, column by column.
+That shows which column is cut and between which two places of the grid its median lies; another
+pass counts the values in between, so the median is exact; if l or t is required, a third counts
+confidential values on both sides. So a level takes two or three passes. A node that is small enough
+is finished by the same function that cuts a whole table, with the ranges and the counts of the
+whole table.
 
 Strict cuts lie between values and so are those of one machine: the released rows are the same. With
-`relaxed`, equal values are parted in nodes that are small enough alone, which gives other groups
+`relaxed`, equal values are separated only in nodes that are small enough, which gives other groups
 than on one machine; what is promised holds all the same.
 """
 
@@ -42,7 +42,7 @@ from shoal.partition.kernels.requirement import Rules, meets
 from shoal.partition.requirement import compiled
 
 NODE = 2
-"""Nodes of up to so many blocks are finished on one machine."""
+"""Nodes of up to this many blocks are finished on one machine."""
 
 GRID = 1 << 19
 """Places of all grids of a level together."""
@@ -66,11 +66,11 @@ class Asked(NamedTuple):
     Attributes:
         columns: that are cut.
         k: least number of records in a leaf.
-        required: what leaves must meet beside.
+        required: what leaves must meet beside k.
         halt: what a node must meet to be cut.
-        relaxed: whether equal values may be parted.
+        relaxed: whether equal values may be separated.
         max_height: largest number of cuts above a leaf.
-        covers: what is released of a leaf depends on which cells it has, and not on how many.
+        covers: what is released of a leaf depends on which cells it has, not on how many.
     """
 
     columns: tuple[str, ...]
@@ -105,7 +105,7 @@ class Upper:
 
     Attributes:
         ways: of each cut where it leads low and high: to a cut, or to -1 - e for end e.
-        place: of each end the cut above it and the side; none for the root.
+        place: of each end the cut above it and the side; None for the root.
         ends: least and largest value of each column in an end that was examined.
     """
 
@@ -119,16 +119,16 @@ class Upper:
     ends: dict[int, Floats] = field(default_factory=dict)
 
     def route(self) -> Callable[[Floats], Ints]:
-        """Make a function that says in which end a record is."""
+        """Make a function that finds the end of each record."""
         if not self.axis:
             return lambda X: np.zeros(len(X), np.int64)
         axis, cut = np.array(self.axis, np.int64), np.array(self.cut)
         low, high = np.array(self.ways, np.int64).T.copy()
 
         def route(X: Floats) -> Ints:
-            found = np.empty(len(X), np.int64)
-            descend(X, axis, cut, low, high, found)
-            return found
+            ends = np.empty(len(X), np.int64)
+            descend(X, axis, cut, low, high, ends)
+            return ends
 
         return route
 
@@ -182,10 +182,10 @@ def _rulers(rows: DistributedRows, columns: Sequence[str]) -> list[Encoding]:
         raws = [table.raw(name) for name in columns]
         return np.array([[np.nanmax(x, initial=0.0), np.isnan(x).any()] for x in raws], float)
 
-    found = rows.fold(facts, np.maximum)
+    maxima = rows.fold(facts, np.maximum)
     return [
         encoding(rows.template, name, largest=float(most), gone=bool(gone))
-        for name, (most, gone) in zip(columns, found, strict=True)
+        for name, (most, gone) in zip(columns, maxima, strict=True)
     ]
 
 
@@ -211,15 +211,15 @@ def _counted(rows: DistributedRows, guarantee: LDiversity | TCloseness) -> Count
 
 def _distinct(raws: Floats, counts: Ints) -> tuple[Floats, Ints]:
     """Merge equal rows, two missing cells being equal, and add up their counts."""
-    found, where = np.unique(np.where(np.isnan(raws), np.inf, raws), axis=0, return_inverse=True)
-    if len(found) > MOST_VALUES:
+    rows, where = np.unique(np.where(np.isnan(raws), np.inf, raws), axis=0, return_inverse=True)
+    if len(rows) > MOST_VALUES:
         raise InputError(
             f"Confidential columns have more than {MOST_VALUES:,} values or combinations, too "
             "many to count. Round the values, or drop a requirement."
         )
-    sums = np.zeros(len(found), np.int64)
+    sums = np.zeros(len(rows), np.int64)
     np.add.at(sums, where.ravel(), counts)
-    return np.where(np.isinf(found), np.nan, found), sums
+    return np.where(np.isinf(rows), np.nan, rows), sums
 
 
 class _Seen(NamedTuple):
@@ -228,8 +228,8 @@ class _Seen(NamedTuple):
     edges: Floats
     first: Ints
     counts: Ints
-    ends: Floats  # two rows a slot: least and largest value of each column
-    values: Ints  # one row a slot: confidential values of all rules
+    ends: Floats  # two rows per slot: least and largest value of each column
+    values: Ints  # one row per slot: confidential values of all rules
 
     def of(self, slot: int, column: int) -> tuple[Ints, Floats]:
         """Counts on the grid of a column, and its edges."""
@@ -318,7 +318,7 @@ class _Work:
                 del queue[slot]
 
     def _queue(self, upper: Upper, active: list[int], seen: "_Seen") -> dict[int, list[int]]:
-        """The columns of each node, the widest first; none where it is not cut."""
+        """The columns of each node, the widest first; none if it is not cut."""
         whole = seen.ends[:2] if self.whole is None else self.whole
         extent = np.maximum(whole[1] / 2 - whole[0] / 2, 5e-324)
         queue: dict[int, list[int]] = {}
@@ -356,8 +356,8 @@ class _Work:
                 low = float(own[a - 1]) if a else -np.inf
                 high = float(own[a]) if a < len(own) else np.inf
                 between[slot], before[slot] = (j, low, high), fewer
-        found = self._between(look, between, len(seen.ends) // 2)
-        for slot, (values, held) in found.items():
+        counted = self._between(look, between, len(seen.ends) // 2)
+        for slot, (values, held) in counted.items():
             place, fewer, upto = middle_place(held, sizes[slot] // 2 - before[slot])
             top = seen.ends[2 * slot + 1, axes[slot]]
             start = before[slot]
@@ -458,14 +458,14 @@ class _Work:
         if not steered or not kept:
             return {slot: both[0] for slot, both in kept.items()}
         low = self._low_values(look, axes, kept, len(here))
-        found = {}
+        allowed = {}
         for slot, both in kept.items():
             for a, cut in enumerate(both):
                 sides = (low[a, slot], here[slot] - low[a, slot])
                 if all(self._met(r, side) for r in steered for side in sides):
-                    found[slot] = cut
+                    allowed[slot] = cut
                     break
-        return found
+        return allowed
 
     def _low_values(
         self,
@@ -491,8 +491,8 @@ class _Work:
                 for cut in at
             ])  # fmt: skip
 
-        found: Ints = self.rows.fold(ask, np.add)
-        return found
+        sums: Ints = self.rows.fold(ask, np.add)
+        return sums
 
     def _met(self, r: int, held: Ints) -> bool:
         first, last = self.rules.first[r], self.rules.first[r + 1]
@@ -524,9 +524,9 @@ class _Work:
                 both[end] = few(Table(together, template.schema, template.dtypes), end)[1]
             return both
 
-        found: dict[int, pl.DataFrame] = self.rows.fold(ask, join)
+        frames: dict[int, pl.DataFrame] = self.rows.fold(ask, join)
         done = {}
-        for end, frame in found.items():
+        for end, frame in frames.items():
             one = Partition(np.zeros(frame.height, np.int64))
             table = Table(frame, template.schema, template.dtypes)
             done[end] = release(table, one).frame.select(columns).head(1)
@@ -537,8 +537,8 @@ class _Work:
     ) -> tuple[Callable[[Table, Ints], Ints], Callable[[int, Table], Table]]:
         """Where each record is finished, and how.
 
-        A closed end with more records than a machine should hold, such as a heap of equal rows,
-        is finished part by part, by a few of its records that have all its cells.
+        A closed end with more records than a machine should hold, such as many equal rows, is
+        finished part by part, by a few of its records that have all its cells.
         """
         look = self._of_blocks(upper, range(len(upper.sizes)))
         giant = [
@@ -558,8 +558,8 @@ class _Work:
 
         def route(table: Table, places: Ints) -> Ints:
             end = look(table)[1]
-            found: Ints = first[end] + blockwise.scattered(places, parts[end])
-            return found
+            cells: Ints = first[end] + blockwise.scattered(places, parts[end])
+            return cells
 
         def finish(cell: int, table: Table) -> Table:
             end = owner[cell]
@@ -591,9 +591,9 @@ def _values(
 ) -> Ints:
     """Confidential values by node, those of all rules one after the other."""
     width = int(rules.first[-1])
-    found = np.zeros(slots * width, np.int64)
+    counts = np.zeros(slots * width, np.int64)
     inside = np.flatnonzero(slot >= 0)
     for r, own in enumerate(counted):
         key = slot[inside] * width + rules.first[r] + own.codes(table)[inside]
-        found += np.bincount(key, minlength=slots * width)
-    return found.reshape(slots, width)
+        counts += np.bincount(key, minlength=slots * width)
+    return counts.reshape(slots, width)

@@ -9,7 +9,7 @@ a function of `DistributedRows`, and an engine serves `DistributedRows`. The ver
     runs       groups that are runs of an order of the records
     singly     every record a group of its own
     grouped    groups that were formed from what was brought
-    fold       anything that is computed on each block and put together two by two
+    fold       anything that is computed on each block and combined two by two
     within     cells of the records' space, brought together and finished one by one
 
 Questions see the rows as they came, whatever was changed before. Functions that are handed in run
@@ -79,7 +79,7 @@ class CountableRows(Protocol):
 
     @property
     def template(self) -> Table:
-        """The columns and their types, with a row whose cells nobody may look at."""
+        """The columns and their types, with a row whose cells must not be read."""
 
     def __len__(self) -> int: ...
 
@@ -114,11 +114,10 @@ class DistributedRows(CountableRows, Protocol):
         """Records that a machine should hold at once."""
 
     def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Ask each block, and put the answers together two by two, in any order.
+        """Ask each block, and combine the answers two by two, in any order.
 
-        Args:
-            ask: gets a block, and the places of its records in the canonical order.
-            add: must not mind in which order and by which pairs: sums of whole numbers, unions.
+        `ask` gets a block, and the places of its records in the canonical order. `add` must not
+        depend on order or grouping: sums of whole numbers, unions.
         """
 
     def within(
@@ -131,17 +130,15 @@ class DistributedRows(CountableRows, Protocol):
     ) -> "ReplacedColumns":
         """Bring the records of each cell together, in canonical order, and change columns there.
 
-        Args:
-            columns: that are changed.
-            route: from a block, and the places of its records, to their cells.
-            change: gets the number of a cell and its records: all of them.
-            needs: the columns that it reads, where these are more.
+        `route` gives the cells of a block's records, given their places too; `change` gets the
+        number of a cell and all its records. `needs` are the columns that it reads, if more than it
+        changes.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class ReplacedColumns:
-    """Columns that will be replaced; what holds the new ones is the engine's."""
+    """Columns that will be replaced; the engine decides what holds the new ones."""
 
     columns: tuple[str, ...]
     held: Any
@@ -153,8 +150,8 @@ class Distributed:
 
     Attributes:
         changes: of columns of the records that came in.
-        data: rows that stand for nobody, or boxes, where the release is not the changed records.
-        canonical: the groups whose order is public, where the method has such.
+        data: synthetic rows, or boxes, if the release is not the changed records.
+        canonical: the groups whose order is public, if the method has such.
     """
 
     changes: tuple[ReplacedColumns, ...] = ()
@@ -193,7 +190,7 @@ class Coded:
         return len(self._rows)
 
     def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
-        """Add up what the blocks say."""
+        """Add up the answers of the blocks."""
         return self._rows.total(partial(_then, encode=self._encode, after=question))
 
     def walk(self, start: Callable[[Sequence[Ints]], Any]) -> Walk:

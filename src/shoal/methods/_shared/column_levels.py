@@ -43,7 +43,7 @@ class ColumnLevels:
         codes: which of the values that occur each row has.
         tree: levels by values: the number of the label.
         penalties: levels by values, from 0 to 1.
-        labels: of each level the text of each value, None where it is missing.
+        labels: of each level the text of each value, None if it is missing.
     """
 
     codes: Ints
@@ -119,7 +119,7 @@ def column_levels(table: Table, name: str, steps: Steps | None) -> ColumnLevels:
 
 def _by_hierarchy(table: Table, column: Column, values: Floats, held: Ints) -> list[Level]:
     tree = column.stated_hierarchy
-    assert tree is not None  # noqa: S101 (whoever calls has looked)
+    assert tree is not None  # noqa: S101 (the caller has checked)
     rows = _leaf_of(table, column, tree.leaves)(values)
     lacking = int(held[: len(values)][rows < 0].sum())
     if lacking:

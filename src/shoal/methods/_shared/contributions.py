@@ -77,7 +77,7 @@ NOT_EMPTY = "both tables have at least one row, because an empty table is refuse
 
 
 def most(schema: Schema) -> int:
-    """How many rows of a person a release may use; one, if nothing is said of persons."""
+    """How many rows of a person a release may use; one, if nothing is said about persons."""
     return 1 if schema.persons is None else schema.persons.most
 
 
@@ -122,22 +122,21 @@ def restated(
 
 def refuse_many_rows(setting: Setting[Any]) -> None:
     """Refuse an epsilon at which the noisy number of rows would run to millions."""
-    if not rows_are_public(setting) and row_epsilon(setting) < Fraction(LEAST_DRAWN):
+    if rows_are_public(setting):
+        return
+    rho = getattr(setting.parameters, "rho", None)
+    name, least = ("epsilon", LEAST_DRAWN) if rho is None else ("rho", LEAST_DRAWN**2 / 2)
+    each = row_epsilon(setting) if rho is None else Fraction(rho) / most(setting.schema) ** 2
+    if each < Fraction(least):
         raise InputError(
-            "[protect], epsilon: the number of rows to draw is noisy too, and below "
-            f"{LEAST_DRAWN} for each row of a person it may run to millions, whatever the table "
-            "holds. Raise epsilon."
+            f"[protect], {name}: the number of rows to draw is noisy too, and below "
+            f"{least} for each row of a person it may run to millions, whatever the table "
+            f"holds. Raise {name}."
         )
 
 
 def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> None:
-    """Refuse to leave out rows of a person where a release shows which one stayed.
-
-    Args:
-        setting: with persons of whom one row stays.
-        noisy: the columns that are released with noise alone.
-        method: for the error.
-    """
+    """Refuse to leave out rows of a person if columns without noise show which one stayed."""
     schema = setting.schema
     public = next((name for name in schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:

@@ -14,7 +14,6 @@ from shoal.core import (
     Status,
     shown,
 )
-from shoal.core.concentrated import rho_of
 from shoal.methods._shared import contributions
 from shoal.methods._shared.microaggregation import of_persons, one_row
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters, NoisyParameters, Origin
@@ -43,19 +42,21 @@ def privacy_claim(
     assumes: Sequence[str] = (),
     invariants: Sequence[str] = (),
     epsilon: Fraction | None = None,
+    rho: Fraction | None = None,
 ) -> Claim:
     """Claim differential privacy, weakened by what the policy reads off the data.
 
     Bounds from the data refute any proof; categories that were copied from the data make
     it conditional on their being public. Columns that are released beside the protected ones
-    are public, and named as invariants. The epsilon is the whole release's unless given.
+    are public, and named as invariants. The epsilon is the whole release's unless given. Where
+    prices are counted in rho, the claim is of that rho, or of the epsilon that it has at a delta.
     """
     schema, parameters = setting.schema, setting.parameters
     assumptions = [*one_row(schema), *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     strata = getattr(parameters, "strata", None)
-    # The list of strata is released too: of add-remove neighbours every one of it has rows.
+    # The list of strata is released too: under add-remove, every stratum listed has rows.
     listed = (*setting.columns, *([strata] if strata else []))
     observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
@@ -87,16 +88,12 @@ def privacy_claim(
         assumptions.append(
             f"the categories of {', '.join(observed)}, which were copied from the data, are public"
         )
-    wanted = Fraction(parameters.epsilon) if epsilon is None else epsilon
-    stated = getattr(parameters, "delta", None)
-    delta = Fraction(0) if stated is None else Fraction(stated)
-    rho = rho_of(wanted, delta) if delta else None
-    if rho is not None and status is not Status.REFUTED:
-        basis = (
-            f"{basis}; delta is a probability, {shown(delta)} at most over the whole release, with "
-            "which more than epsilon may become known; prices add up to epsilon, or in zero-"
-            f"concentrated differential privacy to rho = {shown(rho)}, which is epsilon at delta"
-        )
+    wanted, delta = epsilon, Fraction(0)
+    if wanted is None and parameters.epsilon is not None:
+        wanted = Fraction(parameters.epsilon)
+    if rho is not None:
+        delta = Fraction(getattr(parameters, "delta", None) or 0)
+        basis = f"{basis}; {_in_rho(rho, delta)}"
     return Claim(
         guarantee=DifferentialPrivacy(
             epsilon=wanted,
@@ -116,12 +113,23 @@ def privacy_claim(
     )
 
 
+def _in_rho(rho: Fraction, delta: Fraction) -> str:
+    """Where a claim in rho comes from, in words."""
+    added = f"in zero-concentrated differential privacy, prices add up to rho = {shown(rho)}"
+    if not delta:
+        return added
+    return (
+        f"{added}, which is epsilon at delta; delta is a probability, {shown(delta)} at most over "
+        "the whole release, with which more than epsilon may become known"
+    )
+
+
 def fixed_blocks(rows: int, k: int) -> bool:
     """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
 
     It takes k values from the lower and the upper end in turn. If k divides the number of rows,
     or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
-    the larger of the last two lies on the side that the data says.
+    the larger of the last two lies on the side that the data decides.
     """
     return rows % k == 0 or (rows // k) % 2 == 1
 
@@ -157,7 +165,7 @@ def shared_rows(
 ) -> Claim:
     """Claim k-anonymity: noise is drawn once per group, so its records stay alike.
 
-    It is of all protected columns together, unless groups are of some columns.
+    It covers all protected columns together, unless groups are of some columns.
     """
     return Claim(
         guarantee=KAnonymity(k, columns or setting.columns),

@@ -9,10 +9,10 @@ One row per answer. Columns:
                   values misplace, over all pairs of columns (`shoal.synthesis.maxent.coarseness`)
     answer        with noise; a whole number, which may be negative
     scale         of the two-sided geometric noise that it has, or of the noise that `noise` names
-    noise         which noise it has; only there where some of it is discrete Gaussian
-    cell_NAME     for each released column which values were counted; empty where not counted
+    noise         which noise it has; only present if some of it is discrete Gaussian
+    cell_NAME     for each released column, which values were counted; empty if not counted
 
-Whoever fits a model of their own can weigh each answer by its scale, which drawn rows do not show.
+Whoever fits a model of their own can weight each answer by its scale, which drawn rows do not show.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def stacked(
     tables: Mapping[str, Mapping[str, NDArray[Any]]], column: str
 ) -> dict[str, NDArray[Any]]:
     """The tables of several strata as one, with the stratum of each answer."""
-    found: dict[str, NDArray[Any]] = {}
+    joined: dict[str, NDArray[Any]] = {}
     names = next(iter(tables.values()))
     before = 0
     numbers = []
@@ -65,10 +65,10 @@ def stacked(
         before += int(table["measurement"].max()) + 1
     for name in names:
         parts = numbers if name == "measurement" else [table[name] for table in tables.values()]
-        found[name] = np.concatenate(parts)
+        joined[name] = np.concatenate(parts)
     sizes = [len(table["answer"]) for table in tables.values()]
-    found[f"cell_{column}"] = _repeated(list(tables), sizes)
-    return found
+    joined[f"cell_{column}"] = _repeated(list(tables), sizes)
+    return joined
 
 
 def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int, Texts]:

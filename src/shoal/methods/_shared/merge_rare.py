@@ -20,13 +20,8 @@ from shoal.partition import mondrian
 def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
     """For each row, the row whose combination it takes, so each is shared by `least` rows.
 
-    Cost: O(n log n) per column.
-
-    Args:
-        rows: at least `least`, one column per axis, in [0, 1].
-        nominal: which columns are compared as equal or not. For groups and their means they count
-            by their places in the public order.
-        least: how many rows must share a combination.
+    Cost: O(n log n) per column. Rows are at least `least`, in [0, 1]. Nominal columns are compared
+    as equal or not; for groups and their means they count by their places in the public order.
 
     >>> merged(np.array([[0.0], [0.0], [0.1], [1.0], [1.0]]), np.array([False]), 2)
     array([0, 1, 0, 3, 4])

@@ -5,12 +5,11 @@ proved, because every record is in a group of at least k, and `recode` gives all
 group the same value in every protected column. Any subset of the columns inherits it.
 
 Univariate methods group each column by itself: k-anonymity of each column is proved, for the
-same reason, and of their combination it is not: the groups of two columns cut across each
-other.
+same reason. Of their combination it is not: the groups of two columns cut across each other.
 
 Records are persons if each has one row. Where the policy neither states that nor names the column
-that numbers persons (`unit`), a promise about persons is conditional on it. Where a column numbers
-them, groups hold at least k persons, however many rows each has (`whole_persons`).
+that numbers persons (`privacy_unit`), a promise about persons is conditional on it. Where a column
+numbers them, groups hold at least k persons, however many rows each has (`whole_persons`).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -136,14 +135,9 @@ def column_method(
     source: str,
     cut: Cut | None = None,
 ) -> Method[Any]:
-    """A method that groups each column by itself: k-anonymity a column.
+    """A method that groups each column by itself, with `rank`: k-anonymity per column.
 
-    Args:
-        name: as written in the policy.
-        summary: one line.
-        rank: groups a column of numbers.
-        source: whose idea it is.
-        cut: where groups begin in a sorted column, if not after every k values.
+    `cut` says where groups begin in a sorted column, if not after every k values.
     """
     return Method(
         name=name,
@@ -174,7 +168,7 @@ def _claim(
 
 
 def one_row(schema: Schema) -> tuple[str, ...]:
-    """What is assumed of a person's rows: nothing where a column numbers the persons."""
+    """What is assumed of a person's rows: nothing if a column numbers the persons."""
     if schema.persons is not None:
         return ()
     return (STATED,) if schema.one_row_per_person else (ONE_ROW,)
@@ -184,7 +178,7 @@ def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
     """The status of a claim about persons that was proved about rows.
 
     If nothing says whose rows they are, it is conditional on one row per person. An epsilon is
-    not about persons then: its unit is a row.
+    then not about persons: its unit is a row.
     """
     return Status.CONDITIONAL if ONE_ROW in one_row(schema) and status is Status.PROVED else status
 
@@ -192,12 +186,7 @@ def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
 def bare_columns(
     setting: Setting[MicroaggregationParameters], besides: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected.
-
-    Args:
-        setting: names what is protected.
-        besides: columns about which something else is promised.
-    """
+    """Say which confidential columns joint k-anonymity leaves unprotected, except `besides`."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     bare = [name for name in confidential if name not in {*setting.columns, *besides}]
     if not bare:
@@ -290,10 +279,10 @@ def distributed_columns(
             )
             for name in setting.columns
         ]
-        found = rows.runs(orders, setting.parameters.k)
+        grouped = rows.runs(orders, setting.parameters.k)
         changes = [
             distributed_recoded(groups, order.columns, setting.parameters)
-            for order, groups in zip(orders, found, strict=True)
+            for order, groups in zip(orders, grouped, strict=True)
         ]
         return Distributed(tuple(changes))
 
@@ -303,7 +292,7 @@ def distributed_columns(
 def distributed_recoded(
     groups: DistributedGroups, columns: Sequence[str], parameters: MicroaggregationParameters
 ) -> ReplacedColumns:
-    """Give every group one value in some columns, where the records lie in blocks."""
+    """Give every group one value in some columns, for records in blocks."""
     return groups.recoded(
         columns, partial(_recode_block, columns=tuple(columns), parameters=parameters)
     )
@@ -365,10 +354,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     by semantic marginality, from the most central category to the most marginal one; without
     one, in the declared order of its categories.
 
-    Args:
-        table: the records, or a block of them.
-        name: the column.
-        counts: how often each category occurs among all records; by default, in the table.
+    `counts` says how often each category occurs among all records; by default, in the table.
     """
     kind = table.schema[name].kind
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -394,7 +380,7 @@ def central_first(table: Table, name: str, counts: Ints | None = None) -> Ints:
 
 
 def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn ways from leaf to root, padded at the end, into ways from root to leaf."""
+    """Turn paths from leaf to root, padded at the end, into paths from root to leaf."""
     used = edges >= 0
     return np.take_along_axis(
         edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1

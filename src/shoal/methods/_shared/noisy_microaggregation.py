@@ -29,7 +29,7 @@ from shoal.core import (
     Schema,
 )
 from shoal.core._arrays import Floats, Ints
-from shoal.errors import InputError
+from shoal.errors import InputError, columns_named
 from shoal.io.table import Table, leaf_edges
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import (
@@ -60,7 +60,7 @@ from shoal.policy.values import Epsilon, Size, choice
 
 LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
-"""Of methods whose proof holds only where columns are shuffled apart."""
+"""Of methods whose proof holds only if each column is shuffled by itself."""
 
 
 class Origin(StrEnum):
@@ -133,7 +133,7 @@ class ProtectedColumn:
         distances: between categories, for a nominal that is not ranked.
         embedding: places of such categories in a public box, squared distance in proportion
             to path length and 1 at most.
-        order: category at each place of the grid, where a nominal is not ranked as declared.
+        order: category at each place of the grid, if a nominal is not ranked as declared.
     """
 
     name: str
@@ -205,7 +205,7 @@ def change_one_only(setting: Setting[EpsilonParameters]) -> None:
 
 
 def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
-    """Refuse public columns where rows or boxes stand for nobody."""
+    """Refuse public columns beside synthetic rows or boxes."""
     strata = getattr(setting.parameters, "strata", None)
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
@@ -225,30 +225,37 @@ def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) ->
                 f"Column '{name}' would be released without noise. Protect it, make it an "
                 "identifier, or declare it with public = true if everybody knows it."
             )
-    for name in setting.columns:
-        check_domain(schema[name], bounded=bounded)
+    check_domains([schema[name] for name in setting.columns], bounded=bounded)
 
 
-def check_domain(column: Column, *, bounded: bool = True) -> None:
-    """Refuse a column without a public domain: a kind, and bounds or categories."""
+def check_domains(columns: Iterable[Column], *, bounded: bool = True) -> None:
+    """Refuse columns without a public domain, a kind and bounds or categories, in one error."""
+    lacking: dict[str, list[str]] = {}
+    for column in columns:
+        why = _without_domain(column, bounded=bounded)
+        lacking.setdefault(why, []).append(column.name) if why else None
+    if lacking:
+        raise InputError(" ".join(columns_named(names) + why for why, names in lacking.items()))
+
+
+def _without_domain(column: Column, *, bounded: bool) -> str:
+    """What a column lacks, as the end of a sentence; nothing if it has a public domain."""
     if column.kind is None:
-        raise InputError(
-            f"Column '{column.name}' has no kind, so no noise can be added to it. State its "
-            "kind, make it an identifier, or declare it with public = true."
+        return (
+            ": no kind is stated, so no noise can be added. State it, or declare the column as an "
+            "identifier or with public = true."
         )
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
-        raise InputError(
-            f"Column '{column.name}': expected categories or a hierarchy, because those read off "
-            "the data are not public, found none."
+        return (
+            ": expected categories or a hierarchy, because those read off the data are not public, "
+            "found none."
         )
     if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
         if bounded:
-            raise InputError(
-                f"Column '{column.name}': expected bounds, because limits read off the data are "
-                "not public, found none."
-            )
+            return ": expected bounds, because limits read off the data are not public, found none."
         if column.kind is Kind.DATE:
-            raise InputError(f"Column '{column.name}': a date needs stated bounds.")
+            return ": a date needs stated bounds."
+    return ""
 
 
 def no_public_columns(setting: Setting[NoisyParameters]) -> None:
@@ -265,13 +272,7 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
 def protected_axes(
     table: Table, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
-    """Put the protected columns on their grids.
-
-    Args:
-        table: with all cells in their public domains.
-        setting: says where bounds come from.
-        ranked: give nominals a grid of ranks as well, in this order.
-    """
+    """Put the protected columns on their grids; with `ranked`, nominals by ranks in that order."""
     return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
@@ -298,7 +299,7 @@ def protected_axis(
         )
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
-        # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
+        # As the papers: [0, 1.5 max]; a negative value extends it downwards in the same way.
         low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
         grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
@@ -328,10 +329,7 @@ def _embedded(edges: Ints) -> Floats:
 def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[str, Ints]) -> Floats:
     """Records for grouping: in the public unit box, or standardised by the data.
 
-    Args:
-        given: the columns.
-        scale: where the scale comes from.
-        codes: categories of the records, for nominals that are placed by their hierarchy.
+    `codes` has the categories of the records, for nominals that are placed by their hierarchy.
     """
     blocks = [
         axis.places[:, None]
@@ -361,11 +359,8 @@ def perturbed(
 ) -> tuple[Table, tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values.
 
-    Args:
-        table: the records.
-        tools: the noise.
-        parts: each column with its groups and what is bought for it.
-        monotone: groups are blocks by rank, and the fit may use that.
+    `parts` has each column with its groups and what is bought for it; if `monotone`, groups are
+    blocks by rank, and the fit may use that.
     """
     privacy_losses = []
     for axis, partition, purchase in parts:
@@ -453,7 +448,7 @@ def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
 
 
 def public_only(setting: Setting[NoisyParameters]) -> None:
-    """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
+    """Refuse, for records in blocks, what is read off all of them; it refutes the claim anyway.
 
     Raises:
         InputError: bounds or scale come from the data.

@@ -20,9 +20,9 @@ def encoded(
     table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
     """Numbers to cut each column by, and where the columns with a hierarchy may be cut."""
-    found = [encoding_of(table, name) for name in columns]
-    borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
-    return np.column_stack([place for place, _ in found]), borders or None
+    encodings = [encoding_of(table, name) for name in columns]
+    borders = {number: border for number, (_, border) in enumerate(encodings) if border is not None}
+    return np.column_stack([place for place, _ in encodings]), borders or None
 
 
 def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
@@ -39,7 +39,7 @@ class Encoding:
 
     Attributes:
         last: the place of missing cells, beyond all others.
-        order: place of each category; none for numbers and dates, which are their own.
+        order: place of each category; None for numbers and dates, which are their own.
         borders: where a hierarchy may be cut.
     """
 
@@ -56,13 +56,10 @@ class Encoding:
 
 
 def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding:
-    """Make the ruler of a column.
+    """Make the encoding of a column.
 
-    Args:
-        table: knows the column's categories; its rows are not used.
-        name: of the column.
-        largest: number in the whole table, or 0 if that is larger.
-        gone: whether cells are missing in the whole table.
+    `table` gives the column's categories; its rows are not used. `largest` is the largest number in
+    the whole table, or 0; `gone` says whether the whole table lacks cells.
     """
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -82,8 +79,8 @@ class Values:
     """The confidential values of a table, numbered as `check_table.value_codes` does.
 
     Attributes:
-        present: of each column the numbers that occur; none where it has categories.
-        widths: of each column how many values it has, missing aside.
+        present: for each column, the numbers that occur; None if it has categories.
+        widths: for each column, how many values it has, missing aside.
         combinations: of several columns, which combinations occur, as one number each.
         width: number of codes.
     """
@@ -97,9 +94,8 @@ class Values:
     def of(cls, raws: Sequence[NDArray[np.float64]], categories: Sequence[int | None]) -> "Values":
         """Number the values of some columns together.
 
-        Args:
-            raws: the columns, as `Table.raw` gives them; each combination once will do.
-            categories: of each column how many categories it has, None for numbers.
+        The columns come as `Table.raw` gives them; each combination once is enough. `categories`
+        is how many each column has, None for numbers.
         """
         present = tuple(
             np.unique(raw[~np.isnan(raw)]) if count is None else None
@@ -141,7 +137,7 @@ def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
 
 
 def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | None:
-    """Edges that a hierarchical distance moves shares along; none for the others."""
+    """Edges that a hierarchical distance moves shares along; None for the others."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
     name = guarantee.columns[0]

@@ -19,13 +19,13 @@ confidential values do not look as required. A requirement of l-diversity or t-c
 Stochastic t-closeness follows from the class sizes and the price of a record
 (`privacy_models.t_from_epsilon`): with N rows t = k/N + (1 - k/N) exp(epsilon), since no class has
 fewer than k; where N < 2k there is one class, and t = 1. Before N is known, exp(epsilon) is a
-bound. It is a statement about Z, and no check: the shares in a released class are one draw. It
+bound. It is a statement about Z, not a check: the shares in a released class are one draw. It
 holds for the m columns jointly with epsilon, and for each by itself with its own part, epsilon / m:
 both approaches of the paper.
 
-Who asks for t in place of epsilon gets epsilon = ln t, whatever N: exp(epsilon) bounds the t of any
-classes. With N known a little more would do (`privacy_models.epsilon_for_t`); the promise would
-then change with the table. Where t is asked for each column by itself, each costs ln t.
+A policy that states t in place of epsilon gets epsilon = ln t, whatever N: exp(epsilon) bounds the
+t of any classes. With N known a little more would do (`privacy_models.epsilon_for_t`); the promise
+would then change with the table. If t is stated for each column by itself, each costs ln t.
 """
 
 import math
@@ -108,7 +108,7 @@ class RecordwiseParameters(MicroaggregationParameters):
 
 @dataclass(frozen=True)
 class EpsilonReading:
-    """Under which reading a record costs epsilon.
+    """A reading under which a record costs epsilon.
 
     Attributes:
         assumes: beyond what all readings assume.
@@ -170,8 +170,7 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
                 "knows it."
             )
     _refuse_price(setting.parameters, method)
-    for name in confidential(schema):
-        noisy_microaggregation.check_domain(schema[name])
+    noisy_microaggregation.check_domains(schema[name] for name in confidential(schema))
     for guarantee in setting.required:
         if isinstance(guarantee, LDiversity | TCloseness):
             raise InputError(
@@ -308,7 +307,7 @@ def _closeness(
 ) -> tuple[Claim, ...]:
     """Stochastic t-closeness of all confidential columns jointly, and of each by itself.
 
-    Proposition 1 takes what is seen of a person for a draw from the class. Rows in the order of the
+    Proposition 1 treats what is seen of a person as a draw from the class. Rows in the order of the
     file, or a public column beside them, may show whose draw it is; then t is exp(epsilon), which
     holds for a class of one.
     """
@@ -342,7 +341,7 @@ def _closeness(
 
 
 def least_t(epsilon: float, k: int, rows: int | None) -> float:
-    """The t of stochastic t-closeness for classes of at least k of so many rows.
+    """The t of stochastic t-closeness for classes of at least k among `rows` rows.
 
     >>> round(least_t(1.0, 3, 10), 4), least_t(1.0, 3, 5)
     (2.2028, 1.0)

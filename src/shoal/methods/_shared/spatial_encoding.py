@@ -8,13 +8,13 @@ A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the po
     numbers       multiples of the declared `step`, one cell each; without a step the units of a
                   grid of 2^20 steps between the bounds, rounded to the nearest
 
-A `top` or `bottom` code narrows the axis. Whole numbers stay whole only if the policy declares a
-step: the type of the file's numbers is not public.
+A `top_code` or `bottom_code` narrows the axis. Whole numbers stay whole only if the policy declares
+a step: the type of the file's numbers is not public.
 
 Methods that follow a column's public `transform` take grids of 2^20 units on that scale, and so do
 columns with more multiples of the step than that; on the way back numbers are rounded to the step.
 
-Where the policy says `keep_missing`, and the method can bear it, a missing cell is one more cell at
+If the policy says `keep_missing` and the method supports it, a missing cell is one more cell at
 the end of the axis, as public as the others.
 """
 
@@ -49,7 +49,7 @@ class SpatialEncoding:
 
     Attributes:
         count: number of cells.
-        first: of the first cell, its day, its multiple of the step, or its rank.
+        first: for the first cell, its day, its multiple of the step, or its rank.
         step: between cells, for numbers with a declared one.
         grid: for numbers without, and for those on a scale of their own.
         order: for categories, positions of the categories, first place first.
@@ -98,7 +98,7 @@ class SpatialEncoding:
         return np.where(gone, self.present, cells) if self.gap else cells
 
     def put(self, table: Table, cells: Ints | Floats) -> Table:
-        """The table with other cells in this column."""
+        """The table with new cells in this column."""
         name = self.column.name
         gone = self.gap & (np.rint(cells) >= self.present)
         cells = np.where(gone, 0, cells)
@@ -157,10 +157,8 @@ def spatial_encoding(
 ) -> SpatialEncoding:
     """The public axis of a column that has bounds or categories.
 
-    Args:
-        column: what the policy says of it.
-        scaled: follow its transform.
-        gaps: a missing cell is one more cell, if the policy says so.
+    If `scaled`, it follows the column's transform; with `gaps`, a missing cell is one more cell, if
+    the policy says so.
     """
     axis = _places(column, scaled=scaled)
     if not (gaps and column.keep_missing):
@@ -193,9 +191,7 @@ def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
 def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats]]) -> Table:
     """A table of drawn rows, which keeps nothing but the columns' names and types.
 
-    Args:
-        table: the original.
-        columns: every column of it, with the new cells; whole ones, but on a grid.
+    The columns are those of the table, with the new cells: whole ones, except on a grid.
     """
     made = table.take(np.zeros(len(columns[0][1]), dtype=np.int64))
     for axis, cells in columns:

@@ -18,8 +18,8 @@ some three cuts more than log2(n e / 10): boxes with few people are not cut to t
 Adult more height had lower errors at every epsilon from 0.1 to 10.
 
 Counts (`fit`): by default they are made consistent and none is negative. `"none"` with `stop_below
-= 0` is the plain tree of the paper: every box is cut to the end, and what is released of its last
-level is what was drawn, negative or not. It is there to be compared with.
+= 0` is the plain tree of the paper: every box is cut to the end, and its last level is released as
+drawn, negative or not. It is there for comparison.
 
 Rows (`output = "rows"`): the counts of boxes and values, negative ones as 0, are rounded to whole
 numbers that add up to n, or to the noisy number, by systematic sampling; each row is then uniform
@@ -159,7 +159,7 @@ def tree_method(
 
 
 def masked(done: Distributed) -> Masked:
-    """What was made of counts, as a method on one machine gives it."""
+    """The result of counts, in the form of a run on one machine."""
     if done.data is None:
         raise InternalError("The method returned neither synthetic rows nor boxes.")
     return Masked(done.data, done.privacy_losses, notes=done.notes, extras=done.extras)
@@ -232,7 +232,7 @@ class _Histogram:
     """The counted column in bins.
 
     Attributes:
-        edges: first cell of each bin, and the end; one bin for all where nothing is counted.
+        edges: first cell of each bin, and the end; one bin for all if nothing is counted.
     """
 
     places: SpatialEncoding | None

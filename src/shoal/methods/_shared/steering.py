@@ -13,7 +13,7 @@ from shoal.partition import Requirement
 
 
 def steering(setting: Setting[Any]) -> list[LDiversity | TCloseness]:
-    """What is required beside k, and looked at while classes form."""
+    """What is required beside k, and considered while classes form."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
@@ -30,7 +30,7 @@ def refuse_steering(setting: Setting[Any]) -> None:
 
 
 def refuse_unordered(setting: Setting[Any], guarantee: TCloseness) -> None:
-    """An order must be stated where a distance goes by it, lest a check takes another one."""
+    """Require a stated order if a distance uses one, or a check could take another."""
     columns = [setting.schema[name] for name in guarantee.columns]
     flat = any(column.kind is Kind.NOMINAL and column.all_categories is None for column in columns)
     if guarantee.distance is Distance.ORDERED and (flat or len(columns) > 1):
@@ -41,7 +41,7 @@ def refuse_unordered(setting: Setting[Any], guarantee: TCloseness) -> None:
 
 
 def refuse_aligned_suppression(setting: Setting[Any]) -> None:
-    """Refuse to leave rows out where row i of the release is about row i of the original."""
+    """Refuse to leave rows out if row i of the release is about row i of the original."""
     if setting.parameters.record_suppression and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
             "[protect], record_suppression: a release without some rows cannot be row-aligned; "

@@ -13,15 +13,15 @@ costs e for one record, these cost sum r_s e = r e together (`shoal.methods._sha
 which is what each stratum's entries state once they are restated for a person: the dearest part is
 the price.
 
-Rows that are left out. Which row of a person stays follows from its protected cells too. So a
-person's one row may change its stratum with them, and where sizes of strata are released exactly,
+Rows that are left out. Which row of a person stays depends on its protected cells too. So a
+person's one row may change its stratum with them, and if sizes of strata are released exactly,
 `max_contributions` is refused. For add-remove they are not, and a person comes or goes in one
 stratum.
 
-What that asks for. For change-one neighbours the sizes of strata are invariants, as the number of
-rows is: they are released exactly. A stratum without records has no rows. For add-remove each
-stratum's number of rows is measured with noise, and so that no stratum is found by its absence,
-every declared category has rows.
+Consequences. For change-one neighbours the sizes of strata are invariants, as the number of rows
+is: they are released exactly. A stratum without records has no rows. For add-remove each stratum's
+number of rows is measured with noise, and every declared category has rows, so no stratum shows by
+its absence.
 
 References:
     McSherry, "Privacy integrated queries", SIGMOD 2009. doi:10.1145/1559845.1559850
@@ -109,7 +109,7 @@ def side_by_side(
 
 
 def invariants(setting: Setting[Any], name: str | None) -> tuple[str, ...]:
-    """What is published exactly because of the strata."""
+    """What the strata cause to be published exactly."""
     if name is None or not contributions.rows_are_public(setting):
         return ()
     return (f"the number of rows in each stratum of {name}",)
@@ -121,7 +121,7 @@ def assumes(name: str | None) -> tuple[str, ...]:
 
 
 def notes(schema: Schema, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which strata have no rows, and in which a record is much of every count."""
+    """Say which strata have no rows, and which are so small that a record dominates counts."""
     categories = cast("tuple[str, ...]", schema[name].all_categories)
     sentences = [f"Each stratum of {name} was modelled separately, with the whole epsilon."]
     empty = [category for category in categories if category not in sizes]

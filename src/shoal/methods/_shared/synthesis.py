@@ -13,7 +13,8 @@ neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privt
 their own for a record that comes or goes, and take the noisy number where they need one. `copula`
 has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
 is every table where a person may have several rows and changes them (`contributions`). Public
-strata are learnt one by one (`strata`). A missing cell is a value of its own where the policy says
+strata are learnt one by one (`strata`).
+A missing cell is a value of its own where the policy says
 `keep_missing`, and else a public constant.
 """
 
@@ -25,7 +26,6 @@ from math import comb
 from typing import Any, cast
 
 import numpy as np
-from pydantic import Field
 
 from shoal.core import (
     Claim,
@@ -34,13 +34,11 @@ from shoal.core import (
     Noise,
     Price,
     PrivacyLoss,
-    PrivacyMeasure,
     ReleaseForm,
     Role,
     Status,
 )
 from shoal.core._arrays import Floats, Ints
-from shoal.core.concentrated import rho_of
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measured_total
@@ -49,9 +47,17 @@ from shoal.methods._distributed.rows import Coded, CountableRows, Distributed
 from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation, strata
 from shoal.methods._shared.measurements import stacked, tabulated
 from shoal.methods._shared.merge_rare import merged
-from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
 from shoal.methods._shared.strata import Stratum
+from shoal.methods._shared.synthesis_prices import (
+    PureAlone,
+    SynthesisParameters,
+    domain_of,
+    domains_of,
+    refuse_prices,
+    row_price,
+    stated_rho,
+)
 from shoal.methods.method import (
     ContributionProof,
     DistributedRun,
@@ -64,10 +70,9 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.policy.values import Delta, Size
-from shoal.synthesis.auto import warnings
+from shoal.synthesis.auto import AS_MUCH, warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
-from shoal.synthesis.maxent.plan import MaxentPlan, expected_errors
+from shoal.synthesis.maxent.plan import WORTH, MaxentPlan, expected_errors, worth
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
 PRIVTREE = (
@@ -96,33 +101,6 @@ NOT_A_PERSON = "k-anonymity: rows are synthetic, and one may happen to have a pe
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 
 
-class SynthesisParameters(EpsilonParameters):
-    """Parameters of every method that draws rows from a noisy model."""
-
-    min_cell: Size | None = Field(
-        None,
-        description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
-        "often.",
-    )
-    strata: str | None = Field(
-        None,
-        description="A public column whose categories are learnt one by one, each with the whole "
-        "epsilon.",
-    )
-
-
-class DeltaParameters(SynthesisParameters):
-    """Parameters of the methods that may count in rho, where a delta is stated."""
-
-    delta: Delta | None = Field(
-        None,
-        description=(
-            "Probability with which more than epsilon may become known; none is the stronger "
-            "promise. Stated, noise may be Gaussian."
-        ),
-    )
-
-
 @dataclass(frozen=True)
 class SynthesisTask:
     """What a synthesizer is given.
@@ -131,9 +109,8 @@ class SynthesisTask:
         codes: the records.
         domains: of their columns.
         price: of what is drawn.
-        total: the number of records as far as it may be known.
+        total: the number of records as far as it is public.
         measured: what that cost, where it is not public.
-        concentrated: of what is drawn, in rho, where a delta is stated: either price may be paid.
     """
 
     codes: Columns
@@ -141,12 +118,6 @@ class SynthesisTask:
     price: Price
     total: RecordTotal
     measured: tuple[PrivacyLoss, ...] = ()
-    concentrated: Price | None = None
-
-    def paid(self, epsilon: Fraction) -> Price | None:
-        """What is left in rho after a draw at a pure price, which is a rho of its square / 2."""
-        left = self.concentrated
-        return None if left is None else replace(left, amount=left.amount - epsilon * epsilon / 2)
 
 
 @dataclass(frozen=True)
@@ -159,14 +130,12 @@ class Synthesizer:
         plan: which marginals are measured, where it is marginals.
         padded: it is proved for change-one neighbours alone, so a table whose number of rows
             is not public is brought to a noisy number first.
-        price: that it is run at, if not the task's.
     """
 
     generate: Callable[..., SyntheticRows]
     notes: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _facts: ()
     plan: MaxentPlan | None = None
     padded: bool = False
-    price: Price | None = None
 
 
 Choose = Callable[[SynthesisTask, Setting[Any]], Synthesizer]
@@ -185,6 +154,7 @@ def synthetic_method(
     unsupported: Sequence[str],
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
     refuse_distributed: Callable[[Setting[Any]], None] | None = None,
+    pure: PureAlone = lambda _setting: False,
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
@@ -200,6 +170,8 @@ def synthetic_method(
         unsupported: sentences on uses for which the rows are not suited.
         refuse: what this method refuses beside what all do.
         refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
+        pure: whether the choice may fall on a mechanism that has pure noise alone, so an epsilon
+            with a delta is paid purely.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
@@ -215,10 +187,11 @@ def synthetic_method(
             source=credit,
             assumes=(*empty, *strata.assumes(divided)),
             invariants=strata.invariants(setting, divided),
+            rho=stated_rho(setting, pure),
         )
         return (claim,)
 
-    run = partial(_run, choose=choose, native=added is not None)
+    run = partial(_run, choose=choose, native=added is not None, pure=pure)
 
     def refused(setting: Setting[SynthesisParameters]) -> None:
         _refuse(setting)
@@ -242,7 +215,7 @@ def synthetic_method(
             ContributionProof.ANY,
         ),
         run=run,
-        expect=partial(_expected, choose=choose, native=added is not None),
+        expect=partial(_expected, choose=choose, native=added is not None, pure=pure),
         refuse=refused,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=True),
         distributed=None
@@ -270,6 +243,7 @@ def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
 
 
 def _refuse(setting: Setting[SynthesisParameters]) -> None:
+    refuse_prices(setting)
     least, divided = setting.parameters.min_cell, setting.parameters.strata
     if divided is not None:
         strata.refuse(setting, divided)
@@ -322,15 +296,17 @@ def _run(
     *,
     choose: Choose,
     native: bool,
+    pure: PureAlone,
 ) -> Masked:
     """Learn the table, or each stratum by itself, and draw rows."""
+    price = row_price(setting, pure)
     space = [
         spatial_encoding(setting.schema[name], scaled=True, gaps=True) for name in setting.columns
     ]
     domains = [domain_of(axis) for axis in space]
     learnt: list[_Learnt] = []
     for stratum, codes in _parts(rows, setting, space):
-        task = _task(codes, domains, setting, tools.noise, native=native)
+        task = _task(codes, domains, setting, tools.noise, price=price, native=native)
         synthesizer = choose(task, setting)
         if synthesizer.padded and contributions.adds(setting):
             task = _padded(task, setting, tools.noise, least=2)
@@ -338,7 +314,7 @@ def _run(
         drawn = synthesizer.generate(
             task.codes,
             domains,
-            price=synthesizer.price or task.price,
+            price=task.price,
             noise=tools.noise,
             rng=tools.rng,
             progress=tools.progress,
@@ -365,46 +341,44 @@ def _run(
 
 
 def _expected(
-    setting: Setting[SynthesisParameters], *, choose: Choose, native: bool
+    setting: Setting[SynthesisParameters],
+    *,
+    choose: Choose,
+    native: bool,
+    pure: PureAlone,
 ) -> tuple[Expectation, ...]:
     """What noise is expected to do to marginals; of strata, whose sizes are not known, nothing."""
     n = setting.rows or 0
     if not n or setting.parameters.strata is not None:
         return ()
-    names = setting.columns
-    domains = [
-        domain_of(spatial_encoding(setting.schema[name], scaled=True, gaps=True)) for name in names
-    ]
-    price = Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
-    rho = _row_rho(setting)
+    names, domains = setting.columns, domains_of(setting)
+    price = row_price(setting, pure)
     if not contributions.rows_are_public(setting):
         drawn = native and contributions.adds(setting)
         price *= 1 - (TOTAL_SHARE if drawn else contributions.SHARE)
         if not drawn:
             price = replace(price, neighbours=Neighbours.CHANGE_ONE)
-            rho = None if rho is None else replace(rho, neighbours=Neighbours.CHANGE_ONE)
-    epsilon = price.amount
     pairs = max(comb(len(names), 2), 1)
     per = "pair of columns" if len(names) > 1 else "column"
-    strength = float(n * epsilon / pairs)
+    strength = float(n * worth(domains, price) / WORTH[price.neighbours] / pairs)
     number = f"{float(f'{strength:.3g}'):,g}"
+    as_much = "" if price.rho is None else f" ({AS_MUCH})"
     found = [
         Expectation(
-            "n_epsilon", strength, f"The number of rows n times epsilon is {number} for each {per}."
+            "n_epsilon",
+            strength,
+            f"The number of rows n times epsilon{as_much} is {number} for each {per}.",
         )
     ]
     found += [
-        Expectation("warning", strength, text)
-        for text in warnings(domains, n=n, epsilon=epsilon, neighbours=price.neighbours)
+        Expectation("warning", strength, text) for text in warnings(domains, n=n, price=price)
     ]
     nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
     public = RecordTotal(float(n))
-    task = SynthesisTask(nobody, domains, price, public, concentrated=rho)
-    chosen = choose(task, setting)
-    plan = chosen.plan
+    plan = choose(SynthesisTask(nobody, domains, price, public), setting).plan
     if plan is None:
         return tuple(found)
-    one_way, two_way = expected_errors(domains, plan, n=n, price=chosen.price or price)
+    one_way, two_way = expected_errors(domains, plan, n=n, price=price)
     for name, error in zip(names, one_way, strict=True):
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
         found.append(Expectation(f"one_way.{name}", error, text))
@@ -425,7 +399,7 @@ def _expected(
 
 
 def _distributed(done: Masked) -> Distributed:
-    """What was made of counts, as a method on many machines gives it."""
+    """The result of counts, in the form of a run on many machines."""
     return Distributed(
         data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
     )
@@ -454,37 +428,24 @@ def _task(
     setting: Setting[SynthesisParameters],
     noise: Noise,
     *,
+    price: Price,
     native: bool,
 ) -> SynthesisTask:
     """Measure the number of rows if it is not public.
 
-    Without a proof for a record that comes or goes, the table is brought to it; and where a person
-    changes up to so many rows for as many others, because a change of one of the rows that are
-    shown costs less than a removal and an addition.
+    Without a proof for a record that comes or goes, the table is brought to it. So it is if a
+    person may change several rows, because changing one of the rows that are used costs less than a
+    removal and an addition.
     """
-    price = Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
-    rho = _row_rho(setting)
     if contributions.rows_are_public(setting):
-        public = RecordTotal(float(len(codes)))
-        return SynthesisTask(codes, domains, price, public, concentrated=rho)
+        return SynthesisTask(codes, domains, price, RecordTotal(float(len(codes))))
     least = setting.parameters.min_cell or 1
     if not native or not contributions.adds(setting):
-        whole = SynthesisTask(codes, domains, price, RecordTotal(0.0), concentrated=rho)
-        return _padded(whole, setting, noise, least=least)
+        whole = SynthesisTask(codes, domains, price, RecordTotal(0.0))
+        return _padded(whole, setting, noise, least=least if native else max(least, 2))
     own = price * TOTAL_SHARE
     total, number = measured_total(len(codes), price=own, noise=noise, least=least)
-    found = SynthesisTask(codes, domains, price - own, total, (number,), rho)
-    return replace(found, concentrated=found.paid(own.amount))
-
-
-def _row_rho(setting: Setting[SynthesisParameters]) -> Price | None:
-    """What one row of a person may cost in rho, where a delta is stated: rho / r^2."""
-    delta = getattr(setting.parameters, "delta", None)
-    if delta is None:
-        return None
-    rho = rho_of(Fraction(setting.parameters.epsilon), Fraction(delta))
-    each = rho / contributions.most(setting.schema) ** 2
-    return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
+    return SynthesisTask(codes, domains, price - own, total, (number,))
 
 
 def _padded(
@@ -492,7 +453,7 @@ def _padded(
 ) -> SynthesisTask:
     """Measure the number of rows, and bring the table to it; see `contributions`.
 
-    What was measured of it before goes into the mean.
+    An earlier measurement of it goes into the mean.
     """
     own = task.price * contributions.SHARE
     least = max(least, setting.parameters.min_cell or 1)
@@ -504,11 +465,8 @@ def _padded(
     shown = contributions.fitted(task.codes.columns, task.domains, total=total.rows, noise=noise)
     rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
     public = RecordTotal(float(total.rows))
-    left = task.paid(own.amount)
-    if left is not None:
-        left = replace(left, neighbours=Neighbours.CHANGE_ONE)
     measured = (*task.measured, number)
-    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured, left)
+    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured)
 
 
 def _notes(
@@ -520,12 +478,7 @@ def _notes(
         for number in task.measured
     ]
     ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
-    warned = warnings(
-        task.domains,
-        n=task.total.rows,
-        epsilon=task.price.amount,
-        neighbours=task.price.neighbours,
-    )
+    warned = warnings(task.domains, n=task.total.rows, price=task.price)
     return (
         *sizes,
         *notes,
@@ -565,19 +518,8 @@ def _encoded(table: Table, space: Sequence[SpatialEncoding]) -> list[Ints]:
     return [axis.cells(table) for axis in space]
 
 
-def domain_of(axis: SpatialEncoding) -> Domain:
-    """What a mechanism may know of an axis. Codes are places in the public order."""
-    kind = cast("Kind", axis.column.kind)
-    joins = None
-    if axis.heights is not None:
-        top = int(axis.heights.max())
-        joins = tuple(top - int(height) for height in axis.heights)
-    kind = Kind.NUMERIC if kind is Kind.DATE else kind
-    return Domain(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
-
-
 def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
-    """Whole cells, but on a grid: a mean of codes is a value there."""
+    """Whole cells, except on a grid, where a mean of codes is a value."""
     return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
 
 

@@ -12,7 +12,7 @@ that are released were judged, and not the groups: two groups may be released al
 classes can worsen l and t in persons. In rows k, l and t are kept, since merging never worsens them
 there. If even one group of the whole table fails, the table is refused.
 
-Cost: O(g log g) for g groups a round, at most log2(g) rounds for k, and a release each. Not
+Cost: O(g log g) per round for g groups, at most log2(g) rounds for k, and a release each. Not
 promised: the least loss. A method that counts persons itself (`mondrian`) leaves little to do.
 """
 
@@ -106,11 +106,6 @@ def persons_in(labels: Ints, persons: Ints) -> Ints:
 def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Partition:
     """Merge each failing group with the group whose centre is nearest.
 
-    Args:
-        X: records by columns, finite.
-        partition: two groups or more.
-        failing: which of them.
-
     >>> three = Partition(np.array([0, 0, 1, 2]))
     >>> merged(np.array([[0.0], [1.0], [5.0], [8.0]]), three, np.array([False, True, False])).labels
     array([0, 0, 1, 1])
@@ -118,7 +113,7 @@ def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Parti
     centres = np.column_stack([means(column, partition) for column in X.T])
     mine = np.flatnonzero(failing)
     near = np.asarray(cKDTree(centres).query(centres[mine], k=2)[1])
-    # Of groups with one centre, the first that is found need not be the group itself.
+    # Of groups with the same centre, the first found need not be the group itself.
     other = np.where(near[:, 0] == mine, near[:, 1], near[:, 0])
     links = coo_array((np.ones(len(mine), np.int8), (mine, other)), shape=(len(partition),) * 2)
     together = connected_components(links.tocsr(), directed=False)[1]

@@ -10,12 +10,12 @@ the places from c to c + 1, a suppressed cell the whole domain. Distances are Go
 axes of |x - u| over the range, or 0 and 1 for categories, in expectation over a box. People are
 places too: the code of a category, NaN where the attacker does not know.
 
-The three take the same: `lower` and `upper`, the ends of the released boxes by axes; `discrete`,
-which axes are categories; `people`, the original records, and `control`, people not in the table,
-on the same axes; `rng`, which draws targets, predicates and ties; `attacks`, how many people or
-predicates at most; and `confidence`, that of all intervals.
+All three take these arguments: `lower` and `upper`, the ends of the released boxes by axes;
+`discrete`, which axes are categories; `people`, the original records, and `control`, people not in
+the table, on the same axes; `rng`, which draws targets, predicates and ties; `attacks`, how many
+people or predicates at most; and `confidence`, that of all intervals.
 
-Against anonymeter 1.1, which these follow: records of people are not made distinct before they are
+Unlike anonymeter 1.1, which these follow: records of people are not made distinct before they are
 counted, since two people with equal values are not singled out; a rate is over the guesses that
 could be made; ties between nearest records are drawn, not left to the sort; the tolerance for a
 number is relative to its size, so a negative guess is not always right; the baseline of

@@ -5,8 +5,8 @@ released boxes: an interval of numbers at its middle; of a box with several cate
 since categories have no middle. Boxes with counts give one row for each value that was counted,
 weighted by its count.
 
-In a table beyond the cap on rows most people who are attacked have no row among those learnt from:
-what was memorised of rows then shows less, and main tends to control.
+If the table exceeds the cap on rows, most people who are attacked have no row among those learnt
+from: memorised rows then show less, and main tends towards control.
 
 This module needs scikit-learn (the extra `shoal[sklearn]`); import it where it is used.
 
@@ -48,8 +48,8 @@ class Boosting:
     """A trained attacker.
 
     Attributes:
-        model: scikit-learn's, or None where the release shows one value only.
-        only: that value; 0 where it shows none.
+        model: scikit-learn's, or None if the release shows only one value.
+        only: that value; 0 if it shows none.
         rows: released rows that it learnt from.
     """
 
@@ -96,7 +96,7 @@ def learn_codes(
         return Boosting(None, float(seen[0]) if len(seen) else 0.0, len(rows))
     model = HistGradientBoostingClassifier(**_settings(lower, upper, discrete, rng))
     places = _places(lower[rows], upper[rows], discrete, rng)
-    # On one thread: on a busy machine several wait for one another at many times the cost.
+    # One thread: on a busy machine several wait for one another and cost many times more.
     with threadpool_limits(1):
         # Regularisation is in units of rows, so weights are brought to 1 on average.
         model.fit(places, codes, sample_weight=mass / mass.mean())
@@ -168,7 +168,7 @@ def code_attack(
     top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
-    """The measures of `naive_bayes.empirical_privacy` for the boosted attacker, from `learn_codes`.
+    """The metrics of `naive_bayes.empirical_privacy` for the boosted attacker, from `learn_codes`.
 
     Codes are -1 where unknown. At most `most` people of either sort are attacked; `rng` draws them.
     """
@@ -196,7 +196,7 @@ def number_attack(
 ) -> Attack:
     """Share of people whose number is guessed to within a tolerance.
 
-    The baseline names one number for everybody, the one that is right most often: the middle of
+    The baseline guesses one number for everybody, the one that is right most often: the middle of
     the window of twice the tolerance that holds the most true values.
 
     Args:
@@ -242,7 +242,7 @@ def _settings(
         "max_iter": ROUNDS,
         "learning_rate": LEARNING_RATE,
         "early_stopping": False,
-        # Rare values make leaves of next to no weight, whose guesses would be boundless.
+        # Rare values make leaves of almost no weight, whose guesses would be unbounded.
         "l2_regularization": 3.0,
         "categorical_features": kinds & few,
         "random_state": int(rng.integers(2**31)),

@@ -25,7 +25,7 @@ def linkability(
     attacks: int = 500,
     confidence: float = 0.95,
 ) -> Attack:
-    """Tell that two parts of a record belong together, since the same released record is near.
+    """Link two parts of a record through a released record that is near both.
 
     The attacker holds two tables of people, with some attributes each. A person is linked if one
     released record is among the nearest to both parts. Ties are drawn independently for the parts.

@@ -70,13 +70,13 @@ class Guesses:
 
 @dataclass(frozen=True)
 class EmpiricalPrivacy:
-    """The measures of the paper for one attacker.
+    """The paper's metrics for one attacker.
 
     Attributes:
         attack: accuracy, beside that of the most frequent value.
         privacy: the average empirical privacy, 1 - accuracy.
         breach_increase: accuracy / rho - 1; below 0 where the attacker does worse than rho.
-        top: accuracy on the people of whom the attacker was most confident.
+        top: accuracy on the people about whom the attacker was most confident.
         top_people: how many those are.
     """
 
@@ -180,7 +180,7 @@ def empirical_privacy(
     top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
-    """The paper's measures for guesses of any attacker.
+    """The paper's metrics for guesses of any attacker.
 
     The baseline rho is the share of the most frequent true value. The interval of the breach
     increase is that of the ratio of two rates on the same people.
@@ -204,7 +204,7 @@ def empirical_privacy(
         outside = _scored(*control)[0]
         others = (int(outside.sum()), outside.size)
     hits, people = int(right.sum()), right.size
-    found = attack(
+    rates = attack(
         (hits, people),
         baseline=(int(frequent.sum()), people),
         control=others,
@@ -220,7 +220,7 @@ def empirical_privacy(
     chosen = max(1, int(np.ceil(top * people)))
     first = np.argsort(-beliefs, kind="stable")[:chosen]
     return EmpiricalPrivacy(
-        attack=found,
+        attack=rates,
         privacy=wilson(people - hits, people, confidence),
         breach_increase=Estimate(ratio.value - 1, ratio.low - 1, ratio.high - 1, confidence),
         top=wilson(int(right[first].sum()), chosen, confidence),
@@ -283,7 +283,7 @@ def _spread(
     last = np.clip(np.searchsorted(edges, upper, side="left") - 1, first, count - 1)
     shape, size = (count + 1, values), (count + 1) * values
     within = first == last
-    # Sums of nothing come as whole numbers, which no fraction can be added to.
+    # An empty bincount is of integers, to which no fraction can be added.
     total = np.bincount(first[within] * values + codes[within], mass[within], size).astype(float)
     f, e, c = first[~within], last[~within], codes[~within]
     density = mass[~within] / (upper - lower)[~within]
@@ -292,7 +292,7 @@ def _spread(
     steps = np.bincount((f + 1) * values + c, density, size).astype(float)
     steps -= np.bincount(e * values + c, density, size)
     inner = np.cumsum(steps.reshape(shape), axis=0) * np.append(widths, 0.0)[:, None]
-    # Differences of sums leave rounding where no box is open; whole numbers tell where.
+    # Differences of sums leave rounding where no box is open; counts of boxes show where.
     opened = np.bincount((f + 1) * values + c, minlength=size)
     opened -= np.bincount(e * values + c, minlength=size)
     inner[np.cumsum(opened.reshape(shape), axis=0) == 0] = 0.0

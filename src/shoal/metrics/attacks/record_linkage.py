@@ -1,7 +1,7 @@
 """Who is who: released records matched to original records by distance.
 
-An attacker who holds the original values of some people looks for each the nearest released record.
-Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
+An attacker who holds the original values of some people looks for the nearest released record of
+each. Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
 standardised numbers, and categories with one axis per edge of their hierarchy.
 
 `record_linkage`, `assignment` and `interval_disclosure` need rows that correspond: released row i
@@ -31,7 +31,7 @@ from shoal.metrics.intervals import median, wilson
 from shoal.metrics.uniqueness import distinct_rows
 
 TREE_AXES = 10
-"""Up to so many axes a tree finds neighbours faster than trying all records."""
+"""Up to this many axes, a tree finds neighbours faster than trying all records."""
 LARGEST_ASSIGNMENT = 5000
 _BLOCK = 1 << 22
 # Two distances are equal up to this share of themselves: they are sums in different orders.
@@ -46,7 +46,7 @@ class Closeness:
         inside: median distance from people in the table to the nearest released record.
         outside: the same for people not in it.
         advantage: chance that a person in the table lies nearer than a person not in it, ties
-            halved; 0.5 where distance tells nothing about who is in the table.
+            halved; 0.5 if distance says nothing about who is in the table.
         copies: an attack that says "in the table" of everybody whom a released record equals.
     """
 
@@ -90,7 +90,7 @@ def record_linkage(
         original: one row per person.
         released: rows that correspond, in the same space.
         rng: draws the sample.
-        sample: attack so many people, drawn without replacement; None for all.
+        sample: how many people to attack, drawn without replacement; None for all.
         confidence: of the interval.
     """
     x, y = (_space(rows) for rows in _corresponding(original, released))
@@ -192,7 +192,7 @@ def closeness(
     """Compare the distance to the closest record for people in the table and not in it.
 
     Rows need not correspond. The interval of the advantage A uses that its variance is at most
-    A (1 - A) / min(m, n), and is so longer than needed.
+    A (1 - A) / min(m, n), so it is longer than needed.
 
     Args:
         released: the release, in the space of the people.
@@ -245,8 +245,8 @@ def nearest(released: Floats, targets: Floats) -> tuple[Ints, Floats]:
     products of matrices, rechecked with plain differences.
     """
     if released.shape[1] <= TREE_AXES:
-        found, which = _tree_query(cKDTree(released, balanced_tree=False), targets, 1)
-        return which[:, 0], found[:, 0]
+        distances, which = _tree_query(cKDTree(released, balanced_tree=False), targets, 1)
+        return which[:, 0], distances[:, 0]
     index = np.empty(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
     for at, candidates, distances in _tried(released, targets):
@@ -256,7 +256,7 @@ def nearest(released: Floats, targets: Floats) -> tuple[Ints, Floats]:
 
 
 def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
-    """1 / (released records at the least distance) where one's own is among them, else 0.
+    """1 / (released records at the least distance) if the target's own is among them, else 0.
 
     `own` says which of the distinct released records is a target's; `sizes`, how many are equal.
     """

@@ -15,15 +15,15 @@ DIFFERENCE = (
     "Only the difference between people in the table and people not in it is due to being in the "
     "table."
 )
-"""Said wherever a rate of success is shown."""
+"""Shown with every rate of success."""
 
 
 @dataclass(frozen=True)
 class Attack:
     """Success rates of one attack.
 
-    The intervals read the people attacked as drawn from those who might have been: they do not
-    cover that another attacker may do better.
+    The intervals treat the people attacked as a sample of those who might have been; they do not
+    cover other attackers, who may do better.
 
     Attributes:
         main: on people in the table.

@@ -167,13 +167,13 @@ def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Pr
     every = every[rng.permutation(len(every))]
     crowd = _Crowd.of(places)
     chosen: list[Predicates] = []
-    found = 0
+    kept = 0
     for start in range(0, len(every), _BATCH):
         batch = every[slice(start, start + _BATCH)]
         batch = batch[_count(batch, crowd, most=2) == 1]
         chosen.append(batch)
-        found += len(batch)
-        if found >= attacks:
+        kept += len(batch)
+        if kept >= attacks:
             break
     return _joined(chosen, 1)[slice(attacks)]
 

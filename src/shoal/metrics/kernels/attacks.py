@@ -22,11 +22,11 @@ def nearest_boxes(  # numba calls by position; one search, one loop
     equal distances the first read wins, so a drawn start picks among ties by chance.
     """
     boxes, axes = lower.shape
-    found = np.empty((len(targets), k), dtype=np.int64)
+    nearest = np.empty((len(targets), k), dtype=np.int64)
     best = np.empty(k)
     for t in range(len(targets)):
         best[:] = np.inf
-        found[t, :] = -1
+        nearest[t, :] = -1
         box = starts[t]
         for _ in range(boxes):
             distance = 0.0
@@ -48,14 +48,14 @@ def nearest_boxes(  # numba calls by position; one search, one loop
                 place = k - 1
                 while place > 0 and best[place - 1] > distance:
                     best[place] = best[place - 1]
-                    found[t, place] = found[t, place - 1]
+                    nearest[t, place] = nearest[t, place - 1]
                     place -= 1
                 best[place] = distance
-                found[t, place] = box
+                nearest[t, place] = box
             box += 1
             if box == boxes:
                 box = 0
-    return found
+    return nearest
 
 
 @kernel

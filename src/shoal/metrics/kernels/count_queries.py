@@ -30,7 +30,7 @@ def count(
 ) -> Floats:
     """Weight of the boxes inside each query, a box counting by the share of it that is inside.
 
-    Boxes go by in blocks. For each range of a block two bitmaps are made, of the boxes that it
+    Boxes are read in blocks. For each range of a block two bitmaps are made, of the boxes that it
     touches and of those that it holds whole; a query joins the bitmaps of its ranges, counts
     what it holds whole, and computes shares for the boxes on its surface alone.
 
@@ -41,7 +41,7 @@ def count(
         low: lower end of each distinct range.
         high: upper end of it.
         axis: axis of it.
-        asked: one row per query: numbers of its ranges, and -1 to fill up.
+        asked: one row per query: numbers of its ranges, padded with -1.
     """
     n, queries, ranges = len(weights), len(asked), len(low)
     answers = np.zeros(queries)

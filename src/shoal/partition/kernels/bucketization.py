@@ -1,4 +1,4 @@
-"""Classes filled nearest-first from buckets, none of which may leave the rest infeasible.
+"""Fill classes nearest-first from buckets, and keep the rest feasible.
 
 There are two sizes of classes. The classes that are still to come count, size by size, as one
 row each of a transportation problem, beside the class at hand: three rows, one column per bucket.
@@ -142,8 +142,8 @@ def choose(
 ) -> None:
     """Count into `taken` how many of each bucket's nearest the class gets.
 
-    The nearest record is taken next whose bucket can give one more and leave a table. The
-    counts that do leave one form an M-convex set, for which this greedy choice has the
+    Next comes the nearest record whose bucket can give one more and leave a table. The counts
+    that do leave one form an M-convex set, for which this greedy choice has the
     least sum of squared distances (Murota, Discrete Convex Analysis, SIAM, 2003); the tests
     compare it with all choices.
     """
@@ -187,7 +187,7 @@ def choose(
             low[0, best] = taken[best] + 1
             if extendable(supply, low, high, classes.rest):
                 break
-            # What cannot be extended now cannot later: the bucket is closed for this class.
+            # What cannot be extended now cannot be later: the bucket is closed for this class.
             low[0, best] = taken[best]
             open_[best] = False
         taken[best] += 1

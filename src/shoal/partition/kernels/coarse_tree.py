@@ -1,4 +1,4 @@
-"""Compiled ways of records down a tree of cuts, and counts of what lies in its nodes."""
+"""Compiled descent of records down a tree of cuts, and counts in its nodes."""
 
 from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
@@ -6,9 +6,9 @@ from shoal.core.jit import kernel
 
 @kernel
 def descend(X: Floats, axis: Ints, cut: Floats, low: Ints, high: Ints, leaf: Ints) -> None:
-    """Send each record down: low where x < cut on the node's axis; write where it ends.
+    """Send each record down, low if x < cut on the node's axis, and write the leaf it ends in.
 
-    A child of -1 - a is the end a. Node 0 is the root.
+    A child of -1 - a is leaf a. Node 0 is the root.
     """
     for i in range(X.shape[0]):
         node = 0
@@ -25,8 +25,8 @@ def tally_grid(
 
     Edges of slot s and column j are edges[first[s, j] : first[s, j + 1]], sorted, and their
     counts begin at 2 first[s, j] + the number of pairs before: place 2 a is below edge a and above
-    the one before it, place 2 a + 1 is equal to edge a. `ends` takes in the least and the largest
-    value: two rows a slot.
+    the one before it, place 2 a + 1 is equal to edge a. `ends` collects the least and the largest
+    value: two rows per slot.
     """
     d = X.shape[1]
     for i in range(X.shape[0]):

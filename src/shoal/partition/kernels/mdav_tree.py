@@ -2,7 +2,7 @@
 
 The tree is a complete binary one in heap order (root 1, children 2v and 2v + 1). Bounds
 are computed with the operations of the distances themselves, so rounding keeps
-their order, and every node knows its lowest live index, so ties are decided exactly
+their order, and every node stores its lowest live index, so ties are decided exactly
 as if all records had been visited.
 """
 
@@ -29,8 +29,8 @@ EMPTY = 2.0**62
 class KdTree(NamedTuple):
     """A kd-tree over the live records.
 
-    A node's row in `nodes` holds its box and what else a search needs, side by side, so
-    that one look at it costs one or two cache lines: the d lower sides, the d upper sides,
+    A node's row in `nodes` holds its box and what else a search needs, side by side, so reading
+    it costs one or two cache lines: the d lower sides, the d upper sides,
     the largest squared distance to the origin below it, the lowest live index below it
     (EMPTY if there is none).
     """

@@ -23,7 +23,7 @@ class Options(NamedTuple):
     height: int  # the root has height 0
     relaxed: bool
     choice: int
-    extent: Floats  # column: half its range in the whole table, lest it overflow
+    extent: Floats  # column: half its range in the whole table, so it cannot overflow
     border: Ints  # column, code: height of the border after it, -1 without hierarchy
     codes: int  # number of codes or ranks that a column may have, where they are counted
     target: Ints  # record: the class to gain information on
@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """What is found: one row per group, in the order of the cuts from low to high."""
+    """The result: one row per group, in the order of the cuts from low to high."""
 
     lower: Floats
     upper: Floats
@@ -149,7 +149,7 @@ def choose(
     size: Ints,
     is_low: Bools,
 ) -> int:
-    """Find the column to cut, mark its low side and leave the cut in its row; -1 if none is."""
+    """Find the column to cut, mark its low side and put the cut in its row; -1 if there is none."""
     tally(codes, who, start, end, rules, work)
     column = -1
     halting = options.halting
@@ -364,7 +364,7 @@ def entropy(x: Floats, work: Work) -> float:
 
 @kernel
 def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> float:
-    """How much a cut tells about the target: its entropy less that within the sides."""
+    """Information gain of a cut on the target: its entropy less that within the sides."""
     held = np.zeros((2, options.classes), np.int64)
     for a in range(start, end):
         held[int(is_low[a]), options.target[who[a]]] += 1
@@ -384,13 +384,13 @@ def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> fl
             information -= sizes[side] * np.log(sizes[side])
     n = end - start
     information += n * np.log(n)
-    # Rounding may leave nothing a little below zero.
+    # Rounding may put no gain slightly below zero.
     return float(max(information, 0.0) / n)
 
 
 @kernel
 def divide(x: NDArray[Any], is_low: Bools, spare: NDArray[Any], start: int, end: int) -> None:
-    """Move the low side to the front, each side in its order, without a branch a record."""
+    """Move the low side to the front, each side in its order, without a branch per record."""
     front = start
     back = 0
     for a in range(start, end):
@@ -424,8 +424,8 @@ def extent_of(x: Floats) -> tuple[float, float]:
 def nth(x: Floats, n: int, h: int) -> float:
     """Return the number of rank h among the first n, reordering them: Hoare's quickselect.
 
-    The pivot is the median of three at scattered places, so no order of records that
-    occurs in tables is a bad one.
+    The pivot is the median of three at scattered places, so no order that occurs in tables is
+    slow.
     """
     left = 0
     right = n - 1

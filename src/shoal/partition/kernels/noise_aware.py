@@ -6,7 +6,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
 
 SLACK = 1e-12
-"""A change must gain more than this share, lest rounding turns records round in circles."""
+"""A change must gain more than this share, or rounding could move records in circles."""
 
 
 @kernel

@@ -1,10 +1,10 @@
 """Compiled decisions: does a group of records meet a model of privacy.
 
-Each decision is exact in 64-bit whole numbers. A threshold x is held as whole + part/of, of the
-largest such number up to x whose denominator a group's size may have, so the largest
-whole number up to x n is whole n + floor(part n / of), without overflow. Entropy alone is
-compared as floats, and a group that is too close to call is refused unless its values are
-equally frequent: what passes is diverse, and what is refused stays in a larger group.
+Each decision is exact in 64-bit whole numbers. A threshold x is held as whole + part/of, the
+largest such number up to x whose denominator a group's size may have, so the largest whole
+number up to x n is whole n + floor(part n / of), without overflow. Only entropy is compared as
+floats, and a group that is too close to call is refused unless its values are equally frequent:
+what passes is diverse, and what is refused stays in a larger group.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ DOUBT = 1e-12
 
 
 class Rules(NamedTuple):
-    """What every group must meet, one rule after the other; values are numbered through."""
+    """What every group must meet, one rule after the other; values are numbered across rules."""
 
     records: int  # in the whole table
     kind: Ints  # rule

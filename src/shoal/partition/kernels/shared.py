@@ -127,7 +127,7 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
             top = max(top, radius[at])
             at += 1
     bins = 2048
-    # Where all radii are next to nothing one bin holds them all.
+    # If all radii are almost zero, one bin holds them all.
     per_bin = bins / top if top > 1e-150 else 0.0
     histogram = np.zeros(bins + 2, np.int64)
     for a in range(m):
@@ -203,7 +203,7 @@ def farthest_in_shell(
     """Find the live record farthest from q, which lies `moved` from the shell's centre.
 
     A record at radius v is at most v + moved from q, so a short scan from the outer
-    end decides. Returns the record, or NOBODY where the list ended too soon, and the
+    end decides. Returns the record, or NOBODY if the list ended too soon, and the
     number of places read.
     """
     # Radii, `moved` and the root below carry rounding errors of about one unit in the last
@@ -239,9 +239,9 @@ class Shell(NamedTuple):
         who: their records.
         inner: a radius that nobody else exceeds.
         centre: from which radii were taken.
-        head: place of the first who may still be live.
+        head: place of the first record that may still be live.
         read: places that were read since.
-        helps: whether a shell is worth its list.
+        helps: whether the list pays.
     """
 
     radii: Floats
@@ -263,8 +263,8 @@ def no_shell(m: int, d: int) -> Shell:
 def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tuple[int, Shell]:
     """Find the live record farthest from the centroid c of all m, and the shell for the next.
 
-    Once more places were read than records are live, the list is made anew. The record is NOBODY
-    where many are about as far out as the farthest: a shell does not help from then on.
+    Once more places were read than records are live, the list is rebuilt. The record is NOBODY if
+    many are about as far out as the farthest: a shell does not help from then on.
     """
     radii, who, inner, centre, head, read, helps = shell
     r = NOBODY

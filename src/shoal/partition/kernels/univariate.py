@@ -18,7 +18,7 @@ def rank_order(
     A word holds the leading bits in which the numbers differ, up to 36 of them, and the
     index in `index_bits`. Words are sorted by three passes of a radix sort, which keeps
     ties in order; then the few numbers that agree in the leading bits are put in order by
-    insertion. Returns False, with the work undone, where too many agree.
+    insertion. Returns False, without an order, if too many agree.
     """
     n = bits.size
     low = np.uint64(2**64 - 1)

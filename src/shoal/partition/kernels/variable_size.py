@@ -18,7 +18,7 @@ def variable_groups(
     """
     capacity = tree.who.shape[1]
     near = np.empty(max(k, 2))
-    found = np.empty(max(k, 2), np.int64)
+    nearby = np.empty(max(k, 2), np.int64)
     block = np.empty(capacity)
     bounds = np.empty(128)
     nodes = np.empty(128, np.int64)
@@ -36,28 +36,28 @@ def variable_groups(
             break
         changes = leave(tree, e, noted, changed, number(0))
         home = tree.where[e] // capacity
-        nearest(tree, Z[e], home, k - 1, near, found, block, bounds, nodes)
+        nearest(tree, Z[e], home, k - 1, near, nearby, block, bounds, nodes)
         members[0] = e
         labels[e] = g
         for a in range(k - 1):
-            members[a + 1] = found[a]
-            labels[found[a]] = g
-            changes = leave(tree, found[a], noted, changed, changes)
+            members[a + 1] = nearby[a]
+            labels[nearby[a]] = g
+            changes = leave(tree, nearby[a], noted, changed, changes)
         shrink(tree, noted, changed, changes)
         size = k
         live -= k
         neighbour[:k] = NOBODY
         # A group may grow while the others keep enough to form one more, or once what
-        # is left cannot form one; the latter finds room in this group at least.
+        # is left cannot form one; that rest finds room in this group at least.
         while square > 0.0 and size < 2 * k - 1 and live >= 2 and live != k:
             best = 0
             for a in range(size):
                 if neighbour[a] == NOBODY:
                     i = members[a]
                     home = tree.where[i] // capacity
-                    nearest(tree, Z[i], home, number(1), near, found, block, bounds, nodes)
+                    nearest(tree, Z[i], home, number(1), near, nearby, block, bounds, nodes)
                     closest[a] = near[0]
-                    neighbour[a] = found[0]
+                    neighbour[a] = nearby[0]
                 if closest[a] < closest[best] or (
                     closest[a] == closest[best] and neighbour[a] < neighbour[best]
                 ):
@@ -65,7 +65,7 @@ def variable_groups(
             candidate = neighbour[best]
             # The candidate is one of its own two nearest, so the farther one is not it.
             home = tree.where[candidate] // capacity
-            nearest(tree, Z[candidate], home, number(2), near, found, block, bounds, nodes)
+            nearest(tree, Z[candidate], home, number(2), near, nearby, block, bounds, nodes)
             if closest[best] >= square * near[0]:
                 break
             labels[candidate] = g
@@ -93,7 +93,7 @@ def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> 
     n = Z.shape[0]
     capacity = tree.who.shape[1]
     near = np.empty(k)
-    found = np.empty(k, np.int64)
+    nearby = np.empty(k, np.int64)
     block = np.empty(capacity)
     bounds = np.empty(128)
     nodes = np.empty(128, np.int64)
@@ -104,11 +104,11 @@ def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> 
         root = root_of(above, i)
         while size[root] < k:
             home = tree.where[root] // capacity
-            nearest(tree, Z[root], home, k, near, found, block, bounds, nodes)
+            nearest(tree, Z[root], home, k, near, nearby, block, bounds, nodes)
             target = NOBODY
             best = np.inf
             for a in range(k):
-                j = found[a]
+                j = nearby[a]
                 closer = near[a] < best or (near[a] == best and j < target)
                 if closer and root_of(above, j) != root:
                     best = near[a]

@@ -22,6 +22,7 @@ TITLES = {
     "bounds": "Where the limits come from",
     "count": "Column that is counted",
     "delta": "Probability of a larger loss (delta)",
+    "rho": "Privacy loss of Gaussian noise (rho)",
     "dimension": "Column that is cut first",
     "epsilon": "Privacy loss (epsilon)",
     "fill": "Where a row lies in its box",

@@ -280,5 +280,7 @@ def _epsilon(one: HistoryEntry) -> str:
     if one.state != "released":
         return ""
     claimed = [c["guarantee"] for c in one.claims if c["status"] == Status.PROVED.value]
-    found = [g["epsilon"] for g in claimed if g["name"] == "differential-privacy"]
-    return str(found[0]) if found else "none"
+    found = [g for g in claimed if g["name"] == "differential-privacy"]
+    if not found:
+        return "none"
+    return f"rho {found[0]['rho']}" if found[0]["epsilon"] is None else str(found[0]["epsilon"])

@@ -122,10 +122,10 @@ from shoal.synthesis.maxent.plan import (
     WORTH,
     MaxentPlan,
     PairMarginals,
-    better_plan,
-    concentrated_plan,
     maxent_plan,
+    plan_of,
     room,
+    worth,
 )
 from shoal.synthesis.maxent.posterior import believed_targets
 from shoal.synthesis.maxent.select import select_three_way
@@ -136,10 +136,11 @@ __all__ = [
     "WORTH",
     "MaxentPlan",
     "PairMarginals",
-    "better_plan",
     "is_line",
     "maxent",
     "maxent_plan",
+    "plan_of",
+    "worth",
 ]
 
 LOST = Fraction(1, 4)
@@ -181,9 +182,8 @@ def maxent(
     """
     columns = records(codes, domains)
     total = permitted_total(columns, price, total)
-    plan = plan or _default_plan(domains, total.rows, price)
-
-    worth = 1 if price.rho is not None else WORTH[price.neighbours]
+    plan = plan or plan_of(domains, n=total.rows, price=price)
+    times = 1 if price.rho is not None else WORTH[price.neighbours]
 
     # Measure one-way marginals.
     each = price * plan.one_way_share / sum(plan.weights)
@@ -204,10 +204,10 @@ def maxent(
     ]
     if plan.marginals is PairMarginals.NONE:
         rows = tuple(marginal.rows(n, rng) for marginal in one_way)
-        alone = {"n epsilon": float(plan.strength / worth), "marginals": plan.marginals.value}
+        alone = {"n epsilon": float(plan.strength / times), "marginals": plan.marginals.value}
         return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
     facts: dict[str, Any] = {
-        "number of rows n times epsilon, per pair of columns": float(plan.strength / worth),
+        "number of rows n times epsilon, per pair of columns": float(plan.strength / times),
         "share of epsilon for one-way marginals": float(plan.one_way_share),
     }
 
@@ -308,9 +308,3 @@ def maxent(
             max(taus),
         ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
-
-
-def _default_plan(domains: Sequence[Domain], n: int, price: Price) -> MaxentPlan:
-    if price.rho is not None:
-        return concentrated_plan(domains, n=n, rho=price.rho, neighbours=price.neighbours)
-    return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)

@@ -33,7 +33,7 @@ from scipy.special import gammaln
 from shoal.core import Neighbours, Noise, Price, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion
-from shoal.mechanism.noisy_answers import priced_answers
+from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Measurement, Sort
 from shoal.synthesis.maxent.measure import exact_marginals
@@ -70,7 +70,7 @@ def measure_coarseness(
         lost += _lost(table, nests[a], nests[b])
         means = np.outer(believed[a] / believed[a].sum(), believed[b] / believed[b].sum()) * n
         expected += float(mean_deviation(means).sum())
-    answer, privacy_loss = priced_answers(
+    answer, privacy_loss = noisy_answers(
         np.array([lost // _UNIT**2]),
         reach={Neighbours.CHANGE_ONE: 4 * pairs, Neighbours.ADD_REMOVE: 2 * pairs},
         squared={

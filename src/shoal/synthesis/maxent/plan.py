@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import comb, prod, sqrt
 
@@ -162,29 +163,24 @@ def concentrated_plan(
     as for epsilon.
     """
     price = Price(rho, neighbours, PrivacyMeasure.RHO)
-    terms = _Terms(n, price, Fraction(0))
-    if len(domains) < 2:
-        return _planned(domains, replace(terms, worth=_rounded(2 * sqrt(2) * terms.root)))
-    sizes = [min(domain.size, 16) for domain in domains]
-    mixed = cover(sizes, power=CONCENTRATED)
-    worth = _rounded(2 * sqrt(2) * terms.root * cover(sizes).cost / mixed.cost)
-    return _planned(domains, replace(terms, worth=worth, blocks=len(mixed.blocks)))
+    return _planned(domains, _concentrated(domains, n, price))
 
 
-def better_plan(
-    domains: Sequence[Domain], *, n: int, price: Price, concentrated: Price | None
-) -> tuple[MaxentPlan, Price]:
-    """The plan for a pure price, or for one in rho where that has less noise for all pairs.
+def plan_of(domains: Sequence[Domain], *, n: int, price: Price) -> MaxentPlan:
+    """The plan for a price, in epsilon or in rho."""
+    if price.rho is not None:
+        return concentrated_plan(domains, n=n, rho=price.rho, neighbours=price.neighbours)
+    return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)
 
-    Both follow from public quantities, and so does which one is better.
+
+def worth(domains: Sequence[Domain], price: Price) -> Fraction:
+    """The epsilon for change-one neighbours that has as much noise for all pairs as a price.
+
+    The number of records plays no part, so neither does it where two prices are compared.
     """
-    pure = maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)
-    if concentrated is None:
-        return pure, price
-    other = concentrated_plan(
-        domains, n=n, rho=concentrated.amount, neighbours=concentrated.neighbours
-    )
-    return (other, concentrated) if other.strength > pure.strength else (pure, price)
+    if price.rho is not None:
+        return _concentrated(domains, 1, price).worth
+    return WORTH[price.neighbours] * price.amount
 
 
 @dataclass(frozen=True)
@@ -244,6 +240,23 @@ class _Terms:
         if self.pure:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
+
+
+def _concentrated(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
+    """The terms of a price in rho; see `concentrated_plan`."""
+    terms = _Terms(n, price, Fraction(0))
+    if len(domains) < 2:
+        return replace(terms, worth=_rounded(2 * sqrt(2) * terms.root))
+    sizes = tuple(min(domain.size, 16) for domain in domains)
+    pure, blocks, cost = _covers(sizes)
+    return replace(terms, worth=_rounded(2 * sqrt(2) * terms.root * pure / cost), blocks=blocks)
+
+
+@lru_cache(maxsize=16)
+def _covers(sizes: tuple[int, ...]) -> tuple[float, int, float]:
+    """Cost of the cover for epsilon, and blocks and cost of that for rho."""
+    mixed = cover(sizes, power=CONCENTRATED)
+    return cover(sizes).cost, len(mixed.blocks), mixed.cost
 
 
 def _rounded(number: float) -> Fraction:

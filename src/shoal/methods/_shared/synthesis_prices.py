@@ -1,0 +1,130 @@
+"""Prices of the methods that draw rows from a noisy model: in epsilon, or in rho.
+
+Prices of one release are all in epsilon, or all in rho (`row_price`). Which of them follows from
+the policy alone, and neither from the table nor from its number of rows: so a release claims no
+more than it pays in, and strata agree. Where epsilon and a delta are stated, it is rho if that has
+less noise for all pairs of columns; otherwise epsilon is purely paid, and no delta is claimed.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, cast
+
+from pydantic import Field
+
+from shoal.core import Kind, Price, PrivacyMeasure
+from shoal.core.concentrated import rho_of
+from shoal.errors import InputError
+from shoal.methods._shared import contributions
+from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
+from shoal.methods._shared.spatial_encoding import SpatialEncoding, spatial_encoding
+from shoal.methods.method import Setting
+from shoal.policy.values import Delta, Epsilon, Size
+from shoal.synthesis.domain import Domain
+from shoal.synthesis.maxent.plan import worth
+
+FEW = 3
+"""Fewer columns have few marginals, and less noise where prices are pure."""
+PureAlone = Callable[[Setting[Any]], bool]
+"""Whether a method's choice may fall on a mechanism that has pure noise alone."""
+
+
+class SynthesisParameters(EpsilonParameters):
+    """Parameters of every method that draws rows from a noisy model."""
+
+    min_cell: Size | None = Field(
+        None,
+        description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
+        "often.",
+    )
+    strata: str | None = Field(
+        None,
+        description="A public column whose categories are learnt one by one, each with the whole "
+        "epsilon.",
+    )
+
+
+class DeltaParameters(SynthesisParameters):
+    """Parameters of the methods that may count in rho."""
+
+    epsilon: Epsilon | None = Field(  # type: ignore[assignment]
+        None,
+        description="Privacy budget: one record changes the probability of any release by a "
+        "factor of at most e^epsilon.",
+    )
+    delta: Delta | None = Field(
+        None,
+        description=(
+            "Probability with which more than epsilon may become known; none is the stronger "
+            "promise. Stated, noise may be Gaussian."
+        ),
+    )
+    rho: Epsilon | None = Field(
+        None,
+        description="Zero-concentrated differential privacy in place of epsilon: for every delta, "
+        "rho has an epsilon. Noise is Gaussian.",
+    )
+
+
+def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
+    """Refuse what is not one promise: an epsilon, with or without a delta, or a rho."""
+    parameters = setting.parameters
+    if not isinstance(parameters, DeltaParameters):
+        return
+    if (parameters.epsilon is None) is (parameters.rho is None):
+        found = "neither" if parameters.rho is None else "both"
+        raise InputError(f"[protect]: expected either epsilon or rho, found {found}.")
+    if parameters.epsilon is None and parameters.delta is not None:
+        raise InputError(
+            "[protect], delta: a rho has an epsilon for every delta, so none is stated beside it. "
+            "Remove delta, or state epsilon and delta instead of rho."
+        )
+
+
+def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
+    """The rho that a release costs a person, if its prices are counted in rho.
+
+    It follows from the policy alone.
+    """
+    parameters = setting.parameters
+    if not isinstance(parameters, DeltaParameters):
+        return None
+    if parameters.rho is not None:
+        return Fraction(parameters.rho)
+    if parameters.delta is None or parameters.epsilon is None or pure(setting):
+        return None
+    if len(setting.columns) < 3:
+        return None
+    epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
+    rho = rho_of(epsilon, Fraction(parameters.delta))
+    domains = domains_of(setting)
+    in_rho = worth(domains, Price(rho, neighbours, PrivacyMeasure.RHO))
+    return rho if in_rho > worth(domains, Price(epsilon, neighbours)) else None
+
+
+def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
+    """What one row of a person may cost: epsilon / r, or rho / r^2."""
+    rho = stated_rho(setting, pure)
+    if rho is None:
+        return Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
+    each = rho / contributions.most(setting.schema) ** 2
+    return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
+
+
+def domains_of(setting: Setting[SynthesisParameters]) -> list[Domain]:
+    """What a mechanism may know of the columns."""
+    return [
+        domain_of(spatial_encoding(setting.schema[name], scaled=True, gaps=True))
+        for name in setting.columns
+    ]
+
+
+def domain_of(axis: SpatialEncoding) -> Domain:
+    """What a mechanism may know of an axis. Codes are places in the public order."""
+    kind = cast("Kind", axis.column.kind)
+    joins = None
+    if axis.heights is not None:
+        top = int(axis.heights.max())
+        joins = tuple(top - int(height) for height in axis.heights)
+    kind = Kind.NUMERIC if kind is Kind.DATE else kind
+    return Domain(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
