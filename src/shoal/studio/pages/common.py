@@ -160,7 +160,7 @@ class Here:
             "here": here,
             "undo": undo,
             "redo": redo,
-            "file": self.workspace.data.label if self.workspace.data else "",
+            "file": self.workspace.title if self.workspace.data else "",
             "about": ""
             if seen is None
             else f"{counted(seen.rows, 'row')}, {counted(len(seen.columns), 'column')}",

@@ -68,7 +68,7 @@ function go(row, { extend = false, keep = false } = {}) {
   row.focus({ preventScroll: true });
   row.scrollIntoView({ block: "nearest" });
   try { sessionStorage.setItem("shoal-row", `${grid.dataset.base} ${current}`); } catch { /* not kept */ }
-  if (document.getElementById("policy-text").dataset.typing !== "yes") inspect(current, false);
+  inspect(current, false);
 }
 
 function toggle(row) {
@@ -204,15 +204,22 @@ if (grid) {
     if (inspector && document.activeElement.closest && document.activeElement.closest("#inspector")) {
       current = inspector.dataset.place;
       show();
+    } else if (inspector && document.activeElement === rowAt(current) && inspector.dataset.place !== current) {
+      inspect(current, false); // a late answer about another column
     }
   });
   let begin = null;
   try {
     const [base, place] = (sessionStorage.getItem("shoal-row") || "").split(" ");
-    if (base === grid.dataset.base) begin = rowAt(place);
+    if (base === grid.dataset.base && !grid.querySelector(".tick.wrong")) begin = rowAt(place);
   } catch { /* not kept */ }
   begin = begin || rowAt(document.getElementById("inspector").dataset.place) || rows()[0];
-  if (begin) { current = placeOf(begin); anchor = current; show(); begin.focus({ preventScroll: true }); }
+  if (begin) {
+    anchor = current = placeOf(begin);
+    show();
+    begin.focus({ preventScroll: true });
+    inspect(current, false);
+  }
 }
 
 function close() {
