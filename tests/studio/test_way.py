@@ -378,6 +378,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
     assert "120 rows drawn at random from your table" in tab.inner_text("#preview")
     assert tab.locator("#preview .pictures svg").count() == 4
     tab.uncheck(f"#q-l-diversity-0-column-{place}", force=True)
+    tab.wait_for_selector("#require-error:not(:empty)")  # the page is a new one by then
     tab.fill("#q-l-diversity-0-l", "")
     tab.press("#q-l-diversity-0-l", "Tab")
     tab.wait_for_selector("#run-now:enabled")
