@@ -8,6 +8,7 @@ override by class for its theme. What is filled is the release, a line is the or
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -129,13 +130,23 @@ def _histogram(one: Mapping[str, Any], shares: Counts, before: Counts | None) ->
     left, right, top, floor = 6.0, WIDE - 6.0, 20.0, 98.0
     answers = one.get("answers") or []
     total = sum(one["after"]) + one["missing"][-1]
-    whiskers = [((a - m) / total, (a + m) / total) for a, m in answers] if total else []
+    # An area is a share of people, also where bins are not equally wide.
+    edges = one["edges"]
+    wide = [(b - a) * len(shares) / (edges[-1] - edges[0]) for a, b in pairwise(edges)]
+    shares = [share / width for share, width in zip(shares, wide, strict=True)]
+    before = before and [share / width for share, width in zip(before, wide, strict=True)]
+    whiskers = [
+        ((answer - margin) / total / width, (answer + margin) / total / width)
+        for (answer, margin), width in zip(answers, wide, strict=False)
+        if total
+    ]
     most = max([*shares, *(before or []), *(high for _, high in whiskers)], default=0.0) or 1.0
-    step = (right - left) / max(len(shares), 1)
+    steps_ = [(right - left) / len(shares) * width for width in wide]
 
     def steps(values: Counts) -> str:
         heights = [floor - (floor - top) * max(value, 0.0) / most for value in values]
-        return "".join(f"V{_n(y)}h{_n(step)}" for y in heights) + f"V{_n(floor)}"
+        moves = zip(heights, steps_, strict=True)
+        return "".join(f"V{_n(y)}h{_n(step)}" for y, step in moves) + f"V{_n(floor)}"
 
     parts = [Markup('<path class="p-sea" fill="{}" fill-opacity=".45" d="M{} {}{}z"/>').format(
         SEA, _n(left), _n(floor), steps(shares))]  # fmt: skip
@@ -144,11 +155,11 @@ def _histogram(one: Mapping[str, Any], shares: Counts, before: Counts | None) ->
             '<path class="p-line" fill="none" stroke="{}" stroke-width="1.3" d="M{} {}{}"/>'
         ).format(INK, _n(left), _n(floor), steps(before)))  # fmt: skip
     for place, (low, high) in enumerate(whiskers):
-        x = left + (place + 0.5) * step
+        x = left + sum(steps_[:place]) + steps_[place] / 2
         ends = [floor - (floor - top) * min(max(end, 0.0), most) / most for end in (low, high)]
         parts.append(_line(x, ends[0], x, ends[1]))
     parts.append(_line(left, floor, right, floor, width=0.7))
-    first, last = one["edges"][0], one["edges"][-1]
+    first, last = edges[0], edges[-1]
     parts += [
         _text(left, HIGH - 10, _tick(first, one["kind"]), soft=True),
         _text(right, HIGH - 10, _tick(last, one["kind"]), anchor="end", soft=True),

@@ -133,10 +133,7 @@ def margin(scale: float, law: str) -> float:
 def _spans(
     measured: Iterable[tuple[str, float, float]],
 ) -> list[tuple[float, float, float, float]]:
-    """Measured ranges of numbers in order, added up to at most `GROUPS`.
-
-    Only where all join and are equally wide, except the last.
-    """
+    """Measured ranges of numbers in order, added up to at most `GROUPS`; none unless all join."""
     found = []
     for cell, answer, half in measured:
         if cell == _MISSING:
@@ -146,11 +143,9 @@ def _spans(
             return []
         found.append((_place(ends[1]), _place(ends[2]), answer, half))
     found.sort()
-    if not found or any(one[1] != other[0] for one, other in pairwise(found)):
+    apart = any(one[1] != other[0] for one, other in pairwise(found))
+    if not found or apart or any(high <= low for low, high, *_ in found):
         return []
-    widths = [high - low for low, high, *_ in found[:-1]]
-    if widths and max(widths) > 1.01 * min(widths):
-        return []  # bars of one width would mislead
     size = -(-len(found) // GROUPS)
     groups = [found[start : start + size] for start in range(0, len(found), size)]
     return [
