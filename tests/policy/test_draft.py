@@ -141,7 +141,7 @@ def test_a_code_of_thousands_of_values_is_never_a_nominal():
     assert {name: guesses[name].role.value for name in ("city", "household")} == {
         "city": "identifier", "household": "identifier",
     }  # fmt: skip
-    assert "name a hierarchy that joins them" in guesses["city"].reason
+    assert "name a hierarchy that joins them" in guesses["city"].advice
     assert guesses["household"].flags == ("household",)
 
 

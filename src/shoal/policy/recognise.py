@@ -297,8 +297,8 @@ def _text(column: _Column) -> Guess | None:
         return None
     if text.str.contains(r"^\s*[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?\s*$").all():
         return _dropped(
-            "its numbers have marks that may separate thousands or decimals; to keep it, state "
-            'decimal = "." or "," under [reading], and kind = "numeric"'
+            "its numbers have marks that may separate thousands or decimals",
+            advice='to keep it, state decimal = "." or "," under [reading], and kind = "numeric"',
         )
     if text.str.contains(r"^\s*\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*$").all():
         return _dropped("times of day, which single people out and have no kind in Shoal; write "
