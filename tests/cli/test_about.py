@@ -24,6 +24,13 @@ def shoal(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+FAMILIES = {(), ("budget",), ("keys",), ("hierarchy",)}
+WRITES = {"report", "finish", "sign", "demo", "studio", "schema", "warmup",
+          "new", "intervals", "quantiles", "dates", "codes", "mask", "ordered",
+          "mapping"}  # fmt: skip
+"""Commands that write a file, and say where it is."""
+
+
 def spelled():
     """Every command and family, as it is typed."""
     for name, command in get_command(app).commands.items():
@@ -51,6 +58,8 @@ def test_every_command_answers_to_h_and_names_no_type_of_a_flag(words):
     assert short.exit_code == long.exit_code == 0
     assert short.stdout == long.stdout
     assert "<bool>" not in short.stdout
+    reports = words not in {*FAMILIES, ("budget", "init")} and words[-1] not in WRITES
+    assert ("--json" in short.stdout) is reports
 
 
 def test_quiet_prints_the_result_without_notes(files):
@@ -63,6 +72,10 @@ def test_quiet_prints_the_result_without_notes(files):
     assert "note" not in quiet.stdout
     assert "claim" in quiet.stdout
     assert quiet.stderr == ""
+    behind = shoal(*asked, files / "c", "--quiet").stdout
+    assert behind.replace(str(files / "c"), str(files / "b")) == quiet.stdout
+    warned = console.notes_shown(["a note", "Epsilon is spent."], ["Epsilon is spent."])
+    assert warned == ("Epsilon is spent.",)
 
 
 def test_quiet_does_not_silence_an_error(files):
@@ -84,6 +97,14 @@ def test_verbose_prints_each_step_once_with_its_time(files):
 
 def test_quiet_and_verbose_do_not_go_together():
     assert shoal("--quiet", "--verbose", "methods").exit_code == 2
+
+
+def test_a_hierarchy_is_reported_as_json(tmp_path):
+    (tmp_path / "h.csv").write_text("a;x;*\nb;x;*\nc;y;*\n")
+
+    found = json.loads(shoal("hierarchy", "check", tmp_path / "h.csv", "--json").stdout)
+
+    assert (found["leaves"], found["levels"]) == (3, 3)
 
 
 def test_a_release_is_reported_as_json(files):

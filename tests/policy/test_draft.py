@@ -128,6 +128,23 @@ def test_many_categories_are_not_copied():
     assert "name a hierarchy or the categories" in text
 
 
+def test_a_code_of_thousands_of_values_is_never_a_nominal():
+    rows = pl.int_range(60_000, eager=True)
+    frame = pl.DataFrame({
+        "sex": (rows % 2).cast(pl.String),
+        "city": "c" + (rows % 1500).cast(pl.String),
+        "household": rows % 1200,
+    })  # fmt: skip
+
+    guesses = shoal.draft(frame).guesses
+
+    assert {name: guesses[name].role.value for name in ("city", "household")} == {
+        "city": "identifier", "household": "identifier",
+    }  # fmt: skip
+    assert "name a hierarchy that joins them" in guesses["city"].advice
+    assert guesses["household"].flags == ("household",)
+
+
 def test_text_is_looked_into():
     frame = pl.DataFrame(
         {

@@ -75,6 +75,13 @@ class Command(TyperCommand):
         _without_types(self.get_params(ctx))
         super().format_help(ctx, formatter)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--quiet` and `--verbose` behind the command too, where people write them."""
+        stated = {f"--{loud}" for loud in (Loudness.QUIET, Loudness.VERBOSE)} & set(args)
+        if stated:
+            telling(quiet="--quiet" in stated, verbose="--verbose" in stated)
+        return super().parse_args(ctx, [word for word in args if word not in stated])
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}

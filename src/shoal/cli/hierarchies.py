@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.console import Command, Group, say
-from shoal.cli.options import Delimiter, Encoding
+from shoal.cli.options import AsJson, Delimiter, Encoding
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,11 +209,16 @@ def checked(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Hierarchy as CSV, for example from ARX.")
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Check that a file is a tree with nested levels, as ARX writes them."""
+    import json
+
     from shoal import hierarchy as build
 
-    say(f"{file}: {_size(build.read(file))}.")
+    made = build.read(file)
+    facts = {"file": str(file), "leaves": len(made.paths), "levels": len(made.levels())}
+    say(json.dumps(facts) if as_json else f"{file}: {_size(made)}.")
 
 
 def _listed(text: str) -> list[str]:

@@ -31,7 +31,7 @@ FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
 """What a release can be written as; each is the file's suffix too."""
 
 
-def read(
+def read(  # noqa: PLR0911 (one for each format)
     path: Any,
     *,
     delimiter: str | None = None,

@@ -57,6 +57,8 @@ def seconds(planned: Any) -> float | None:
     if planned.rows is None:
         return None
     base, power = GROWTH.get(planned.method.name, USUAL)
+    if getattr(planned.setting.parameters, "blocks", None) is not None:
+        power = 1.0
     columns = len(planned.setting.columns) / 5
     run = base * columns * (planned.rows / 10_000) ** power
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
@@ -66,9 +68,10 @@ def seconds(planned: Any) -> float | None:
 
 def estimated(progress: Progress, planned: Any) -> Progress:
     """Say how long a long run takes in all, in stages that cannot say how far they are."""
-    if planned.rows is None or planned.rows < LONG or planned.distributed:
+    rows = planned.setting.rows
+    if rows is None or rows < LONG or planned.distributed:
         return progress
-    whole = f"{duration(seconds(planned) or 0)} in all"
+    whole = f"{duration(seconds(replace(planned, rows=rows)) or 0)} in all"
     return lambda stage, done, total: progress(
         stage if total > 1 else f"{stage}, {whole}", done, total
     )

@@ -36,6 +36,8 @@ from shoal.policy.column_values import (
 
 MOST_CATEGORIES = 50
 """Above this many distinct values, categories are not copied."""
+MOST_VALUES = 1000
+"""Values of which there are more number something, or are too many for distances between them."""
 NO_NAMES = frozenset({"scales", "missing"})
 """Lists of `column_words.toml` that are not words of names."""
 LIMITS = {"age": ("0", "120"), "hours": ("0", "168"), "percent": ("0", "100")}
@@ -241,7 +243,7 @@ def _is_number(column: _Column) -> bool:
 def _household(column: _Column) -> Guess | None:
     values, means = column.values, column.means
     alone = values.whole and not means & {"quantity", "confidential", "code"}
-    many = values.distinct > max(20, 0.02 * values.present)
+    many = values.distinct > max(20, min(0.02 * values.present, MOST_VALUES))
     if "household" in means and (_is_number(column) or (alone and many)):
         return _dropped("the column numbers households", "household")
     return None
@@ -252,7 +254,8 @@ def _person(column: _Column) -> Guess | None:
     alone = means <= {"person"} and values.unbroken
     if "person" not in means or not (_is_number(column) or alone) or date_forms(values):
         return None
-    if values.distinct > max(20, 0.01 * values.present) or values.names_rows:
+    many = values.distinct > max(20, min(0.01 * values.present, MOST_VALUES))
+    if many or values.names_rows:
         return _dropped("the column numbers persons", "privacy_unit")
     return None
 
@@ -294,8 +297,8 @@ def _text(column: _Column) -> Guess | None:
         return None
     if text.str.contains(r"^\s*[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?\s*$").all():
         return _dropped(
-            "its numbers have marks that may separate thousands or decimals; to keep it, state "
-            'decimal = "." or "," under [reading], and kind = "numeric"'
+            "its numbers have marks that may separate thousands or decimals",
+            advice='to keep it, state decimal = "." or "," under [reading], and kind = "numeric"',
         )
     if text.str.contains(r"^\s*\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*$").all():
         return _dropped("times of day, which single people out and have no kind in Shoal; write "
@@ -308,15 +311,21 @@ def _text(column: _Column) -> Guess | None:
 def _many(column: _Column) -> Guess | None:
     """Texts and codes of which there are many: they may be names, or single people out."""
     values, known = column.values, {"quasi", "confidential", "code", "public", "calendar"}
-    many = values.distinct > max(MOST_CATEGORIES, 0.05 * values.present)
+    most = max(MOST_CATEGORIES, min(0.05 * values.present, MOST_VALUES))
+    many = values.distinct > most
     if not many or _kind(column)[0] is not Kind.NOMINAL:
         return None
     if not column.means & known:
         return _dropped(f"{UNKNOWN}, and it has many different values")
-    if "confidential" in column.means or values.counts.median() >= 5:  # type: ignore[operator]
+    if "confidential" in column.means:
         return None
-    return _dropped("most of its values are rare", advice="to keep it, name a hierarchy that joins "
-                    "them (`shoal hierarchy codes`)")  # fmt: skip
+    few = values.distinct <= MOST_VALUES
+    if few and values.counts.median() >= 5:  # type: ignore[operator]
+        return None
+    return _dropped(
+        "most of its values are rare" if few else f"it has more than {MOST_VALUES:,} values",
+        advice="to keep it, name a hierarchy that joins them (`shoal hierarchy codes`)",
+    )
 
 
 def _rows(column: _Column) -> Guess | None:
