@@ -47,7 +47,7 @@ def two() -> None:
         asked = workloads.queries(X, [a.size for a in attributes], 2, 3)
         for epsilon in workloads.EPSILONS:
             tree, table = (errors(X, attributes, epsilon, asked, way) for way in ("tree", "table"))
-            chosen = choose(attributes, n=len(X), epsilon=Fraction(epsilon)).mechanism
+            chosen = choose(attributes, n=len(X), price=Price(Fraction(epsilon))).mechanism
             what = "numbers" if sort == "numbers" else f"categories, auto takes {chosen}"
             ratios[what, epsilon].append(log(table / tree))
     print("| pairs | epsilon | how many | count error of a table over that of a tree |")
@@ -65,7 +65,7 @@ def one() -> None:
                 drawn = rows(column[:, None], [attribute], epsilon, way)
                 each = [np.bincount(Y[:, 0], minlength=attribute.size) for Y in drawn]
                 far.append(np.mean([np.abs(y - true).sum() / 2 / len(column) for y in each]))
-            chosen = choose([attribute], n=len(column), epsilon=Fraction(epsilon)).mechanism
+            chosen = choose([attribute], n=len(column), price=Price(Fraction(epsilon))).mechanism
             ratios[f"auto takes {chosen}", epsilon].append(log((far[1] + 1e-4) / (far[0] + 1e-4)))
     print("| columns | epsilon | how many | distance of counts over that of a tree |")
     _show(ratios)

