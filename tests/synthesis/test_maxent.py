@@ -37,6 +37,7 @@ from shoal.synthesis.maxent import (
     worth,
 )
 from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.generate import exchange_rows
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 from shoal.synthesis.maxent.posterior import two_way_targets
 
@@ -466,6 +467,23 @@ def test_a_plan_that_contradicts_itself_is_refused():
             replace(chosen, **change)
     with pytest.raises(InputError, match="A forest needs at least one pair, and fewer than col"):
         replace(two, **FOREST)
+
+
+def test_drawn_rows_have_the_two_way_marginals_of_the_fit_nearer_than_sampling_has():
+    rng = np.random.default_rng(5)
+    sizes, even = [6, 5, 4, 3], [np.full(size, 1 / size) for size in (6, 5, 4, 3)]
+    joint = rng.dirichlet(np.full(20, 2.0))
+    fitted = fit_distribution(sizes, even, [Target((1, 2), joint, 1e9)], tau=1.0, particles=1,
+                              rng=rng)  # fmt: skip
+    chosen = rng.choice(len(fitted.weights), 2000, p=fitted.weights)
+
+    def off():
+        found = table_counts([fitted.groups[chosen, 1], fitted.groups[chosen, 2]], [5, 4])
+        return np.abs(found.ravel() - 2000 * joint).sum()
+
+    before = off()
+    exchange_rows(fitted, sizes, chosen, rng)
+    assert off() < before / 3
 
 
 def test_no_column_is_refused():
