@@ -149,7 +149,7 @@ def maxent_plan(
     The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
     0.1; at least 0.3 with a numeric column (0.15 for add-remove) and 0.6 if all are; numeric
     columns count twice.
-    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 700 where the fit
+    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
     cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
     more than their pairs, to which what is learnt applies.
 
@@ -349,7 +349,7 @@ def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
         strength=strength,
         cover=chosen,
         coarseness_share=coarseness,
-        learns=strength < (_LITTLE if fine else WEAK),
+        learns=strength < (_LEARNT if fine else WEAK),
         three_way=three_way,
         three_way_share=three_way_share,
     )
@@ -454,7 +454,7 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
     return int(float(NOISE) * n * sqrt(float(own.amount) * WORTH[price.neighbours]) / 0.4)
 
 
-_VERY_LITTLE, _LITTLE, _MUCH = 15, 700, 1000
+_VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
