@@ -143,7 +143,8 @@ def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
     assert learns(8, 5000, "0.1")  # r = 18
     assert not learns(8, 30162, "0.1")  # r = 108, and all cells can be held
     assert learns(12, 30162, "1")  # r = 457, and they cannot
-    assert not learns(12, 60000, "1")  # r = 909
+    assert learns(12, 60_000, "1")  # r = 909
+    assert not learns(12, 200_000, "1")  # r = 3,030
 
 
 def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair():
