@@ -94,12 +94,12 @@ class MaxentPlan:
             )
         if alone and self.coarseness_share:
             raise InputError("A plan for one-way marginals alone has no dependence test.")
-        if self.marginals is PairMarginals.FOREST:
-            wanted = set()
-            if not 1 <= self.pairs < m:
-                raise InputError("A forest needs at least one pair, and fewer than columns.")
-        else:
-            wanted = set() if alone else set(combinations(range(m), 2))
+        grown = self.marginals is PairMarginals.FOREST
+        if grown and not 1 <= self.pairs < m:
+            raise InputError("A forest needs at least one pair, and fewer than columns.")
+        wanted: set[tuple[int, int]] = set()
+        if not alone and not grown:
+            wanted = set(combinations(range(m), 2))
         if wanted != {pair for block in self.cover.blocks for pair in combinations(block, 2)}:
             raise InputError("The marginals of a plan must cover every pair of columns.")
         if min(self.coarseness_share, self.three_way_share) < 0:
@@ -417,7 +417,7 @@ def expected_errors(
     one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
     sizes = [min(domain.size, plan.groups) for domain in domains]
-    pairs = {}
+    pairs: dict[tuple[int, int], float] = {}
     if plan.pairs:
         own = float(left * (1 - FOREST_SELECTION)) * budget * worth / plan.pairs
         sd = sqrt(8) / own if pure else 1 / sqrt(own)
