@@ -195,6 +195,12 @@ def _small(case: Case) -> bool:
 PROVED = "epsilon"
 CONTENDERS = (
     Contender("auto", "ours", PROVED, plain("auto")),
+    Contender(
+        "auto, native",
+        "ours",
+        "(epsilon, 1e-9), a row added or removed",
+        plain("auto", neighbours="add-remove", delta=1e-9),
+    ),
     Contender("maxent", "ours", PROVED, plain("maxent")),
     Contender("privtree", "ours", PROVED, plain("privtree")),
     Contender("copula", "ours", PROVED, plain("copula")),

@@ -208,6 +208,19 @@ def switched(seed: int, n: int, *, columns: int = 8) -> Made:
     return _table(codes, sizes, [Kind.NOMINAL] * 2 + [Kind.ORDINAL] * (columns - 2))
 
 
+def wide(seed: int, n: int, *, columns: int = 60) -> Made:
+    """Many columns: a third of a chain, a third by two factors, a third by hidden types."""
+    third = columns // 3
+    parts = (
+        chain(seed, n, columns=third),
+        latent(seed + 1, n, columns=third),
+        classes(seed + 2, n, columns=columns - 2 * third),
+    )
+    domains = [domain for _, own in parts for domain in own]
+    codes = [column for part, _ in parts for column in part.T]
+    return _table(codes, np.array([d.size for d in domains]), [d.kind for d in domains])
+
+
 MADE = {
     "latent": latent,
     "classes": classes,

@@ -26,7 +26,8 @@ from shoal.mechanism.record_total import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import maxent, maxent_plan
+from shoal.synthesis.maxent import PairMarginals, maxent, maxent_plan
+from shoal.synthesis.maxent.pair_covers import Cover
 from shoal.synthesis.privtree import Fill, privtree
 
 WHOLE = Price(Fraction(1))
@@ -332,7 +333,9 @@ def paths(attributes, n):
     half = (1 - chosen.one_way_share) / 2
     threes = replace(chosen, three_way=1, three_way_share=half, coarseness_share=Fraction(0))
     asked = replace(chosen, coarseness_share=Fraction(1, 10))
-    return {"asked": asked, "threes": threes, "plain": chosen}
+    forest = replace(chosen, marginals=PairMarginals.FOREST, cover=Cover((), (), 0.0), pairs=2,
+                     coarseness_share=Fraction(0))  # fmt: skip
+    return {"asked": asked, "threes": threes, "plain": chosen, "forest": forest}
 
 
 def drawn(codes, noise, *, mechanism, attributes, price=WHOLE, **more):
@@ -351,7 +354,7 @@ def corners(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain"])
+@pytest.mark.parametrize("path", ["asked", "threes", "plain", "forest"])
 def test_no_draw_of_maxent_costs_more_than_its_entry_states(attributes, path):
     run = partial(drawn, mechanism=maxent, attributes=attributes,
                   plan=paths(attributes, N)[path])  # fmt: skip
@@ -379,7 +382,7 @@ def gone(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own"])
+@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own", "forest"])
 def test_a_record_that_comes_or_goes_costs_what_the_entries_of_maxent_state(attributes, path):
     """The plan, which the noisy number decides, is the same for both tables."""
     plan = paths(attributes, N).get(path)
@@ -400,7 +403,7 @@ def test_a_record_that_comes_or_goes_costs_what_the_entries_of_a_tree_state(attr
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own"])
+@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own", "forest"])
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
 def test_what_moves_costs_the_rho_that_the_entries_state(attributes, path, neighbours):
     """Squared moves over twice the variance, and ranges of choices: no run exceeds its entries."""

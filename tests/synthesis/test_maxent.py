@@ -37,6 +37,7 @@ from shoal.synthesis.maxent import (
     worth,
 )
 from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.generate import exchange_rows
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 from shoal.synthesis.maxent.posterior import two_way_targets
 
@@ -50,6 +51,9 @@ MIXED = (
 CATEGORIES = (*MIXED[1:3], Domain("sex", Kind.NOMINAL, 2))
 WIDE = (MIXED[2], Domain("month", Kind.ORDINAL, 12), Domain("job", Kind.NOMINAL, 12))
 BLOCKS = (*WIDE, CATEGORIES[2])
+
+
+FOREST = {"marginals": PairMarginals.FOREST, "cover": Cover((), (), 0.0), "pairs": 2}
 
 
 def records(seed, n, attributes):
@@ -139,7 +143,8 @@ def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
     assert learns(8, 5000, "0.1")  # r = 18
     assert not learns(8, 30162, "0.1")  # r = 108, and all cells can be held
     assert learns(12, 30162, "1")  # r = 457, and they cannot
-    assert not learns(12, 60000, "1")  # r = 909
+    assert learns(12, 60_000, "1")  # r = 909
+    assert not learns(12, 200_000, "1")  # r = 3,030
 
 
 def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair():
@@ -461,6 +466,25 @@ def test_a_plan_that_contradicts_itself_is_refused():
     ):
         with pytest.raises(InputError, match="for one column measures its one-way marginal alone"):
             replace(chosen, **change)
+    with pytest.raises(InputError, match="A forest needs at least one pair, and fewer than col"):
+        replace(two, **FOREST)
+
+
+def test_drawn_rows_have_the_two_way_marginals_of_the_fit_nearer_than_sampling_has():
+    rng = np.random.default_rng(5)
+    sizes, even = [6, 5, 4, 3], [np.full(size, 1 / size) for size in (6, 5, 4, 3)]
+    joint = rng.dirichlet(np.full(20, 2.0))
+    fitted = fit_distribution(sizes, even, [Target((1, 2), joint, 1e9)], tau=1.0, particles=1,
+                              rng=rng)  # fmt: skip
+    chosen = rng.choice(len(fitted.weights), 2000, p=fitted.weights)
+
+    def off():
+        found = table_counts([fitted.groups[chosen, 1], fitted.groups[chosen, 2]], [5, 4])
+        return np.abs(found.ravel() - 2000 * joint).sum()
+
+    before = off()
+    exchange_rows(fitted, sizes, chosen, rng)
+    assert off() < before / 3
 
 
 def test_no_column_is_refused():
@@ -485,6 +509,42 @@ def test_impossible_plans_are_refused(groups):
         MaxentPlan(
             PairMarginals.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2])
         )
+
+
+def test_of_a_wide_table_one_way_marginals_stay_and_the_strongest_pairs_are_selected():
+    """24 columns, of which two follow from two others; n epsilon / P is 54, and 0.09 of few rows.
+
+    The share of one-way marginals bounds their error by 1 / 0.7 of what all of epsilon would give.
+    """
+    domains = tuple(Domain(f"c{j}", Kind.NOMINAL, 6) for j in range(24))
+    rng = np.random.default_rng(3)
+    codes = [np.minimum(rng.geometric(0.3, 15_000), 6) - 1 for _ in domains]
+    for a, b in ((0, 9), (4, 20)):
+        codes[b] = np.where(rng.random(15_000) < 0.9, (codes[a] + 1) % 6, codes[b])
+    price, stages = Price(Fraction(1)), set()
+    plan = maxent_plan(domains, n=15_000, epsilon=Fraction(1))
+
+    drawn = maxent(codes, domains, price=price, noise=SeededNoise(1), rng=rng,
+                   progress=lambda name, *_: stages.add(name))  # fmt: skip
+    few = maxent_plan(domains, n=24, epsilon=Fraction(1))
+    alone = maxent(codes, domains, price=price, noise=SeededNoise(1), rng=rng,
+                   plan=few)  # fmt: skip
+
+    def off(made):
+        return np.mean([np.abs(table_counts([x], [6]) - table_counts([y], [6])).sum()
+                        for x, y in zip(codes, made.rows, strict=True)])  # fmt: skip
+
+    assert (plan.marginals, few.marginals) == (PairMarginals.FOREST, PairMarginals.NONE)
+    assert few.one_way_share == 1
+    assert off(drawn) < 1.6 * off(alone)
+    pairs = [one.columns for one in drawn.measurements if len(one.columns) == 2]
+    assert len(pairs) == plan.pairs
+    assert {(0, 9), (4, 20)} <= set(pairs)
+    same = [np.mean(drawn.rows[b] == (drawn.rows[a] + 1) % 6) for a, b in ((0, 9), (4, 20))]
+    assert min(same) > 0.75
+    assert stages == {"measuring one-way marginals", "selecting two-way marginals",
+                      "measuring selected marginals", "fitting the distribution",
+                      "drawing rows"}  # fmt: skip
 
 
 def test_a_plan_that_never_sees_two_columns_together_is_refused():
@@ -527,6 +587,9 @@ def price_list(chosen, domains, price, *, grown):
     if grown:
         yield from [(splits, min(2 * rest / 5, most)), (counts, rest - min(2 * rest / 5, most))]
         return
+    for part in (1, 3):
+        for _ in range(chosen.pairs):
+            yield counts, part * rest / (4 * chosen.pairs)
     three = chosen.three_way_share * epsilon
     for weight in chosen.cover.weights:
         yield counts, (rest - three) * weight / sum(chosen.cover.weights)
@@ -558,7 +621,7 @@ def test_a_rho_is_worth_more_than_its_epsilon_where_marginals_are_many():
 
 
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
-@pytest.mark.parametrize("path", ["asked", "three-way"])
+@pytest.mark.parametrize("path", ["asked", "three-way", "forest"])
 def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
     """Squares of L2 moves: 2 or 1 of counts, (4 P)^2 or (2 P)^2 of what groups lose."""
     chosen = maxent_plan(MIXED, n=500, epsilon=Fraction(1))
@@ -567,6 +630,7 @@ def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
     changed = {
         "asked": {"coarseness_share": Fraction(1, 10)},
         "three-way": {"three_way": 2, "three_way_share": half},
+        "forest": FOREST,
     }[path]
     price = Price(Fraction(1, 10), neighbours, PrivacyMeasure.RHO)
 
@@ -591,7 +655,7 @@ def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
 @pytest.mark.parametrize("price", [
     Price(Fraction(1)), Price(Fraction(10)), Price(Fraction(1), ADD), Price(Fraction(10), ADD),
 ], ids=["1", "10", "1 added", "10 added"])  # fmt: skip
-@pytest.mark.parametrize("path", ["plain", "asked", "grown", "three-way", "alone"])
+@pytest.mark.parametrize("path", ["plain", "asked", "grown", "three-way", "alone", "forest"])
 def test_entries_are_those_of_the_proof(path, price, monkeypatch):
     epsilon = price.amount
     domains = MIXED[:1] if path == "alone" else MIXED
@@ -602,7 +666,7 @@ def test_entries_are_those_of_the_proof(path, price, monkeypatch):
         chosen = replace(chosen, **nothing | {
             "plain": {}, "asked": {"coarseness_share": Fraction(1, 10)},
             "grown": {"coarseness_share": Fraction(1, 10)},
-            "three-way": {"three_way": 2, "three_way_share": half},
+            "three-way": {"three_way": 2, "three_way_share": half}, "forest": FOREST,
         }[path])  # fmt: skip
     monkeypatch.setattr(module, "LOST", -9 if path == "grown" else 9)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import LAPLACE, SELECTION, Kind, Neighbours, Price
+from shoal.core import LAPLACE, SELECTION, Kind, Neighbours, Price, silent
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
@@ -18,7 +18,7 @@ from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import fit_distribution
-from shoal.synthesis.maxent.measure import measure_one_way, measure_three_way
+from shoal.synthesis.maxent.measure import measure_one_way, measure_selected
 from shoal.synthesis.maxent.one_way import believed_marginal, join_groups
 from shoal.synthesis.maxent.plan import SELECTION_SHARE, room
 from shoal.synthesis.maxent.select import FINEST, score, select_three_way
@@ -65,7 +65,7 @@ def chosen(columns, noise, *, singles=None, attributes=COLUMNS, tables=2, cells=
         n=len(held), marginals=tables, cells=cells, price=Price(price), noise=noise,
     )  # fmt: skip
     rest = Fraction(epsilon) - price
-    found, further = measure_three_way(selected, price=Price(rest), noise=noise)
+    found, further = measure_selected(selected, price=Price(rest), noise=noise, progress=silent)
     return SimpleNamespace(selected=selected, measurements=found, privacy_losses=losses + further)
 
 

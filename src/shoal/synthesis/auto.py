@@ -128,12 +128,29 @@ def choose(
             f"The number of rows n times epsilon{as_much} is {strength} for each pair of columns: "
             f"{_REASONS[plan.marginals]}."
         ),
-        f"In these marginals, the values of a column form at most {plan.groups} groups.",
+        *([pairs_text(plan.pairs, comb(m, 2))] if plan.pairs else []),
+        *([] if plan.marginals is PairMarginals.NONE else [groups_text(plan)]),
         *([_GAUSSIAN] if price.rho is not None else []),
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
     return SynthesizerChoice("maxent", plan, why, weak)
+
+
+def groups_text(plan: MaxentPlan) -> str:
+    """How coarse a plan's marginals are."""
+    return f"In these marginals, the values of a column form at most {plan.groups} groups."
+
+
+def pairs_text(pairs: int, all_pairs: int) -> str:
+    """How many pairs of columns of a wide table are measured."""
+    if not pairs:
+        return "Only one-way marginals are measured: columns are drawn independently."
+    chosen = "1 pair is" if pairs == 1 else f"{pairs:,} pairs are"
+    return (
+        f"Of {all_pairs:,} pairs of columns, {chosen} selected with noise, where columns depend on "
+        "each other most; other pairs depend on each other only through these."
+    )
 
 
 AS_MUCH = "the epsilon of equally large Laplace noise"
@@ -154,6 +171,8 @@ _REASONS = {
     ),
     PairMarginals.PAIRS: "a marginal of every two columns",
     PairMarginals.TRIPLES: "enough for a marginal of every three columns",
+    PairMarginals.FOREST: "there are too many pairs to measure each",
+    PairMarginals.NONE: "too little for any pair, so only one-way marginals are measured",
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from shoal.synthesis.adaptive_tree import Descent
 from shoal.synthesis.copula import kendall
 from shoal.synthesis.maxent.fit import DENSE, Target, fit_distribution
+from shoal.synthesis.maxent.generate import exchange_rows
 
 
 def warmup() -> None:
@@ -24,4 +25,5 @@ def warmup() -> None:
     targets = [Target(pair, np.full(4, 0.25), 100.0) for pair in combinations(range(3), 2)]
     targets.append(Target((3,), np.array([0.6, 0.4]), 100.0))
     rng = np.random.default_rng(0)
-    fit_distribution(sizes, [even] * len(sizes), targets, tau=1.0, particles=400, rng=rng)
+    fitted = fit_distribution(sizes, [even] * len(sizes), targets, tau=1.0, particles=400, rng=rng)
+    exchange_rows(fitted, sizes, np.arange(400), rng)

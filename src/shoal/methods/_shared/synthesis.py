@@ -70,9 +70,9 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.synthesis.auto import AS_MUCH, warnings
+from shoal.synthesis.auto import AS_MUCH, groups_text, pairs_text, warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
-from shoal.synthesis.maxent.plan import WORTH, MaxentPlan, expected_errors, worth
+from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, expected_errors, worth
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
 PRIVTREE = (
@@ -386,15 +386,12 @@ def _expected(
         mean = sum(two_way.values()) / len(two_way)
         (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
         most = f"most for '{names[a]}' and '{names[b]}', by {100 * worst:.2g}%"
-        text = f"Noise moves two-way marginals by {100 * mean:.2g}% on average (total variation)"
+        which = "the selected two-way marginals" if plan.pairs else "two-way marginals"
+        text = f"Noise moves {which} by {100 * mean:.2g}% on average (total variation)"
         found.append(Expectation("two_way", mean, f"{text}, {most}."))
-        found.append(
-            Expectation(
-                "groups",
-                plan.groups,
-                f"In these marginals, the values of a column form at most {plan.groups} groups.",
-            )
-        )
+        found.append(Expectation("groups", plan.groups, groups_text(plan)))
+    if len(names) > WIDE:
+        found.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
     return tuple(found)
 
 

@@ -103,6 +103,46 @@ def gibbs(
 
 
 @kernel
+def exchange(
+    cells: NDArray[np.uint8],
+    chosen: Ints,
+    rows: Ints,
+    offered: Ints,
+    sizes: Ints,
+    starts: Ints,
+    surplus: Floats,
+) -> None:
+    """Exchange chosen rows for offered ones wherever two-way marginals come nearer, in place.
+
+    `surplus` has the counts of the chosen rows less those that are wanted, pair after pair of
+    columns; the sum of its squares decreases with every exchange. A row that leaves a cell of
+    surplus d and enters one of surplus e changes it by 2 (e - d) + 2.
+    """
+    columns = cells.shape[1]
+    for turn in range(rows.size):
+        old, new = cells[chosen[rows[turn]]], cells[offered[turn]]
+        change = 0.0
+        pair = 0
+        for a in range(columns):
+            for b in range(a + 1, columns):
+                if old[a] != new[a] or old[b] != new[b]:
+                    start = starts[pair]
+                    left = start + old[a] * sizes[b] + old[b]
+                    entered = start + new[a] * sizes[b] + new[b]
+                    change += 2.0 * (surplus[entered] - surplus[left]) + 2.0
+                pair += 1
+        if change < 0.0:
+            pair = 0
+            for a in range(columns):
+                for b in range(a + 1, columns):
+                    start = starts[pair]
+                    surplus[start + old[a] * sizes[b] + old[b]] -= 1.0
+                    surplus[start + new[a] * sizes[b] + new[b]] += 1.0
+                    pair += 1
+            chosen[rows[turn]] = offered[turn]
+
+
+@kernel
 def direction(gradient: Floats, steps: Floats, changes: Floats, newest: int, kept: int) -> Floats:
     """Minus the inverse Hessian of the last steps, times the gradient: two loops (L-BFGS).
 

@@ -13,11 +13,13 @@
 4. Otherwise measure marginals over groups that together show every two columns: one of all columns
    (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, `pair_covers`), or of every
    three (TRIPLES). The plan selects them; they share what is left of epsilon, but for a tenth of it
-   where there is much.
+   where there is much. Beyond 20 columns pairs are too many: a few of them that form a FOREST are
+   selected with noise and measured (`forest`), and rows are drawn along it; where there is too
+   little even for that, one-way marginals are all (NONE).
 5. Fit the distribution of greatest entropy over groups to all noisy marginals (`fit`), or to the
    two-way marginals that they add up to (`posterior`).
 6. With that tenth, select a few three-way marginals that the fit misses (`select`), measure them
-   (`measure.measure_three_way`), and fit again.
+   (`measure.measure_selected`), and fit again.
 7. Generate n rows systematically (`generate`); inside a group codes follow the one-way marginals.
 
 With interactions counted over groups only, the distribution of greatest entropy is (joint of the
@@ -43,6 +45,8 @@ its scale; the largest move of a score for permute-and-flip, which costs twice t
     3     all splits of the tree of all columns     3.607    2.607    s = min(2 rest / 5, S)
     3     counts of the leaves of that tree         2        1        rest - s
     4     counts of marginal k of the cover         2        1        (rest - t) w_k / sum w
+    4     a score, in each of q selections          2        1        rest / (4 q)
+    4     counts of each pair of the forest         2        1        3 rest / (4 q)
     6     a score, in each of q selections          2        1        t / (10 q)
     6     counts of each selected marginal          2        1        9 t / (10 q)
 
@@ -59,14 +63,15 @@ records, of which entries count 64ths, whatever the depth (proved in `adaptive_t
 that do not depend on the records except by earlier answers). What groups lose: of each pair, the
 fine counts move by 2 in all, or by 1, and what the groups say of them as much (proved in
 `coarseness`). Scores: the floored distance of a marginal's counts from constants (proved in
-`select`).
+`select` and `forest`).
 
 Adaptive composition. What is asked follows from public quantities and earlier noisy answers alone:
 groups from one-way counts, tree or cover from the noisy loss, the constants of a score from the
-first fit, the last counts from the selections. So prices add up. Steps 2 and 3 cost
-one_way_share epsilon + c; then either the tree costs s + rest - s, or the cover and three-way
-marginals cost (rest - t) + q t / (10 q) + 9 q t / (10 q) = rest. Together that is epsilon. (A
-column that stands alone has one_way_share = 1, and nothing is left.)
+first fit or from one-way counts, the last counts from the selections. So prices add up. Steps 2 and
+3 cost one_way_share epsilon + c; then either the tree costs s + rest - s, or the cover and
+three-way marginals cost (rest - t) + q t / (10 q) + 9 q t / (10 q) = rest, or a forest costs
+q rest / (4 q) + 3 q rest / (4 q) = rest. Together that is epsilon. (Where one-way marginals are
+all, one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
 (`one_way`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
@@ -89,8 +94,9 @@ Each draw is written down with its D, scale and price (`privacy_losses`).
 tests/synthesis/test_maxent.py holds these entries against the table above, and
 tests/evaluation/test_prices.py holds what each draw costs on neighbours against its entry.
 
-Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
-hardly more than one-way marginals survives; every further column lowers the accuracy of the rest.
+Not promised: accuracy. With P pairs and r = n epsilon / P below 50 hardly more than one-way
+marginals survives, which `shoal plan` says before anything is drawn; every further column lowers
+the accuracy of the rest.
 
 References:
     McKenna, Miklau, Sheldon, "Winning the NIST contest: a scalable and general approach to
@@ -112,9 +118,10 @@ from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.coarseness import measure_coarseness
 from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.mass_tree import mass_tree
-from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_three_way
+from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
 from shoal.synthesis.maxent.one_way import believed_marginal, is_line
 from shoal.synthesis.maxent.plan import (
     SELECTION_SHARE,
@@ -145,6 +152,7 @@ __all__ = [
 
 LOST = Fraction(1, 4)
 """Mean total variation that groups may lose on two-way marginals before a tree is grown."""
+_STRENGTH = "number of rows n times epsilon, per pair of columns"
 GROWN = "a tree"
 """What the facts say in place of tables where a tree was grown."""
 
@@ -178,7 +186,8 @@ def maxent(
         InputError: without a column.
         InternalError: if the fit does not settle (`fit`).
 
-    Cost: O(n) per marginal; the fit takes seconds for up to twelve columns, whatever n.
+    Cost: O(n) per marginal; the fit takes seconds for up to twelve columns, whatever n, and for
+    wide tables.
     """
     columns = records(codes, domains)
     total = permitted_total(columns, price, total)
@@ -202,14 +211,28 @@ def maxent(
         Measurement((j,), (m.edges,), m.counts, m.scale, mechanism=m.mechanism)
         for j, m in enumerate(one_way)
     ]
-    if plan.marginals is PairMarginals.NONE:
-        rows = tuple(marginal.rows(n, rng) for marginal in one_way)
-        alone = {"n epsilon": float(plan.strength / times), "marginals": plan.marginals.value}
-        return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
     facts: dict[str, Any] = {
-        "number of rows n times epsilon, per pair of columns": float(plan.strength / times),
+        _STRENGTH if len(domains) > 1 else "n epsilon": float(plan.strength / times),
         "share of epsilon for one-way marginals": float(plan.one_way_share),
+        "marginals": plan.marginals.value,
     }
+    if plan.marginals is PairMarginals.NONE:
+        progress("drawing rows", 0, 1)
+        rows = tuple(marginal.rows(n, rng) for marginal in one_way)
+        return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+
+    # Of a wide table, select pairs that form a forest, measure them, and draw along it.
+    if plan.marginals is PairMarginals.FOREST:
+        own = price * (1 - plan.one_way_share)
+        drawn = forest(
+            columns, one_way, plan, total=total, price=own, noise=noise, rng=rng, progress=progress
+        )
+        return SyntheticRows(
+            drawn.rows,
+            (*privacy_losses, *drawn.privacy_losses),
+            (*measurements, *drawn.measurements),
+            {**facts, **drawn.facts},
+        )
 
     # Measure what groups lose; if that is much, a tree takes the place of marginals.
     rest = price * (1 - plan.one_way_share - plan.coarseness_share)
@@ -273,7 +296,9 @@ def maxent(
             progress=progress,
         )
         privacy_losses += losses
-        found, losses = measure_three_way(selected, price=three - own, noise=noise)
+        found, losses = measure_selected(
+            selected, price=three - own, noise=noise, progress=progress
+        )
         privacy_losses += losses
         measurements += found
         targets += [
@@ -293,7 +318,6 @@ def maxent(
     progress("drawing rows", 0, 1)
     rows = generate_rows(fitted, one_way, n_rows, rng)
     facts |= {
-        "marginals": plan.marginals.value,
         "number of marginals": len(measured),
         "groups per column": sizes,
         "tau": fitted.tau,

@@ -75,27 +75,31 @@ def measure_cover(
 
 @dataclass(frozen=True, eq=False)
 class CandidateMarginal:
-    """A three-way marginal that may be selected. Its exact counts never leave the mechanism."""
+    """A marginal that may be selected. Its exact counts never leave the mechanism."""
 
     columns: tuple[int, ...]
     axes: tuple[JoinedCodes, ...]
     exact: Ints
 
 
-def measure_three_way(
-    selected: Sequence[CandidateMarginal], *, price: Price, noise: Noise
+def measure_selected(
+    selected: Sequence[CandidateMarginal], *, price: Price, noise: Noise, progress: Progress
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
     """Count the selected marginals with noise, each for an equal part of the price."""
     found: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     each = price / len(selected)
     for number, one in enumerate(selected, 1):
-        name = f"selected three-way marginal {number}"
+        progress("measuring selected marginals", number - 1, len(selected))
+        name = f"selected {_WAYS[len(one.columns)]} marginal {number}"
         noisy, privacy_loss = noisy_table(one.exact, target=name, price=each, noise=noise)
         groups = tuple(axis.marginal.groups for axis in one.axes)
         found.append(_measured(one.columns, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
     return found, privacy_losses
+
+
+_WAYS = {2: "two-way", 3: "three-way"}
 
 
 def _measured(

@@ -78,6 +78,13 @@ class OneWayMarginal:
         """The group of each record."""
         return self.members[self.bins(column)]
 
+    @property
+    def shares(self) -> Floats:
+        """What is believed of the groups' shares of the records: positive, with sum 1."""
+        masses = np.maximum(self.summed, 0.0) + 1e-6
+        shares: Floats = masses / masses.sum()
+        return shares
+
     def target(self, j: int, n: int) -> Target:
         """The noisy counts of its groups, as what the fit has to meet."""
         return Target((j,), self.summed / n, self.precision)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import comb, prod, sqrt
+from math import comb, log, prod, sqrt
 
 from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.errors import InputError
@@ -31,6 +31,10 @@ WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
 """How many times an epsilon counts: a record that comes or goes needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
+FOREST_SELECTION = Fraction(1, 4)
+"""The same of the pairs of a forest."""
+WIDE = 20
+"""Columns beyond which pairs are selected: covers of all pairs take too long to find and to fit."""
 
 
 class PairMarginals(StrEnum):
@@ -41,6 +45,7 @@ class PairMarginals(StrEnum):
     BLOCKS = "blocks"
     PAIRS = "pairs"
     TRIPLES = "triples"
+    FOREST = "forest"
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class MaxentPlan:
         learns: whether two-way marginals say themselves how far they are believed.
         three_way: how many three-way marginals are selected after a first fit.
         three_way_share: of epsilon, for selecting and measuring them.
+        pairs: how many pairs of columns are selected and measured for a forest, with all that
+            one-way marginals leave.
     """
 
     marginals: PairMarginals
@@ -73,20 +80,27 @@ class MaxentPlan:
     learns: bool = False
     three_way: int = 0
     three_way_share: Fraction = Fraction(0)
+    pairs: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.one_way_share <= 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
-        alone = self.marginals is PairMarginals.NONE
-        if alone != (self.one_way_share == 1) or alone != (len(self.weights) == 1):
+        alone, m = self.marginals is PairMarginals.NONE, len(self.weights)
+        if alone != (self.one_way_share == 1) or (m == 1 and not alone):
             raise InputError(
                 "A plan for one column measures its one-way marginal alone; a plan for several "
-                "columns measures marginals of several columns too."
+                "columns measures marginals of several columns too, or spends all of epsilon on "
+                "one-way marginals."
             )
         if alone and self.coarseness_share:
-            raise InputError("A plan for one column has no dependence test.")
-        seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
-        if seen != set(combinations(range(len(self.weights)), 2)):
+            raise InputError("A plan for one-way marginals alone has no dependence test.")
+        grown = self.marginals is PairMarginals.FOREST
+        if grown and not 1 <= self.pairs < m:
+            raise InputError("A forest needs at least one pair, and fewer than columns.")
+        wanted: set[tuple[int, int]] = set()
+        if not alone and not grown:
+            wanted = set(combinations(range(m), 2))
+        if wanted != {pair for block in self.cover.blocks for pair in combinations(block, 2)}:
             raise InputError("The marginals of a plan must cover every pair of columns.")
         if min(self.coarseness_share, self.three_way_share) < 0:
             raise InputError("A plan's shares must not be negative.")
@@ -126,10 +140,16 @@ def maxent_plan(
     is 1.1 cost / (P (1 - share) n epsilon). It is called FULL if it is one marginal, PAIRS if all
     of them are two-way, and BLOCKS otherwise.
 
-    The one-way share is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or 0.1; at
-    least 0.3 with a numeric column (0.15 for add-remove) and 0.6 if all are; numeric columns count
-    twice.
-    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 700 where the fit
+    Beyond 20 columns the plan is a FOREST (`forest`): one-way marginals have 0.85 of epsilon or 3/4
+    of a rho (r < 15), or else 0.7 and 1/2, and a quarter of the rest selects K pairs. K is as large
+    as lets a selection miss the best pair by a total variation of about 0.1 (`_Terms.told_apart`)
+    and leaves room for two groups a column, but less than m; and G as large as leaves noise of 0.1.
+    If that is no pair at all, one-way marginals have all of epsilon (NONE).
+
+    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
+    0.1; at least 0.3 with a numeric column (0.15 for add-remove) and 0.6 if all are; numeric
+    columns count twice.
+    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
     cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
     more than their pairs, to which what is learnt applies.
 
@@ -154,8 +174,8 @@ def concentrated_plan(
     Gaussian noise of many marginals is that of a larger epsilon. The rule of `maxent_plan` follows
     the epsilon whose pure cover, over at most 16 groups a column, has as much noise for all pairs
     as the cover in rho (`pair_covers`): 2 sqrt(2) C / epsilon = C' / sqrt(rho) for change-one
-    neighbours, and C' / sqrt(2 rho) for add-remove. Of one column that is the epsilon of one
-    marginal.
+    neighbours, and C' / sqrt(2 rho) for add-remove. Of one column, and of a wide table, that is the
+    epsilon whose one-way marginals have as much noise.
 
     A share s of epsilon gives one-way marginals a noise of 1 / s, one of rho 1 / sqrt(s). With x =
     s / (1 - s) and K blocks, x' = K x^2 / m keeps the ratio of their noise to that of the cover;
@@ -241,12 +261,25 @@ class _Terms:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
+    def told_apart(self, price: Price, candidates: int) -> int:
+        """How many selections among so many candidates miss the best one by little.
+
+        A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
+        the best score by about ln(c) times that, in records that are counted twice: a total
+        variation of `NOISE` is a score of 2 n `NOISE`.
+        """
+        reach = 2 / WORTH[price.neighbours]
+        missed = log(candidates) * reach / (2 * self.n * float(NOISE))
+        if price.rho is None:
+            return int(float(price.amount) / (2 * missed))
+        return int(2 * float(price.amount) / missed**2)
+
 
 def _concentrated(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
     """The terms of a price in rho; see `concentrated_plan`."""
     terms = _Terms(n, price, Fraction(0))
-    if len(domains) < 2:
-        return replace(terms, worth=_rounded(2 * sqrt(2) * terms.root))
+    if len(domains) < 2 or len(domains) > WIDE:
+        return replace(terms, worth=_rounded(2 * sqrt(2 * len(domains)) * terms.root))
     sizes = tuple(min(domain.size, 16) for domain in domains)
     pure, blocks, cost = _covers(sizes)
     return replace(terms, worth=_rounded(2 * sqrt(2) * terms.root * pure / cost), blocks=blocks)
@@ -276,6 +309,8 @@ def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
     lines = [is_line(domain) for domain in domains]
     sizes = [domain.size for domain in domains]
     strength = budget / comb(m, 2)
+    if m > WIDE:
+        return _forest(terms, tuple(2 if line else 1 for line in lines), tau, strength)
     one_way = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
     if any(lines):
         one_way = max(one_way, terms.least_one_way())
@@ -314,9 +349,40 @@ def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
         strength=strength,
         cover=chosen,
         coarseness_share=coarseness,
-        learns=strength < (_LITTLE if fine else WEAK),
+        learns=strength < (_LEARNT if fine else WEAK),
         three_way=three_way,
         three_way_share=three_way_share,
+    )
+
+
+def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fraction) -> MaxentPlan:
+    """Of a wide table: as many pairs as can be told apart and read, over groups of its columns."""
+    m = len(weights)
+    little = strength < _VERY_LITTLE
+    if terms.pure:
+        share = Fraction(17, 20) if little else Fraction(7, 10)
+    else:
+        share = Fraction(3, 4) if little else Fraction(1, 2)
+    left = terms.price * (1 - share)
+    cells = room(terms.n, left * (1 - FOREST_SELECTION), 1, selection=Fraction(0))
+    # Of K marginals each has room for so many cells over K, or over sqrt(K) where prices are rho.
+    most = cells // 4 if terms.pure else (cells // 4) ** 2
+    pairs = min(terms.told_apart(left * FOREST_SELECTION, comb(m, 2)), most, m - 1)
+    none = Cover((), (), 0.0)
+    if pairs < 1:
+        return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), weights, tau, strength, none)
+    each = cells / (pairs if terms.pure else sqrt(pairs))
+    groups = max(2, min(int(sqrt(each)), MOST_GROUPS))
+    return MaxentPlan(
+        PairMarginals.FOREST,
+        groups,
+        share,
+        weights,
+        tau,
+        strength,
+        none,
+        learns=True,
+        pairs=pairs,
     )
 
 
@@ -351,7 +417,16 @@ def expected_errors(
     one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
     sizes = [min(domain.size, plan.groups) for domain in domains]
-    pairs = {}
+    pairs: dict[tuple[int, int], float] = {}
+    if plan.pairs:
+        own = float(left * (1 - FOREST_SELECTION)) * budget * worth / plan.pairs
+        sd = sqrt(8) / own if pure else 1 / sqrt(own)
+        return one_way, {
+            (a, b): min(0.4 * sizes[a] * sizes[b] * sd / n, 1.0)
+            for a, b in combinations(range(len(domains)), 2)
+        }
+    if plan.marginals is PairMarginals.NONE:
+        return one_way, pairs
     for a, b in combinations(range(len(domains)), 2):
         precision = 0.0
         for block, weight in zip(plan.cover.blocks, plan.cover.weights, strict=True):
@@ -363,8 +438,8 @@ def expected_errors(
     return one_way, pairs
 
 
-def room(n: int, price: Price, marginals: int) -> int:
-    """Cells that a three-way marginal may have, of so many that share a price and their selection.
+def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTION_SHARE) -> int:
+    """Cells that a marginal may have, of so many that share a price and their selection.
 
     The mean of Laplace noise's absolute value is its scale, 2 / e, so a marginal of c cells
     has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For a record
@@ -373,13 +448,13 @@ def room(n: int, price: Price, marginals: int) -> int:
     >>> room(12_000, Price(Fraction(17, 20)), 4)
     229
     """
-    own = price * (1 - SELECTION_SHARE) / marginals
+    own = price * (1 - selection) / marginals
     if price.rho is None:
         return int(NOISE * n * own.amount * WORTH[price.neighbours])
     return int(float(NOISE) * n * sqrt(float(own.amount) * WORTH[price.neighbours]) / 0.4)
 
 
-_LITTLE, _MUCH = 700, 1000
+_VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
