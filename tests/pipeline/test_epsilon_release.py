@@ -321,7 +321,7 @@ def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
 
     figures = json.loads((published.internal / "figures.json").read_text())
     assert figures["budget"] == {
-        "source": "people", "epsilon": 0.4, "remaining": 0.6, "warnings": [],
+        "source": "people", "epsilon": 0.4, "rho": None, "remaining": 0.6, "warnings": [],
     }  # fmt: skip
     page = (published.internal / "report.html").read_text()
     assert "<dt>Left in the budget</dt><dd>epsilon 0.6</dd>" in page

@@ -199,7 +199,8 @@ def test_a_drafted_policy_asks_for_categories_and_copies_none(client, workspace,
     assert policy["fields"]["columns"]["name"] == "identifier"
     by_name = {column["name"]: column for column in profile["columns"]}
     assert by_name["sex"]["values"] == ["female", "male"]
-    assert (profile["rows"], len(profile["preview"])) == (60, 8)
+    assert profile["rows"] == 60
+    assert "person 1" not in str(profile)
     assert by_name["age"]["type"] == "text" or by_name["age"]["kind"] == "numeric"
     assert "person 1" not in str(kept)
 

@@ -84,7 +84,7 @@ def test_another_port_does_not_get_the_session(tab, attacker, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_another_port_cannot_make_the_browser_act_on_the_studio(tab, context, attacker, name):
     tab.goto(context.root)  # the steward's own way in
-    opened = "No session" not in tab.inner_text("body")
+    opened = "This browser has no session" not in tab.inner_text("body")
     other = f"http://{name}:{attacker.server_port}"
     tab.goto(f"{other}/in")
     tab.wait_for_url("**/theft")
@@ -97,5 +97,5 @@ def test_another_port_cannot_make_the_browser_act_on_the_studio(tab, context, at
     refused = tab.inner_text("body")
 
     assert opened
-    assert "No session" in shown
+    assert "This browser has no session" in shown
     assert "does not come from a page of the studio" in refused

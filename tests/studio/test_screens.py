@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
+from tests.studio.axe import violations
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"
@@ -220,6 +221,7 @@ def test_pages_speak_to_who_cannot_see_them(screen):
     assert screen.locator("th:not([scope])").count() == 0
     assert screen.locator("[aria-current=step]").count() == 1
     assert screen.locator("[aria-live]").count() >= 1
+    assert violations(screen) == []
 
 
 def test_every_table_and_plot_has_a_plain_line_above_it(screen):

@@ -5,13 +5,12 @@ import re
 import subprocess
 import sys
 import zipfile
-from importlib.resources import files
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.studio.axe import violations
 
 GRID = ("mdav", "mondrian")
 COLUMNS = ("name", "age", "region", "income", "ill")
@@ -130,24 +129,7 @@ def shoal(*words, cwd):
     )
 
 
-def violations(tab):
-    """What axe-core objects to on a screen, in both themes; none where it is not installed."""
-    if find_spec("axe_playwright_python") is None:
-        return None
-    source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-    found = []
-    for scheme in ("light", "dark"):
-        tab.emulate_media(color_scheme=scheme)
-        tab.evaluate(f"() => {{ {source} }}")
-        run = "async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])"
-        found += tab.evaluate(run)
-    tab.emulate_media(color_scheme="light")
-    return found
-
-
 def test_axe_finds_nothing_on_the_release_screen(walked):
-    if walked.seen["axe"] is None:
-        pytest.skip("axe is not installed: pip install axe-playwright-python")
     assert walked.seen["axe"] == []
 
 
