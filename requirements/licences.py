@@ -6,7 +6,7 @@ packages. `tests/test_licences.py` fails while the list and the environment diff
 """
 
 import re
-from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
+from importlib.metadata import PackageMetadata, PackageNotFoundError, files, metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -53,7 +53,8 @@ def _licence(name: str) -> str:
         stated = metadata(name)
     except PackageNotFoundError:
         return ELSEWHERE
-    return (_field(stated) or _classified(stated) or "not stated").replace("|", "\\|")
+    text = _field(stated) or _classified(stated) or _title(name) or "not stated"
+    return text.replace("|", "\\|")
 
 
 def _field(stated: PackageMetadata) -> str:
@@ -67,6 +68,12 @@ def _field(stated: PackageMetadata) -> str:
 def _classified(stated: PackageMetadata) -> str:
     marks = [one for one in stated.get_all("Classifier") or () if one.startswith("License ::")]
     return ", ".join(sorted({one.rsplit(" :: ", 1)[-1] for one in marks}))
+
+
+def _title(name: str) -> str:
+    """The first line of a package's licence file, such as MIT License."""
+    kept = [path for path in files(name) or () if path.name.startswith("LICENSE")]
+    return kept[0].read_text("utf-8").partition("\n")[0].strip() if kept else ""
 
 
 if __name__ == "__main__":

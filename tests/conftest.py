@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +29,7 @@ settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
 MEMORY = Path("/dev/shm")  # noqa: S108
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
     os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # asked for before
 
 ROOT = Path(__file__).parent.parent
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
