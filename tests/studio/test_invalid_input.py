@@ -215,15 +215,16 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
         ("require.k-anonymity", "5", "7"),
         ("file format", "parquet", "csv"),
     }
-    checklist, _, below = page.partition('id="out-title"')
+    made, _, below = page.partition('id="list-title"')
+    checklist = below.partition("context-title")[0]
     assert "k-anonymity with k = 7" in checklist
     assert "k-anonymity with k = 5" not in checklist
     assert "holds" not in checklist
     assert "out of date" in checklist
-    assert '<span class="chip fails">out of date</span>' in below
-    assert "<code>protect.k</code>: 5 → 7" in below
+    assert '<span class="chip fails">out of date</span>' in made
+    assert "<code>protect.k</code>: 5 → 7" in made
     assert "--file-format csv" not in stale["again"]["command"]
-    assert "--file-format csv" not in below.partition("context-title")[0]
+    assert "--file-format csv" not in made
 
     client.patch(f"{own}/policy", json={"protect": {"method": "mdav", "k": 5}})
     client.patch(f"{own}/policy", json={"require": {"k-anonymity": 5}})

@@ -49,7 +49,7 @@ from shoal.methods import Tools
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
-from shoal.pipeline.planning import Plan, able, covers, plan, with_rows
+from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.policy import PolicySource
 
 
@@ -268,13 +268,14 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
     audiences.refuse(planned.policy, claims, why="with these rows and this source of noise")
 
 
-def foreseen(policy: Policy) -> Plan:
+def foreseen(policy: Policy, rows: int | None = None) -> Plan:
     """Plan a release with all that is known before its table is read; nothing is recorded.
 
     To `plan` it adds what `run` finds in the budget file: after an inspection of the table itself
-    an epsilon is conditional. It refuses what `plan` does.
+    an epsilon is conditional. It refuses what `plan` does. `rows` is the number of them, if it is
+    known; see `foreseen_rows`.
     """
-    planned = plan(policy)
+    planned = foreseen_rows(plan(policy), rows)
     if not booking.inspected(policy):
         return planned
     _not_inspected(planned, planned.claims)

@@ -75,7 +75,8 @@ class Here:
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return self._with_rows(planning.plan(replace(self.policy, audience=None))), ""
+            alone = planning.plan(replace(self.policy, audience=None))
+            return planning.foreseen_rows(alone, self._rows), ""
         except ShoalError as error:
             return None, str(error)
 
@@ -86,12 +87,13 @@ class Here:
             return self.planned
         try:
             booked = self.studio.booked(self.workspace, self.policy)
-            return self._with_rows(protect_table.foreseen(booked)), ""
+            return protect_table.foreseen(booked, self._rows), ""
         except ShoalError as error:
             return None, str(error)
 
-    def _with_rows(self, plan: Plan) -> Plan:
-        return planning.foreseen_rows(plan, self.profile.rows if self.profile else None)
+    @property
+    def _rows(self) -> int | None:
+        return self.profile.rows if self.profile else None
 
     @cached_property
     def seen(self) -> SeenTable | None:
