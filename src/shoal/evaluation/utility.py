@@ -16,7 +16,7 @@ from shoal.core import Estimate, Policy, Progress
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.evaluation import analyses
-from shoal.evaluation.arrays import AlignedArrays
+from shoal.evaluation.arrays import BINS, AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part, take
 from shoal.io import text_files
 from shoal.metrics import count_queries, distributions, generalisation, information_loss, moments
@@ -144,10 +144,9 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
         for marginal in [one for one in worst if len(one.columns) == size][: LISTED * 2 // size]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
-            text = (
-                f"The share of any set of values of {what} is off by at most "
-                f"{marginal.distance:.2%}."
-            )
+            all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
+            sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
+            text = f"The share of any {sets} of {what} is off by at most {marginal.distance:.2%}."
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
 

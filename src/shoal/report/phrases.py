@@ -113,7 +113,8 @@ GLOSSARY = {
     "Quasi-identifier": "What others may know about a person, such as age or region; together, "
     "such columns may single somebody out.",
     "t-closeness": "In every class, confidential values are distributed nearly as in the table.",
-    "Total variation": "The largest difference in the share of any set of values.",
+    "Total variation": "The largest difference in the share of any set of values; numbers are put "
+    "into ranges first.",
     "Variance": "The mean squared deviation from the mean. SSE / SST is the squared error as a "
     "share of it: 0 means no error, 1 is as much as publishing only the mean.",
     "Witness": "The group of released rows that decides a check, by its row numbers.",
