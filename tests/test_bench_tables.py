@@ -68,7 +68,10 @@ def test_every_contender_draws_as_many_rows_as_there_are_records(bench, case):
     assert len(applying) == len(contenders.CONTENDERS) - 2  # two are for numbers alone
     for contender in applying:
         done = contender.run(case, "1", 1)
-        assert done.rows.shape == case.X.shape, contender.label
+        rows, columns = case.X.shape
+        if "native" in contender.label:  # add-remove: the number of rows is noisy too
+            rows = len(done.rows)
+        assert done.rows.shape == (rows, columns), contender.label
         coded = case.coded(done.rows)
         assert (coded >= 0).all(), contender.label
         assert (coded < case.sizes).all(), contender.label
