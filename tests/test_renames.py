@@ -53,7 +53,19 @@ def of_before(manifest, known):
     }
     since = {"dialect"}  # of a CSV release, which has been that of its file since
     manifest = {key: value for key, value in manifest.items() if key not in since}
+    if "budget" in manifest:  # prices in rho and budgets at a delta came later
+        manifest["budget"] = [_pure(source) for source in manifest["budget"]]
     return {**manifest, "parameters": kept}
+
+
+def _pure(source):
+    """What a budget file says of a source without a delta, in the words of before."""
+    assert source["delta"] is None
+    assert all(entry["rho"] is None for entry in source["entries"])
+    entries = [
+        {key: one for key, one in entry.items() if key != "rho"} for entry in source["entries"]
+    ]
+    return {key: one for key, one in source.items() if key != "delta"} | {"entries": entries}
 
 
 def but_closeness(manifest):

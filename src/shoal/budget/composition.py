@@ -273,7 +273,7 @@ def cumulative(pure: Sequence[Fraction], rho: Fraction, delta: Fraction | None) 
     """The least epsilon, at a delta, of pure prices and a rho; without a delta the sum of the pure.
 
     >>> float(cumulative([Fraction(1)], Fraction(1, 50), Fraction(1, 10**9)))
-    2.163294
+    2.163288
 
     Raises:
         InternalError: if there is a rho and no delta.

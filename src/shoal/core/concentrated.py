@@ -55,7 +55,7 @@ def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon that a rho has at a delta, rounded up to six places.
 
     >>> float(epsilon_above(Fraction(1, 50), Fraction(1, 10**9)))
-    1.163294
+    1.163288
     """
     if rho == 0:
         return Fraction(0)
