@@ -25,6 +25,10 @@ REPRICED = {
     "auto, add-remove",
 }
 """Cases whose noise is smaller than before: a record that comes or goes moves a count by 1."""
+FITTED = {"maxent", "auto"}
+ROUNDED = {"mdav, a folder", "mondrian, a folder"}
+"""What changed the bytes of tables on purpose since: rows that are drawn nearer to the fit, and
+means of ten digits (the other cases with means have new digests)."""
 CASES = {case["name"]: case for case in BEFORE["cases"] if case["name"] not in REPRICED}
 RENAMES = translation.load()
 RULES = RENAMES.rules()
@@ -99,7 +103,9 @@ def test_a_rename_changes_no_released_table_and_of_the_manifest_only_the_words(n
     found = running.run(case, RENAMES, tmp_path)
 
     before = {RENAMES.tables.get(table, table): facts for table, facts in case["tables"].items()}
-    left = () if SAME_MACHINE else ("sha256",)  # elsewhere cells may differ in their last bits
+    # Elsewhere cells may differ in their last bits.
+    same = SAME_MACHINE and case["method"] not in FITTED and name not in ROUNDED
+    left = () if same else ("sha256",)
     assert without(found["tables"], left) == without(before, left)
     drawn = case["method"] in DRAWN
     told = RENAMES.manifest_of(case["manifest"])
