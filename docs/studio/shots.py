@@ -83,7 +83,7 @@ def shoot(tab: Page, name: str) -> None:
         tab.goto(f"{base}/{screen}")
         if screen == "roles":
             tab.click("#column-3 .shape")
-            tab.wait_for_selector("#inspector[data-place='3']")
+            tab.wait_for_selector("#inspector[data-place='3']", state="attached")
         if screen == "compare":
             tab.wait_for_selector("#frontier svg >> nth=0")
         if screen in FOCUS:
