@@ -63,7 +63,7 @@ def noisy_answers(
     """
     pure = price.rho is None
     moves = reach if pure or squared is None else squared
-    sensitivity = Fraction(moves if isinstance(moves, int) else moves[price.neighbours])
+    sensitivity = Fraction(moves[price.neighbours] if isinstance(moves, Mapping) else moves)
     scale = sensitivity / price.amount if pure else root_above(sensitivity / (2 * price.amount))
     privacy_loss = PrivacyLoss(
         mechanism=LAPLACE if pure else GAUSSIAN,

@@ -93,7 +93,7 @@ def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fracti
         return Fraction(parameters.rho)
     if parameters.delta is None or parameters.epsilon is None or pure(setting):
         return None
-    if len(setting.columns) < 3:
+    if len(setting.columns) < FEW:
         return None
     epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
     rho = rho_of(epsilon, Fraction(parameters.delta))
