@@ -5,9 +5,9 @@ import pytest
 
 import shoal
 from shoal import partition
+from shoal.core.constraint_language import parse
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.io import validate
-from shoal.metrics import edit_rules
 from shoal.studio.uploads import _Parts
 
 
@@ -28,7 +28,7 @@ def test_a_sentence_of_ours_passes_handlers_of_what_libraries_refuse():
     with pytest.raises(InputError, match="holds Object values"):
         validate.plain_column(pl.Series("x", [object()], dtype=pl.Object))
     with pytest.raises(InputError, match="no column named 'incme'"):
-        edit_rules.parse("tax <= incme", ["tax", "income"])
+        parse("tax <= incme", ["tax", "income"])
     part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n1\r\n'
     with pytest.raises(InputError, match="Expected one file, found several"):
         _Parts(b"b").feed(part + part + b"--b--\r\n")

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Role
+from shoal.core import Role, Schema
 from shoal.core._arrays import Floats
+from shoal.core.constraint_language import parse
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
-from shoal.metrics import edit_rules, model_utility, propensity
+from shoal.metrics import model_utility, propensity
 
 MOST_LEARNED = 50_000
 """The most rows of either table that a model is trained on."""
@@ -154,9 +155,9 @@ def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
     """Edit rules, how often they are broken before and after; the worst first."""
     figures = []
     for text in texts:
-        rule = edit_rules.parse(text, sides.names)
+        rule = parse(text, Schema(tuple(sides.schema[name] for name in sides.names)))
         before, after = (
-            edit_rules.count(rule, _columns(sides, rows, rule.columns))
+            rule.count(_columns(sides, rows, rule.columns))
             for rows in (sides.places, sides.midpoints)
         )
         sentence = (
