@@ -5,6 +5,7 @@ import importlib.util
 import pytest
 from numba.core import config, event
 
+from shoal.core import jit
 from shoal.core.jit import compile_notice
 
 SOURCE = """
@@ -98,6 +99,20 @@ def test_a_cache_that_can_no_longer_be_written_stops_nothing(compiled, tmp_path)
             folder.write_text("")
 
     assert compiled(fill)
+
+
+def test_two_processes_that_compile_at_once_never_take_each_others_kernels(tmp_path, monkeypatch):
+    one, two = (jit._CacheFile(str(tmp_path), "tiny-1.py3", "sources") for _ in range(2))
+    monkeypatch.setattr(one, "_load_index", dict)
+    monkeypatch.setattr(two, "_load_index", dict)  # both look before either has written
+
+    two._save_data = lambda name, data: (one.save("a", 1), type(two)._save_data(two, name, data))
+    two.save("b", 2)
+
+    late = jit._CacheFile(str(tmp_path), "tiny-1.py3", "sources")
+    assert (late.load("a"), late.load("b")) in {(1, 2), (None, 2), (1, None)}
+    other = jit._CacheFile(str(tmp_path), "tiny-1.py3", "other sources")
+    assert other.load("b") is None
 
 
 def test_what_is_compiled_for_others_is_not_told():

@@ -17,7 +17,7 @@ from shoal.metrics.attacks.inference import inference
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.result import DIFFERENCE
 from shoal.metrics.attacks.singling_out import Predicates, singling_out
-from shoal.metrics.kernels.attacks import nearest_boxes
+from shoal.metrics.kernels.attacks import box_tree, nearest_boxes
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 sys.path.append(str(VECTORS))
@@ -121,7 +121,7 @@ def test_inference_agrees_with_anonymeter(table, rng, which):
 def searches(draw):
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
-    boxes, axes = draw(st.integers(1, 10)), draw(st.integers(1, 3))
+    boxes, axes = draw(st.sampled_from([1, 5, 10, 60, 300])), draw(st.integers(1, 3))
     kinds = rng.random(axes) < 0.5
     lower = rng.integers(0, 4, (boxes, axes)).astype(float)
     upper = lower + rng.integers(0, 3, (boxes, axes)) + kinds
@@ -135,7 +135,8 @@ def test_the_search_is_that_of_all_boxes_read_in_a_circle(search, k):
     lower, upper, kinds, scale, targets, starts = search
     k = min(k, len(lower))
 
-    found = nearest_boxes(lower, upper, kinds, scale, targets, starts, k)
+    tree = box_tree(lower, upper, kinds, scale)
+    found, _ = nearest_boxes(lower, upper, kinds, scale, targets, starts, k, False, *tree)
 
     for target, start, got in zip(targets, starts, found, strict=True):
         distances = np.zeros(len(lower))

@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -70,7 +71,21 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
-    """Cache files that begin with a digest: a damaged kernel is compiled again, never run."""
+    """Cache files that begin with a digest: a damaged kernel is compiled again, never run.
+
+    A file is named by what it holds and written before the index names it. Numba would number it,
+    and two processes that compile at once could give one number to two kernels.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        overloads, stem = self._load_index(), self._index_name.removesuffix("nbi")
+        if not overloads:  # What is left is of other sources.
+            for stale in Path(self._cache_path).glob(f"{escape(stem)}*.nbc"):
+                stale.unlink(missing_ok=True)
+        name = sha256(repr((key, self._source_stamp)).encode()).hexdigest()[:16]
+        overloads[key] = f"{stem}{name}.nbc"
+        self._save_data(overloads[key], data)
+        self._save_index(overloads)
 
     def _load_index(self) -> dict[Any, str]:
         # Unpickling a damaged file may raise anything; then there is no index.

@@ -14,7 +14,7 @@ from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
 from shoal.metrics import model_utility, propensity
 
-MOST_LEARNED = 50_000
+MOST_LEARNED = 20_000
 """The most rows of either table that a model is trained on."""
 MOST_DUMMIES = 50
 """The most columns that the categories of a regression may become."""

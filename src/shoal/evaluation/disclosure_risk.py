@@ -18,7 +18,7 @@ from shoal.errors import InputError
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part, take
 from shoal.metrics import uniqueness
-from shoal.metrics.attacks import naive_bayes, record_linkage
+from shoal.metrics.attacks import boosting, naive_bayes, record_linkage
 from shoal.metrics.attacks.inference import inference
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.result import Attack
@@ -160,10 +160,6 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
 def _boosting(task: AttackTask) -> Iterator[Figure]:
     """A stronger learner: gradient boosting, of categories or of a number."""
     sides, known, axis = task.sides, task.known, task.guessed()
-    try:
-        from shoal.metrics.attacks import boosting  # noqa: PLC0415 (optional)
-    except ImportError:
-        raise InputError("this attack needs scikit-learn. Install the extra 'sklearn'.") from None
     boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
     settings: dict[str, Any] = {
         "discrete": [sides.discrete[one] for one in known],
@@ -241,16 +237,18 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     task.rows()
     if task.sides.control is None:
         return
-    axes = list(range(len(task.sides.names)))
-    released = _embedded(task.sides, task.sides.midpoints, axes)
-    # Both sorts of people are tried, so each has half of the comparisons.
-    tree = released.shape[1] <= record_linkage.TREE_AXES
-    most = CLOSE if tree else max(FEWEST, task.people(CLOSE) // 2)
-    inside, outside = (
-        _embedded(task.sides, _some(places, most, task.rng), axes)
-        for places in (task.sides.places, task.sides.control)
+    most = max(FEWEST, task.people(CLOSE) // 2)  # of either sort
+    released, inside, outside = (
+        _standard(task.sides, rows)
+        for rows in (
+            task.sides.midpoints,
+            _some(task.sides.places, most, task.rng),
+            _some(task.sides.control, most, task.rng),
+        )
     )
-    closeness = record_linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
+    closeness = record_linkage.closeness(
+        released, inside, outside, rng=task.rng, discrete=task.sides.discrete, sample=None
+    )
     text = (
         "A released row lies nearer to a person in the table than to a person not in it in "
         f"{_hundred(closeness.advantage)} of 100 comparisons; 50 would be chance."
@@ -428,26 +426,31 @@ def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def _embedded(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
-    """Rows in a Euclidean space, the same for people and released rows.
+def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
+    """Rows with numbers in standard deviations of the original and -1 for a missing category.
 
-    Numbers in standard deviations of the original; categories at distance 1 of each other. A cell
-    that is missing or suppressed lies at the mean, and in no category.
+    A number that is missing or suppressed lies at the mean.
     """
-    widths = [int(sides.highs[axis]) if sides.discrete[axis] else 1 for axis in axes]
-    placed = np.zeros((len(rows), sum(widths)))
-    for start, width, axis in zip(np.cumsum([0, *widths[:-1]]), widths, axes, strict=True):
-        column = rows[:, axis]
+    own, kinds = sides.places, np.asarray(sides.discrete, dtype=bool)
+    numeric = ~np.isnan(own).all(axis=0) & ~kinds
+    centres, spreads = np.zeros(own.shape[1]), np.ones(own.shape[1])
+    centres[numeric] = np.nanmean(own[:, numeric], axis=0)
+    spreads[numeric] = np.nanstd(own[:, numeric], axis=0)
+    placed = (rows - centres) / np.where(spreads > 0, spreads, 1.0)
+    codes = np.where((placed >= 0) & (placed < sides.highs), np.floor(placed), -1.0)
+    return np.where(kinds, codes, np.nan_to_num(placed))
+
+
+def _embedded(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
+    """Some columns of `_standard`, in a Euclidean space: a category is an axis of its own."""
+    columns = []
+    for axis, column in zip(axes, _standard(sides, rows)[:, axes].T, strict=True):
         if sides.discrete[axis]:
-            codes = np.where(np.isnan(column), -1, column).astype(np.int64)
-            inside = (codes >= 0) & (codes < width)
-            placed[np.flatnonzero(inside), start + codes[inside]] = np.sqrt(0.5)
-            continue
-        own = sides.places[:, axis]
-        centre, spread = (float(f(own)) if not np.isnan(own).all() else 0.0
-                          for f in (np.nanmean, np.nanstd))  # fmt: skip
-        placed[:, start] = np.nan_to_num((column - centre) / (spread or 1.0))
-    return placed
+            codes = np.arange(int(sides.highs[axis]))
+            columns.append(np.sqrt(0.5) * (column[:, None] == codes))
+        else:
+            columns.append(column[:, None])
+    return np.hstack(columns)
 
 
 ATTACKS_BY_NAME: dict[str, Callable[[AttackTask], Iterator[Figure]]] = {

@@ -31,7 +31,7 @@ def boosting(
     name = "Classifier" if classify else "Regressor"
     kind = getattr(ensemble, f"HistGradientBoosting{name}")
     # Rare values make leaves of almost no weight, whose guesses would be unbounded.
-    settings = {"max_iter": 50, "l2_regularization": 3.0, **settings}
+    settings = {"max_iter": 15, "learning_rate": 0.4, "l2_regularization": 3.0, **settings}
     return kind(
         categorical_features=codes & (highest < MOST_CODES), early_stopping=False,
         random_state=int(rng.integers(2**31)), **settings,

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from shoal.core import SpatialDecomposition
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics.kernels.attacks import nearest_boxes
+from shoal.metrics.kernels.attacks import box_tree, nearest_boxes
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,9 +296,9 @@ def nearest(
     spread = high - low
     scale = 1 / np.where(spread > 0, spread, 1.0)
     starts = rng.integers(len(order), size=len(targets))
-    places = nearest_boxes(
-        a, b, boxes.discrete[axes], scale, np.ascontiguousarray(targets[:, axes]), starts, k
-    )
+    kinds, asked = boxes.discrete[axes], np.ascontiguousarray(targets[:, axes])
+    tree = box_tree(a, b, kinds, scale)
+    places, _ = nearest_boxes(a, b, kinds, scale, asked, starts, k, False, *tree)
     numbers: Ints = order[places]
     return numbers
 

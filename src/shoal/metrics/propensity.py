@@ -137,9 +137,7 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
 def _boosted(a: Floats, b: Floats, categorical: ArrayLike, rng: np.random.Generator) -> float:
     both = _sklearn.without_empty_columns(np.concatenate([a, b]))
     label = np.repeat([0, 1], [len(a), len(b)])
-    model = _sklearn.boosting(
-        both, categorical, classify=True, rng=rng, max_iter=50, max_leaf_nodes=8
-    )
+    model = _sklearn.boosting(both, categorical, classify=True, rng=rng, max_leaf_nodes=8)
     chances = _sklearn.quietly(lambda: model.fit(both, label).predict_proba(both)[:, 1])
     return float(((chances - label.mean()) ** 2).mean())
 

@@ -8,7 +8,7 @@ weighted by its count.
 If the table exceeds the cap on rows, most people who are attacked have no row among those learnt
 from: memorised rows then show less, and main tends towards control.
 
-This module needs scikit-learn (the extra `shoal[sklearn]`); import it where it is used.
+This module needs scikit-learn (the extra `shoal[sklearn]`).
 
 References:
     Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
@@ -22,25 +22,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble import (  # type: ignore[import-untyped]
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from threadpoolctl import threadpool_limits
 
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
+from shoal.metrics import _sklearn
 from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
 from shoal.metrics.attacks.result import Attack, attack
 
-TRAINING_ROWS = 50_000
+TRAINING_ROWS = 20_000
 """Released rows that the attacker learns from, at most."""
-TARGETS = 20_000
+TARGETS = 5000
 """People of either sort who are attacked, at most."""
-ROUNDS = 50
-LEARNING_RATE = 0.1
-_MOST_CATEGORIES = 255
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +86,10 @@ def learn_codes(
     seen = np.unique(codes)
     if len(seen) < 2:
         return Boosting(None, float(seen[0]) if len(seen) else 0.0, len(rows))
-    model = HistGradientBoostingClassifier(**_settings(lower, upper, discrete, rng))
     places = _places(lower[rows], upper[rows], discrete, rng)
-    # One thread: on a busy machine several wait for one another and cost many times more.
-    with threadpool_limits(1):
-        # Regularisation is in units of rows, so weights are brought to 1 on average.
-        model.fit(places, codes, sample_weight=mass / mass.mean())
+    model = _sklearn.boosting(places, discrete, classify=True, rng=rng)
+    # Regularisation is in units of rows, so weights are brought to 1 on average.
+    _sklearn.quietly(lambda: model.fit(places, codes, sample_weight=mass / mass.mean()))
     return Boosting(model, 0.0, len(rows))
 
 
@@ -123,11 +113,10 @@ def learn_numbers(
         rows = np.sort(rng.choice(rows, cap, replace=False))
     if len(rows) < 2:
         return Boosting(None, float(secrets[rows[0]]) if len(rows) else 0.0, len(rows))
-    model = HistGradientBoostingRegressor(**_settings(lower, upper, discrete, rng))
-    mass = None if weights is None else np.asarray(weights, dtype=np.float64)[rows]
+    mass = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)[rows]
     places = _places(lower[rows], upper[rows], discrete, rng)
-    with threadpool_limits(1):
-        model.fit(places, secrets[rows], sample_weight=None if mass is None else mass / mass.mean())
+    model = _sklearn.boosting(places, discrete, classify=False, rng=rng)
+    _sklearn.quietly(lambda: model.fit(places, secrets[rows], sample_weight=mass / mass.mean()))
     return Boosting(model, 0.0, len(rows))
 
 
@@ -136,15 +125,9 @@ def guess_codes(model: Boosting, targets: Floats) -> Guesses:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
-    codes, beliefs = np.empty(len(places), dtype=np.int64), np.empty(len(places))
-    for start in range(0, len(places), _BLOCK):
-        here = slice(start, start + _BLOCK)
-        with threadpool_limits(1):
-            chances = model.model.predict_proba(places[here])
-        best = chances.argmax(axis=1)
-        codes[here] = model.model.classes_[best]
-        beliefs[here] = chances[np.arange(len(best)), best]
-    return Guesses(codes, beliefs)
+    chances = _sklearn.quietly(lambda: model.model.predict_proba(places))
+    best = chances.argmax(axis=1)
+    return Guesses(model.model.classes_[best], chances[np.arange(len(best)), best])
 
 
 def guess_numbers(model: Boosting, targets: Floats) -> Floats:
@@ -152,9 +135,7 @@ def guess_numbers(model: Boosting, targets: Floats) -> Floats:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return np.full(len(places), model.only)
-    with threadpool_limits(1):
-        guesses: Floats = model.model.predict(places)
-    return guesses
+    return np.asarray(_sklearn.quietly(lambda: model.model.predict(places)), dtype=np.float64)
 
 
 def code_attack(
@@ -230,23 +211,6 @@ def _within(guesses: Floats, truth: Floats, tolerance: float) -> tuple[int, int]
     # Rounding must not lose a guess at the very end of the tolerance.
     room = tolerance * (1 + 1e-12)
     return int((np.abs(guesses - truth)[known] <= room).sum()), int(known.sum())
-
-
-def _settings(
-    lower: Floats, upper: Floats, discrete: ArrayLike, rng: np.random.Generator
-) -> dict[str, Any]:
-    kinds = np.asarray(discrete, dtype=bool)
-    few = np.ceil(np.asarray(upper)).max(axis=0, initial=0.0) <= _MOST_CATEGORIES
-    few &= np.asarray(lower).min(axis=0, initial=0.0) >= 0
-    return {
-        "max_iter": ROUNDS,
-        "learning_rate": LEARNING_RATE,
-        "early_stopping": False,
-        # Rare values make leaves of almost no weight, whose guesses would be unbounded.
-        "l2_regularization": 3.0,
-        "categorical_features": kinds & few,
-        "random_state": int(rng.integers(2**31)),
-    }
 
 
 def _places(lower: Floats, upper: Floats, discrete: ArrayLike, rng: np.random.Generator) -> Floats:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
@@ -28,6 +29,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.intervals import median, wilson
+from shoal.metrics.kernels.attacks import box_tree, nearest_boxes
 from shoal.metrics.uniqueness import distinct_rows
 
 TREE_AXES = 10
@@ -186,6 +188,7 @@ def closeness(
     outside: Floats,
     *,
     rng: np.random.Generator,
+    discrete: ArrayLike | None = None,
     sample: int | None = 10_000,
     confidence: float = 0.95,
 ) -> Closeness:
@@ -199,6 +202,7 @@ def closeness(
         inside: people in the table.
         outside: people not in it, drawn from the same population.
         rng: draws the samples.
+        discrete: which columns are codes, as in `nearest`; none by default.
         sample: most people of either sort.
         confidence: of all intervals.
 
@@ -217,7 +221,8 @@ def closeness(
             raise InputError(
                 "Expected people in the table and people not in it, with the axes of the release."
             )
-        sides.append(nearest(y, rows[_drawn(len(rows), sample, rng)])[1])
+        drawn = rows[_drawn(len(rows), sample, rng)]
+        sides.append(nearest(y, drawn, discrete=discrete)[1])
     near, far = sides
     ranks = _ranks(np.concatenate([near, far]))[: len(near)]
     beaten = float(ranks.sum()) - len(near) * (len(near) + 1) / 2
@@ -238,21 +243,21 @@ def closeness(
     )
 
 
-def nearest(released: Floats, targets: Floats) -> tuple[Ints, Floats]:
+def nearest(
+    released: Floats, targets: Floats, *, discrete: ArrayLike | None = None
+) -> tuple[Ints, Floats]:
     """The nearest released record of each target and its distance; ties to the lowest index.
 
-    By a tree up to 10 axes, which may take another of nearly equal records; beyond in blocks, by
-    products of matrices, rechecked with plain differences.
+    Columns that are `discrete` hold codes: two categories are at distance 1, and -1, for a cell
+    that is missing, at the root of a half from each.
     """
-    if released.shape[1] <= TREE_AXES:
-        distances, which = _tree_query(cKDTree(released, balanced_tree=False), targets, 1)
-        return which[:, 0], distances[:, 0]
-    index = np.empty(len(targets), dtype=np.int64)
-    distance = np.empty(len(targets))
-    for at, candidates, distances in _tried(released, targets):
-        place = int(distances.argmin())
-        index[at], distance[at] = candidates[place], distances[place]
-    return index, distance
+    axes = released.shape[1]
+    kinds = np.zeros(axes, bool) if discrete is None else np.asarray(discrete, dtype=bool)
+    ones, upper = np.ones(axes), released + kinds
+    tree = box_tree(released, upper, kinds, ones)
+    starts = np.zeros(len(targets), dtype=np.int64)
+    index, squares = nearest_boxes(released, upper, kinds, ones, targets, starts, 1, True, *tree)
+    return index[:, 0], np.sqrt(squares[:, 0])
 
 
 def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
