@@ -278,13 +278,14 @@ def _matches(
         f = np.bincount(keys).astype(np.float64)
         people = np.bincount(keys, heavy).astype(np.float64)
         return f[keys], people[keys]
-    patterns, pattern = np.unique(hidden, axis=0, return_inverse=True)
+    pattern, first = distinct_rows(hidden)
+    patterns = hidden[first]
     if len(patterns) > MOST_PATTERNS:
         raise InputError(
             f"{len(patterns)} patterns of suppressed cells are too many to match records by; "
             f"expected at most {MOST_PATTERNS}."
         )
-    groups = [np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))]
+    groups = [np.flatnonzero(pattern == p) for p in range(len(patterns))]
     records, mass = np.zeros(rows), np.zeros(rows)
     for p, mine in enumerate(groups):
         for q, theirs in enumerate(groups):
@@ -300,10 +301,10 @@ def _matches(
 
 def _risks(f: Floats, people: Floats) -> Floats:
     """E(1 / F | f) of each record."""
-    pairs, where = np.unique(np.column_stack([f, people]), axis=0, return_inverse=True)
-    many = pairs[:, 0]
-    p = np.minimum(many / np.maximum(pairs[:, 1], 1e-300), 1.0)
-    risk: Floats = (p / many * _gauss(many, 1 - p))[where.ravel()]
+    where, first = distinct_rows(np.column_stack([f, people]))
+    many = f[first]
+    p = np.minimum(many / np.maximum(people[first], 1e-300), 1.0)
+    risk: Floats = (p / many * _gauss(many, 1 - p))[where]
     return risk
 
 
