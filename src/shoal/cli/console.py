@@ -271,6 +271,15 @@ def _time_left(stage: str) -> bool:
 
 
 @contextmanager
+def running() -> "Iterator[Progress]":
+    """Show progress, and say it once if kernels must be compiled."""
+    from shoal.core.jit import compile_notice
+
+    with showing_progress() as progress, compile_notice(note):
+        yield progress
+
+
+@contextmanager
 def showing_progress() -> "Iterator[Progress]":
     """Show a bar on stderr while something runs, where stderr is a terminal."""
     if _said["beside"] is Loudness.VERBOSE:
