@@ -116,7 +116,11 @@ def init(
 ) -> None:
     """Read a table and draft a commented policy for you to correct."""
     import json
+    from contextlib import suppress
 
+    from shoal import policy as policies
+    from shoal.errors import ShoalError
+    from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft
 
     with showing_progress() as progress:
@@ -133,6 +137,9 @@ def init(
         return
     for question in drafted.questions:
         say(f"Question: {question}")
+    with suppress(ShoalError):  # A draft may need an answer before it can be planned.
+        planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
+        say(f"As drafted, a run takes {forecast.takes(planned)}.")
     say(f"Wrote {out}. Correct its guesses, then: "
         f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 

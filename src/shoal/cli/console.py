@@ -86,7 +86,8 @@ class Command(TyperCommand):
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
         with door(), standard_input.given(ctx.params, metavars):
-            return super().invoke(ctx)
+            prepared = super().invoke(ctx)
+            return prepared() if callable(prepared) else prepared
 
 
 def _without_types(params: Iterable[Any]) -> None:

@@ -1,7 +1,7 @@
 """Arguments and options that several commands share."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,10 +112,11 @@ GROUPS: dict[str, dict[str, Any]] = {
 """Options that several commands take together, by the noun of `pipeline.options` they make."""
 
 
-def spelled_out(function: Callable[..., None]) -> Callable[..., None]:
+def spelled_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
     """Give a command the options of a group for a parameter that is annotated with its noun.
 
-    The noun is named in quotes, and made when the command runs: loading it takes a second.
+    The noun is named in quotes, and made when the command is called: loading it takes a second.
+    The command comes back with its nouns in place, for `console.Command` to run.
     """
     groups: dict[str, str] = {}
     options: list[Parameter] = []
@@ -130,13 +131,14 @@ def spelled_out(function: Callable[..., None]) -> Callable[..., None]:
             options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(function)
-    def run(**given: Any) -> None:
+    def prepare(**given: Any) -> Callable[[], None]:
         from shoal.pipeline import options as nouns
 
         for name, noun in groups.items():
             given[name] = getattr(nouns, noun)(*[given.pop(option) for option in GROUPS[noun]])
-        function(**given)
+        return partial(function, **given)
 
-    run.__annotations__ = {one.name: one.annotation for one in options}
-    run.__signature__ = signature(function).replace(parameters=options)  # type: ignore[attr-defined]
-    return run
+    prepare.__annotations__ = {one.name: one.annotation for one in options}
+    spelled = signature(function).replace(parameters=options)
+    prepare.__signature__ = spelled  # type: ignore[attr-defined]
+    return prepare
