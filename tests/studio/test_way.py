@@ -381,7 +381,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
     tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
     tab.goto(f"{tab.base}/release")
 
-    assert f"protect.k: {k} → 7" in tab.inner_text("#out-of-date")
+    assert f"Smallest group (k): {k} → 7" in tab.inner_text("#out-of-date")
     assert "out of date" in tab.inner_text(".checklist")
     assert f"k = {k}" not in tab.inner_text(".checklist")
     assert "out of date" in tab.inner_text("#rail")

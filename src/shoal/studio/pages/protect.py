@@ -123,7 +123,8 @@ def run(here: Present, form: Form) -> Response:
         raise InputError(here.blocked)
     if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
         raise InputError(CHANGED)
-    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else None)
+    asked = True if form.get("measured") else None
+    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else asked)
     return back_to(here, form.get("back", "release"))
 
 
@@ -218,6 +219,7 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
         "takes": "" if plan is None else forecast.takes(plan),
         "cost": spent,
         "blocked": here.blocked,
+        "large": here.large,
         "digest": policy.digest,
         **job_values(here.job(JobKind.PROTECT)),
         "back": "protect",
