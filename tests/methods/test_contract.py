@@ -320,8 +320,12 @@ def test_noisy_methods_refuse_what_no_claim_survives(hierarchy, name):
         plan(changed={"number": bare | {"kind": "numeric"}})
     with pytest.raises(InputError, match="'flat': expected categories"):
         plan(changed={"flat": bare | {"kind": "nominal"}})
-    with pytest.raises(InputError, match="'note' would be released without noise"):
-        plan(changed={"note": "other"}, columns=protected)
+    both = "Columns 'note' and 'remark' would be released without noise.*'number': expected bounds"
+    with pytest.raises(InputError, match=both):
+        plan(
+            changed={"note": "other", "remark": "other", "number": bare | {"kind": "numeric"}},
+            columns=protected,
+        )
     with pytest.raises(InputError, match="epsilon"):
         plan(epsilon=0)
 

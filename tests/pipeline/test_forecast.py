@@ -79,7 +79,10 @@ def test_a_plan_says_all_assumptions_and_which_line_settles_one():
     assert "  assumes  an attacker knows no more than the columns named here\n" in text
     assert "  assumes  each person has one row (state one_row_per_person = true, or" in text
     assert "  expect  At most 200 groups of k = 5 or more records.\n" in text
+    assert "  expect  Those who lack a cell get the value of their group; if half" in text
     assert "  time  about " in text
+    assert "  memory  about 0.3 GB" in text
+    assert "only" not in text.rpartition("memory")[2]
 
 
 def test_categories_that_were_copied_from_the_data_are_settled_by_a_line_too():
@@ -95,16 +98,15 @@ def test_categories_that_were_copied_from_the_data_are_settled_by_a_line_too():
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_every_method_has_a_time_that_grows_with_its_rows(name):
-    assert name in forecast.GROWTH or name in {"public-laplace", "kanon-dp", "pram"}
+def test_every_method_has_a_time_and_a_memory_that_grow_with_its_rows(name):
+    assert name in forecast.GROWTH
     offered = planning.offer(shoal.load_policy({**GROUPED, "columns": COLUMNS}), REGISTRY[name])
     if offered.plan is None:
         return
-    small, large = (
-        forecast.seconds(planning.replace(offered.plan, rows=rows)) for rows in (100, 10**6)
-    )
+    few, many = (planning.replace(offered.plan, rows=rows) for rows in (100, 10**6))
 
-    assert 0 < small < large
+    assert 0 < forecast.seconds(few) < forecast.seconds(many)
+    assert 2e8 < forecast.peak_bytes(few) < forecast.peak_bytes(many) < 3e9
 
 
 def test_the_command_prints_the_plan_and_its_facts(tmp_path):
@@ -130,4 +132,5 @@ k = 5
         "what": "groups", "value": 10, "text": "At most 10 groups of k = 5 or more records.",
     }  # fmt: skip
     assert facts["claims"][0]["assumes"]
+    assert facts["peak_bytes"] > 2e8
     assert few.exit_code == 2

@@ -101,6 +101,11 @@ def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
                 "missing": ["-9", "x"],
             },
         ),
+        (
+            {"role": "identifier", "privacy_unit": "yes", "max_contributions": "5"},
+            {"role": "identifier", "privacy_unit": True, "max_contributions": 5},
+        ),
+        ({"role": "identifier", "max_contributions": "5"}, {"role": "identifier"}),
     ],
 )
 def test_a_column_s_form_states_its_keys(form, found):
@@ -129,7 +134,7 @@ def test_taking_the_tick_away_marks_the_categories_as_observed_again():
 
 
 def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
-    before = {"role": "identifier", "privacy_unit": True, "max_contributions": 5}
+    before = {"role": "identifier", "privacy_unit": True, "exact_contributions": 5}
 
     assert fields.read_column({"role": "identifier", "privacy_unit": "yes"}, before) == before
     assert fields.read_column({"role": "identifier"}, before) == {"role": "identifier"}

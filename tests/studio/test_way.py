@@ -112,6 +112,13 @@ def walked(open_tab, tmp_path_factory):
     download.value.save_as(folder / "policy.toml")
     command = tab.text_content("#again-command")
     tried = list(tab.tried)
+    home = tab.base.partition("/w/")[0]
+    tab.goto(home)
+    seen["axe"] += violations(tab)
+    stranger = tab.context.browser.new_page()
+    seen["stranger"] = stranger.goto(home).status
+    seen["axe"] += violations(stranger)
+    stranger.close()
     tab.close()
     with zipfile.ZipFile(folder / "release.zip") as archive:
         archive.extractall(folder / "zip")
@@ -129,8 +136,9 @@ def shoal(*words, cwd):
     )
 
 
-def test_axe_finds_nothing_on_the_release_screen(walked):
+def test_axe_finds_nothing_on_the_release_screen_at_home_and_outside(walked):
     assert walked.seen["axe"] == []
+    assert walked.seen["stranger"] == 401
 
 
 def test_nothing_went_wrong_on_the_way_and_nothing_left_the_machine(walked):
@@ -201,8 +209,8 @@ def test_the_command_that_the_page_shows_gives_the_same_manifest(walked):
 def test_two_tabs_do_not_mix(open_tab, tab, tmp_path):
     invented(120).write_csv(tmp_path / "one.csv")
     invented(150).write_csv(tmp_path / "two.csv")
-    other = open_tab()
     take(tab, tmp_path / "one.csv")
+    other = open_tab()  # Not before: a studio without a table leads both to its first workspace.
     take(other, tmp_path / "two.csv")
 
     tab.goto(f"{tab.base}/roles")
@@ -373,7 +381,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
     tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
     tab.goto(f"{tab.base}/release")
 
-    assert f"protect.k: {k} → 7" in tab.inner_text("#out-of-date")
+    assert f"Smallest group (k): {k} → 7" in tab.inner_text("#out-of-date")
     assert "out of date" in tab.inner_text(".checklist")
     assert f"k = {k}" not in tab.inner_text(".checklist")
     assert "out of date" in tab.inner_text("#rail")

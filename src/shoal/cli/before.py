@@ -1,22 +1,15 @@
 """Commands for before a release: what it will promise, and what is in its table."""
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.console import Command, note, say, showing_progress, tell
-from shoal.cli.options import (
-    AsJson,
-    Audience,
-    Budget,
-    Data,
-    Delimiter,
-    Encoding,
-    PolicyFile,
-    Sheet,
-    Source,
-)
+from shoal.cli.console import Command, running, say, tell
+from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spelled_out
+
+if TYPE_CHECKING:
+    from shoal.pipeline.options import BudgetOptions, ReadingOptions
 
 before = typer.Typer()
 command = partial(before.command, cls=Command)
@@ -44,7 +37,9 @@ def plan(
 
 
 @command()
+@spelled_out
 def inspect(
+    *,
     data: Data,
     policy: PolicyFile,
     public: Annotated[
@@ -55,11 +50,8 @@ def inspect(
         ),
     ] = False,
     as_json: AsJson = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    budget: Budget = None,
-    source: Source = None,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
 ) -> None:
     """Say what a policy cannot read of a table, who is rare in it, and what becomes constant.
 
@@ -67,15 +59,14 @@ def inspect(
     """
     import json
 
-    from shoal.partition import compile_notice
-    from shoal.pipeline import inspect_table, options
+    from shoal.pipeline import inspect_table
 
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         found = inspect_table.inspect(
             data,
-            options.BudgetOptions(budget, source).stated(policy),
+            budget.stated(policy),
             public=public,
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
+            reading=reading,
             tell=tell,
             progress=progress,
             note=data.name,

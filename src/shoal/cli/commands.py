@@ -10,7 +10,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,8 +21,8 @@ from shoal.cli.console import (
     Command,
     Group,
     if_interrupted,
-    note,
     notes_shown,
+    running,
     say,
     showing_progress,
     tell,
@@ -32,12 +32,7 @@ from shoal.cli.hierarchies import hierarchy
 from shoal.cli.options import (
     AsJson,
     Audience,
-    Budget,
-    Comparison,
-    Control,
     Data,
-    Delimiter,
-    Encoding,
     OriginalOrNone,
     Page,
     Passphrase,
@@ -47,12 +42,14 @@ from shoal.cli.options import (
     ReleaseFolder,
     ReplacePage,
     ReplaceRelease,
-    Sheet,
-    Source,
     Verbose,
     Version,
+    spelled_out,
 )
 from shoal.cli.subcommands import budget, keys
+
+if TYPE_CHECKING:
+    from shoal.pipeline.options import BudgetOptions, EvaluationOptions, ReadingOptions
 
 app = typer.Typer(
     cls=Group,
@@ -106,25 +103,29 @@ def _whole(
 
 
 @command()
+@spelled_out
 def init(
+    *,
     data: Data,
     out: Annotated[Path, typer.Option(help="Where to write the policy; - prints it.")] = Path(
         "policy.toml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
+    reading: "ReadingOptions",
 ) -> None:
     """Read a table and draft a commented policy for you to correct."""
     import json
+    from contextlib import suppress
 
+    from shoal import policy as policies
+    from shoal.errors import ShoalError
+    from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft
 
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
-        drafted = draft(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+        drafted = draft(data, **vars(reading))
     printed = out == standard_input.STDIN
     if not printed:
         drafted.write(out, force=force)
@@ -136,12 +137,17 @@ def init(
         return
     for question in drafted.questions:
         say(f"Question: {question}")
+    with suppress(ShoalError):  # A draft may need an answer before it can be planned.
+        planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
+        say(f"As drafted, a run takes {forecast.takes(planned)}.")
     say(f"Wrote {out}. Correct its guesses, then: "
         f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 
 
 @command()
+@spelled_out
 def protect(
+    *,
     data: Data,
     policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
@@ -160,22 +166,10 @@ def protect(
             help="Disarm text that a spreadsheet would run as a formula; the default for CSV.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    budget: Budget = None,
-    source: Source = None,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
     audience: Audience = None,
-    measured: Annotated[
-        bool | None,
-        typer.Option(
-            "--evaluate/--no-evaluate",
-            help="Evaluate the release for the confidential report; by default for up to 50,000 "
-            "rows.",
-        ),
-    ] = None,
-    control: Control = None,
-    comparison: Comparison = None,
+    evaluation: "EvaluationOptions",
     engine: Annotated[
         str, typer.Option(help="Where to run: local, or spark for tables beyond one machine.")
     ] = "local",
@@ -186,19 +180,18 @@ def protect(
     as_json: AsJson = False,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
-    from shoal.partition import compile_notice
     from shoal.pipeline import options, protect_file
     from shoal.report import terminal
 
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         published = protect_file.protect(
             data,
             policy,
             out,
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
+            reading=reading,
             output=options.OutputOptions(file_format, force, keep_order, guard_formulas, audience),
-            budget=options.BudgetOptions(budget, source),
-            evaluation=options.EvaluationOptions(measured, control, comparison),
+            budget=budget,
+            evaluation=evaluation,
             engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
             progress=progress,
         )
@@ -210,34 +203,26 @@ def protect(
 
 
 @command()
+@spelled_out
 def report(
+    *,
     release: Annotated[Path, typer.Argument(metavar="DIR", help="Public folder of the release.")],
     data: OriginalOrNone = None,
     policy: PolicyOrNone = None,
-    measured: Annotated[
-        bool | None,
-        typer.Option("--evaluate/--no-evaluate", help="Evaluate the release; see `protect`."),
-    ] = None,
-    control: Control = None,
-    comparison: Comparison = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
+    evaluation: "EvaluationOptions",
+    reading: "ReadingOptions",
 ) -> None:
     """Make the confidential report of a release anew; this spends no epsilon."""
     from shoal.errors import InputError
     from shoal.io import folders
-    from shoal.partition import compile_notice
     from shoal.pipeline import confidential_folder, options
 
     if data is None or policy is None:
-        if data or policy or measured is not None or control or comparison:
+        if data or policy or evaluation != options.EvaluationOptions():
             raise InputError("Expected DATA and --policy together, or DIR alone.")
         confidential_folder.render(release)
     else:
-        evaluation = options.EvaluationOptions(measured, control, comparison)
-        reading = options.ReadingOptions(delimiter, encoding, sheet)
-        with showing_progress() as progress, compile_notice(note):
+        with running() as progress:
             confidential_folder.report(
                 release, data, policy, reading=reading, evaluation=evaluation, progress=progress
             )
@@ -262,20 +247,20 @@ def finish(
 
 
 @command()
+@spelled_out
 def check(
+    *,
     released: Data,
     policy: PolicyFile,
     as_json: AsJson = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
+    reading: "ReadingOptions",
 ) -> None:
     """Recompute what a policy requires on any released table, whoever made it."""
     from shoal import io
     from shoal.pipeline import check_table
     from shoal.report import terminal
 
-    raw = io.read(released, delimiter=delimiter, encoding=encoding, sheet=sheet)
+    raw = io.read(released, **vars(reading))
     checks = check_table.check(raw.frame, policy)
     say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
     if not all(check.holds for check in checks):
@@ -316,7 +301,9 @@ def sign(
 
 
 @command()
+@spelled_out
 def evaluate(
+    *,
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
     released: Annotated[
         Path, typer.Argument(metavar="RELEASED", help="Release of that table, made by any tool.")
@@ -338,17 +325,13 @@ def evaluate(
     out: Page = None,
     force: ReplacePage = False,
     seed: Annotated[int, typer.Option(help="Seed of the random samples.")] = 0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    budget: Budget = None,
-    source: Source = None,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
 ) -> None:
     """Evaluate the utility and the risk of a release, whoever made it."""
-    from shoal.partition import compile_notice
-    from shoal.pipeline import evaluate_files, options
+    from shoal.pipeline import evaluate_files
 
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         found = evaluate_files.evaluate(
             original,
             released,
@@ -356,8 +339,8 @@ def evaluate(
             control=control,
             out=out,
             force=force,
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
-            budget=options.BudgetOptions(budget, source),
+            reading=reading,
+            budget=budget,
             only=only,
             aligned=aligned or None,
             rename=_pairs(rename, "--rename THEIRS=OURS", marks=1),
@@ -371,7 +354,9 @@ def evaluate(
 
 
 @command()
+@spelled_out
 def compare(
+    *,
     data: Data,
     policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="Confidential folder to write, or to continue in.")],
@@ -414,29 +399,25 @@ def compare(
         ),
     ] = "advantage",
     as_json: AsJson = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    budget: Budget = None,
-    source: Source = None,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this inspects the table."""
     import json
 
     from shoal.errors import InputError
-    from shoal.partition import compile_notice
-    from shoal.pipeline import evaluate_files, options
+    from shoal.pipeline import evaluate_files
 
     where: dict[str, Any] = {
         "candidates": grid,
-        "reading": options.ReadingOptions(delimiter, encoding, sheet),
-        "budget": options.BudgetOptions(budget, source),
+        "reading": reading,
+        "budget": budget,
         "tell": tell,
     }
     if private_epsilon is not None:
         if on_sample is not None:
             raise InputError("Expected --on-sample or --private-epsilon, found both.")
-        with showing_progress() as progress, compile_notice(note):
+        with running() as progress:
             chosen = evaluate_files.select(
                 data, policy, out, epsilon=private_epsilon, progress=progress, **where
             )
@@ -445,7 +426,7 @@ def compare(
     if_interrupted(
         f"interrupted; finished results are kept in {out}. Run the same command to continue."
     )
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         found = evaluate_files.compare(
             data,
             policy,
@@ -476,7 +457,9 @@ def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) ->
 
 
 @command()
+@spelled_out
 def audit(
+    *,
     policy: PolicyFile,
     pair: Annotated[
         tuple[Path, Path] | None,
@@ -506,8 +489,7 @@ def audit(
     as_json: AsJson = False,
     out: Page = None,
     force: ReplacePage = False,
-    budget: Budget = None,
-    source: Source = None,
+    budget: "BudgetOptions",
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     import json
@@ -515,15 +497,12 @@ def audit(
     from shoal.core.serialise import plain
     from shoal.evaluation.audit import audit as auditing
     from shoal.io.folders import check_text, write_text
-    from shoal.partition import compile_notice
-    from shoal.pipeline import booking
-    from shoal.policy.load import load
     from shoal.report import html
 
     check_text(out, force=force)
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         found = auditing.audit(
-            booking.with_budget(load(policy), budget, source),
+            budget.stated(policy),
             pair=pair,
             table=table,
             trials=trials,
@@ -546,9 +525,8 @@ def demo(
 ) -> None:
     """Protect the shipped sample of invented people, step by step."""
     from shoal import demo as story
-    from shoal.partition import compile_notice
 
-    with showing_progress() as progress, compile_notice(note):
+    with running() as progress:
         story.run(out, say=say, progress=progress)
 
 

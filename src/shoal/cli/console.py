@@ -86,7 +86,8 @@ class Command(TyperCommand):
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
         with door(), standard_input.given(ctx.params, metavars):
-            return super().invoke(ctx)
+            prepared = super().invoke(ctx)
+            return prepared() if callable(prepared) else prepared
 
 
 def _without_types(params: Iterable[Any]) -> None:
@@ -268,6 +269,15 @@ def _steps() -> "Progress":
 def _time_left(stage: str) -> bool:
     """Whether a stage counts down, and so has another name at every call."""
     return any(mark.isdigit() for mark in stage)
+
+
+@contextmanager
+def running() -> "Iterator[Progress]":
+    """Show progress, and say it once if kernels must be compiled."""
+    from shoal.core.jit import compile_notice
+
+    with showing_progress() as progress, compile_notice(note):
+        yield progress
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.console import Command, Group, say
-from shoal.cli.options import AsJson, Delimiter, Encoding
+from shoal.cli.options import AsJson, spelled_out
 
 if TYPE_CHECKING:
     import polars as pl
 
     from shoal.core import Hierarchy
+    from shoal.pipeline.options import ReadingOptions
 
 hierarchy = typer.Typer(
     cls=Group,
@@ -54,7 +55,9 @@ def of_intervals(
 
 
 @hierarchy.command("quantiles", cls=Command)
+@spelled_out
 def of_quantiles(
+    *,
     out: Out,
     ends: Annotated[
         str | None, typer.Option(help="Public ends of the intervals, such as 0,18,40,65,120.")
@@ -67,8 +70,7 @@ def of_quantiles(
     root: Root = "*",
     data: DataFile = None,
     column: ColumnName = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
+    reading: "ReadingOptions",
     force: Replace = False,
 ) -> None:
     """Build intervals of equal frequency: between stated ends, or by quantiles of a table."""
@@ -82,7 +84,7 @@ def of_quantiles(
     else:
         import polars as pl
 
-        numbers = _cells(data, column, delimiter, encoding).cast(pl.Float64, strict=False)
+        numbers = _cells(data, column, reading).cast(pl.Float64, strict=False)
         made = build.quantiles_of(
             numbers.drop_nulls().to_numpy(), groups, step=step, join=join, root=root
         )
@@ -108,7 +110,9 @@ def of_dates(
 
 
 @hierarchy.command("codes", cls=Command)
+@spelled_out
 def of_codes(
+    *,
     out: Out,
     scheme: Annotated[
         str | None, typer.Option(help="Published classification: icd-10, nace or isco.")
@@ -121,8 +125,7 @@ def of_codes(
     data: DataFile = None,
     column: ColumnName = None,
     root: Root = "*",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
+    reading: "ReadingOptions",
     force: Replace = False,
 ) -> None:
     """Group codes by their prefixes or by a published classification."""
@@ -131,7 +134,7 @@ def of_codes(
 
     if (scheme is None) is (lengths is None):
         raise InputError("Expected either --scheme or --lengths.")
-    given, observed = _given(values, data, column, delimiter, encoding)
+    given, observed = _given(values, data, column, reading)
     if scheme is not None:
         made = build.codes(given, scheme, root=root, observed=observed)
     else:
@@ -141,7 +144,9 @@ def of_codes(
 
 
 @hierarchy.command("mask", cls=Command)
+@spelled_out
 def of_masks(
+    *,
     out: Out,
     side: Annotated[str, typer.Option(help="From which end: right or left.")] = "right",
     by: Annotated[int, typer.Option(help="Characters that each level masks.")] = 1,
@@ -149,14 +154,13 @@ def of_masks(
     data: DataFile = None,
     column: ColumnName = None,
     root: Root = "*",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
+    reading: "ReadingOptions",
     force: Replace = False,
 ) -> None:
     """Mask codes by stars from one end, more of them with each level."""
     from shoal import hierarchy as build
 
-    given, observed = _given(values, data, column, delimiter, encoding)
+    given, observed = _given(values, data, column, reading)
     _write(build.masked(given, side=side, by=by, root=root, observed=observed), out, force=force)
 
 
@@ -173,8 +177,7 @@ def of_ordered(
     """Join neighbours of ordered categories."""
     from shoal import hierarchy as build
 
-    given, _ = _given(values, None, None, None, None)
-    _write(build.ordered(given, join=join, root=root), out, force=force)
+    _write(build.ordered(_public(values), join=join, root=root), out, force=force)
 
 
 @hierarchy.command("mapping", cls=Command)
@@ -243,35 +246,36 @@ def _whole(text: str) -> int:
 
 
 def _given(
-    values: Path | None,
-    data: Path | None,
-    column: str | None,
-    delimiter: str | None,
-    encoding: str | None,
+    values: Path | None, data: Path | None, column: str | None, reading: "ReadingOptions"
 ) -> tuple[list[str], bool]:
     """Values from a public list, or read off a table; and whether they were."""
     from shoal.errors import InputError
-    from shoal.io import text_files, validate
+    from shoal.io import validate
 
     if (values is None) is (data is None):
         raise InputError("Expected either --values, or --data and --column.")
     if values is not None:
-        text = text_files.read_text(values, f"'{values}'")
-        return [line.strip() for line in text.splitlines() if line.strip()], False
-    cells = validate.as_text(_cells(data, column, delimiter, encoding))
+        return _public(values), False
+    cells = validate.as_text(_cells(data, column, reading))
     return validate.composed(cells).drop_nulls().unique().to_list(), True
 
 
-def _cells(
-    data: Path | None, column: str | None, delimiter: str | None, encoding: str | None
-) -> "pl.Series":
+def _public(values: Path) -> list[str]:
+    """The lines of a public list."""
+    from shoal.io import text_files
+
+    text = text_files.read_text(values, f"'{values}'")
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _cells(data: Path | None, column: str | None, reading: "ReadingOptions") -> "pl.Series":
     """A column of a table, as it came."""
     from shoal import io
     from shoal.errors import InputError, did_you_mean
 
     if data is None or column is None:
         raise InputError("Expected --data and --column together.")
-    frame = io.read(data, delimiter=delimiter, encoding=encoding).frame
+    frame = io.read(data, **vars(reading)).frame
     if column not in frame.columns:
         raise InputError(f"No column named '{column}'.{did_you_mean(column, frame.columns)}")
     return frame[column]

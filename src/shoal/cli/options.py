@@ -1,7 +1,10 @@
 """Arguments and options that several commands share."""
 
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,6 +61,13 @@ ReleaseFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The public folder of a release.")
 ]
 BudgetFile = Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")]
+Evaluate = Annotated[
+    bool | None,
+    typer.Option(
+        "--evaluate/--no-evaluate",
+        help="Evaluate the release for the confidential report; by default for up to 50,000 rows.",
+    ),
+]
 Control = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="People of the same population who are not in DATA."),
@@ -93,3 +103,42 @@ Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
 ]
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "ReadingOptions": {"delimiter": Delimiter, "encoding": Encoding, "sheet": Sheet},
+    "BudgetOptions": {"budget": Budget, "source": Source},
+    "EvaluationOptions": {"evaluate": Evaluate, "control": Control, "comparison": Comparison},
+}
+"""Options that several commands take together, by the noun of `pipeline.options` they make."""
+
+
+def spelled_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+    """Give a command the options of a group for a parameter that is annotated with its noun.
+
+    The noun is named in quotes, and made when the command is called: loading it takes a second.
+    The command comes back with its nouns in place, for `console.Command` to run.
+    """
+    groups: dict[str, str] = {}
+    options: list[Parameter] = []
+    for one in signature(function).parameters.values():
+        if isinstance(one.annotation, str) and one.annotation in GROUPS:
+            groups[one.name] = one.annotation
+            options += [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+                for name, kind in GROUPS[one.annotation].items()
+            ]
+        else:
+            options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(function)
+    def prepare(**given: Any) -> Callable[[], None]:
+        from shoal.pipeline import options as nouns
+
+        for name, noun in groups.items():
+            given[name] = getattr(nouns, noun)(*[given.pop(option) for option in GROUPS[noun]])
+        return partial(function, **given)
+
+    prepare.__annotations__ = {one.name: one.annotation for one in options}
+    spelled = signature(function).replace(parameters=options)
+    prepare.__signature__ = spelled  # type: ignore[attr-defined]
+    return prepare

@@ -1,8 +1,9 @@
-"""What a plan says before any data is read: promises, what survives by formula, and how long.
+"""What a plan says before any data is read: promises, what survives by formula, time and memory.
 
 Everything follows from the policy and from a number of rows that somebody states. Time is a model:
 processor seconds of each method, measured once, grow with a power of the number of rows, and are
-scaled by how long this machine takes for a fixed computation. `planned` is a `planning.Plan`.
+scaled by how long this machine takes for a fixed computation. So is memory: bytes for each cell of
+the table and for each that a method protects. `planned` is a `planning.Plan`.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ import numpy as np
 from shoal.core import Progress, ReleaseForm
 from shoal.core.claims import claim_lines
 from shoal.core.serialise import plain
+from shoal.io import memory
 from shoal.methods.method import Expectation, Method, Setting
 
 GROWTH = {
@@ -25,16 +27,30 @@ GROWTH = {
     "laplace": (0.5, 1.0), "ir-laplace": (0.15, 1.0), "mdav-laplace": (0.4, 1.5),
     "ir-mdav-laplace": (0.2, 1.5), "insensitive-laplace": (0.1, 1.9),
     "stable-laplace": (0.4, 1.6), "dp-kdtree": (0.2, 1.0), "dp-quadtree": (0.3, 1.0),
-    "public-laplace": (0.1, 1.3), "kanon-dp": (0.45, 1.15),
-    "privtree": (0.1, 1.0), "copula": (0.1, 1.0), "maxent": (2.2, 0.25), "auto": (2.2, 0.25),
+    "public-laplace": (0.1, 1.3), "kanon-dp": (0.45, 1.15), "pram": (0.43, 1.28),
+    "privtree": (0.1, 1.0), "copula": (0.1, 1.0), "maxent": (2.6, 0.45), "auto": (2.6, 0.45),
 }  # fmt: skip
 """Of each method, processor seconds for 10,000 rows of five mixed columns, and the power of the
 number of rows by which they grow: measured on the shipped sample, 10,000 and 40,000
-rows; of `maxent`, whose fit hardly depends on the number of rows, on Adult and a million rows."""
+rows; of `maxent`, whose fit depends on the number of rows little, on Adult and a million rows;
+of `pram` on 50,000 and 400,000."""
 USUAL = (0.5, 1.2)
 """The same of a method that is not listed."""
-START, CELL = 2.0, 3e-6
+BLOCKS = (0.45, 1.0)
+"""The same of a method that groups within blocks: on 400,000 and two million rows."""
+START, CELL = 2.0, 1e-6
 """Seconds for starting and for the reports, and for reading, checking and writing a cell."""
+LIBRARIES, CELL_BYTES = 0.28e9, 60
+"""Bytes that a run takes with a small table, and for each cell of a larger one."""
+GROUPED, NOISED, DRAWN = 310, 140, 40
+BYTES = {
+    **dict.fromkeys(("individual-ranking", "optimal-univariate", "mondrian", "full-domain"), 0),
+    **dict.fromkeys(("privtree", "copula", "maxent", "auto", "dp-kdtree", "dp-quadtree"), DRAWN),
+    **dict.fromkeys(("laplace", "ir-laplace", "public-laplace", "kanon-dp"), NOISED),
+}
+"""Further bytes for each protected cell, GROUPED if not listed: peaks of `individual-ranking`,
+`mdav`, `laplace`, `kanon-dp`, `pram`, `privtree` and `maxent` on the sample as CSV, 50,000 and
+400,000 rows; of two million by `mdav`, which took 6.5 GB, the model says 6.4."""
 LONG = 20_000
 """From this many rows on, a run may take more than two seconds."""
 REFERENCE = 0.007
@@ -49,7 +65,19 @@ def expected(method: Method[Any], setting: Setting[Any], rows: int) -> tuple[Exp
         return found
     groups = rows // k
     share = f"{groups:,} {'group' if groups == 1 else 'groups'} of k = {k:,} or more records"
-    return (*found, Expectation("groups", groups, f"At most {share}."))
+    return (*found, Expectation("groups", groups, f"At most {share}."), *_filled(setting))
+
+
+def _filled(setting: Setting[Any]) -> tuple[Expectation, ...]:
+    """What becomes of missing cells where a centre stands for its group."""
+    whole = getattr(setting.parameters, "aggregate", "medoid") == "medoid"
+    if whole or getattr(setting.parameters, "output", "centroids") != "centroids":
+        return ()
+    text = (
+        "Those who lack a cell get the value of their group; if half of it or more lack it, it is "
+        "missing for all of them."
+    )
+    return (Expectation("missing", 0.5, text),)
 
 
 def seconds(planned: Any) -> float | None:
@@ -58,12 +86,21 @@ def seconds(planned: Any) -> float | None:
         return None
     base, power = GROWTH.get(planned.method.name, USUAL)
     if getattr(planned.setting.parameters, "blocks", None) is not None:
-        power = 1.0
+        base, power = BLOCKS
     columns = len(planned.setting.columns) / 5
     run = base * columns * (planned.rows / 10_000) ** power
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
     total: float = (START + cells + run) * _speed()
     return total
+
+
+def peak_bytes(planned: Any) -> float | None:
+    """About how much memory a run takes at its peak, without the evaluation; none without rows."""
+    if planned.rows is None:
+        return None
+    protected = BYTES.get(planned.method.name, GROUPED) * len(planned.setting.columns)
+    row = CELL_BYTES * len(planned.policy.schema.columns) + protected
+    return LIBRARIES + float(row * planned.rows)
 
 
 def estimated(progress: Progress, planned: Any) -> Progress:
@@ -104,6 +141,23 @@ def duration(number: float) -> str:
     raise AssertionError
 
 
+def size(number: float) -> str:
+    """Bytes for people, one digit of them, or two from 10 GB on.
+
+    >>> size(3.4e8), size(6.4e9), size(5.32e10)
+    ('about 0.3 GB', 'about 6 GB', 'about 53 GB')
+    """
+    return f"about {float(f'{number / 1e9:.{1 if number < 1e10 else 2}g}'):g} GB"
+
+
+def takes(planned: Any) -> str:
+    """What a run takes, in words; nothing where the number of rows is not known."""
+    took, needed = seconds(planned), peak_bytes(planned)
+    if took is None or needed is None or planned.distributed:
+        return ""
+    return f"{duration(took)} and {size(needed)} of memory"
+
+
 def plan_text(planned: Any) -> str:
     """What a plan promises, expects and takes, line by line."""
     rows = "" if planned.rows is None else f" of {planned.rows:,} rows"
@@ -115,6 +169,7 @@ def plan_text(planned: Any) -> str:
         *_lines("note", planned.notes),
         *_lines("expect", (one.text for one in planned.expected)),
         *_lines("time", _time(planned)),
+        *_lines("memory", _memory(planned)),
     ])  # fmt: skip
 
 
@@ -129,6 +184,7 @@ def plan_facts(planned: Any) -> dict[str, Any]:
         "notes": list(planned.notes),
         "expected": [plain(one) for one in planned.expected],
         "seconds": seconds(planned),
+        "peak_bytes": peak_bytes(planned),
     }
 
 
@@ -141,3 +197,12 @@ def _time(planned: Any) -> list[str]:
     if took is None:
         return []
     return [f"{duration(took)}, without the evaluation for the officer's report"]
+
+
+def _memory(planned: Any) -> list[str]:
+    needed = None if planned.distributed else peak_bytes(planned)
+    if needed is None:
+        return []
+    free = memory.available()
+    little = f"; only {size(free).removeprefix('about ')} is free here" if needed > free else ""
+    return [f"{size(needed)}{little}"]

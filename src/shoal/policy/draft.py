@@ -101,7 +101,10 @@ def from_guesses(
     text = "\n".join(lines) + "\n"
     policy.loads(text, where="the drafted policy")
     return DraftedPolicy(
-        text, guesses, tuple(made.question for made in guesses.values() if made.question)
+        text,
+        guesses,
+        tuple(made.question for made in guesses.values() if made.question),
+        frame.height,
     )
 
 

@@ -21,11 +21,13 @@ class DraftedPolicy:
         text: the policy as commented TOML; `str` gives the same.
         guesses: what each column was taken for, and why.
         questions: what only the steward can answer.
+        rows: as many as the table has.
     """
 
     text: str
     guesses: "Mapping[str, Guess]"
     questions: tuple[str, ...]
+    rows: int
 
     def __str__(self) -> str:
         return self.text

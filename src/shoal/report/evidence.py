@@ -55,8 +55,8 @@ def measured(
         return None, "The release was not evaluated, because evaluation was switched off."
     if wanted is None and control is None and rows > MEASURED:
         return None, (
-            f"The release was not evaluated, because it has more than {MEASURED:,} rows. "
-            "Request the evaluation (--evaluate) for attacks and utility in the confidential "
+            f"The release was not evaluated, because it has more than {MEASURED:,} rows and "
+            "nobody asked for it. An evaluation adds attacks and utility to the confidential "
             "report."
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)

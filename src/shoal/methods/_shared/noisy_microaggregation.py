@@ -210,28 +210,34 @@ def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
         raise InputError(
-            f"Column '{public[0]}' is public, but this method releases synthetic rows or boxes, "
-            "which belong to no person, so its values cannot stand beside them. Protect it, or "
-            "make it an identifier."
+            f"{columns_named(public)}: values cannot stand beside the release; the method makes "
+            "synthetic rows or boxes, which belong to no person. Expected protection, or the role "
+            "identifier."
         )
 
 
 def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) -> None:
     """Refuse columns that bypass the noise, and protected ones without a public domain."""
+    check_domains(setting, setting.columns, "protection", bounded=bounded)
+
+
+def check_domains(
+    setting: Setting[Any], protected: Iterable[str], wanted: str, *, bounded: bool = True
+) -> None:
+    """Refuse columns that bypass the noise, and those that it protects without a public domain.
+
+    All of them are named in one error. `wanted` is what brings the former under the noise.
+    """
     schema = setting.schema
+    lacking: dict[str, list[str]] = {}
     for name in schema.released:
         if name not in setting.columns and not schema[name].public:
-            raise InputError(
-                f"Column '{name}' would be released without noise. Protect it, make it an "
-                "identifier, or declare it with public = true if everybody knows it."
-            )
-    check_domains([schema[name] for name in setting.columns], bounded=bounded)
-
-
-def check_domains(columns: Iterable[Column], *, bounded: bool = True) -> None:
-    """Refuse columns without a public domain, a kind and bounds or categories, in one error."""
-    lacking: dict[str, list[str]] = {}
-    for column in columns:
+            lacking.setdefault(
+                f" would be released without noise. Expected {wanted}, the role identifier, or "
+                "public = true if everybody knows the values.",
+                [],
+            ).append(name)
+    for column in (schema[name] for name in protected):
         why = _without_domain(column, bounded=bounded)
         lacking.setdefault(why, []).append(column.name) if why else None
     if lacking:
@@ -264,8 +270,8 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
     public = [name for name in setting.schema.released if name not in setting.columns]
     if public and setting.release_form is not ReleaseForm.COLUMN_SHUFFLED:
         raise InputError(
-            f"Column '{public[0]}' is public: released beside the groups, it would show who is "
-            "in which group. Protect it, drop it, or use public-laplace."
+            f"{columns_named(public)}: beside the groups, public values would show who is in which "
+            "group. Expected protection, the role identifier, or the method public-laplace."
         )
 
 

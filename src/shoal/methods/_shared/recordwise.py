@@ -162,15 +162,10 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
             "protects every confidential column. Remove 'columns', and change the columns' "
             "roles instead."
         )
-    for name in schema.released:
-        if name not in setting.columns and not schema[name].public:
-            raise InputError(
-                f"Column '{name}' would be released without noise. Make it a quasi-identifier, "
-                "confidential or an identifier, or declare it with public = true if everybody "
-                "knows it."
-            )
     _refuse_price(setting.parameters, method)
-    noisy_microaggregation.check_domains(schema[name] for name in confidential(schema))
+    noisy_microaggregation.check_domains(
+        setting, confidential(schema), "the role quasi-identifier or confidential"
+    )
     for guarantee in setting.required:
         if isinstance(guarantee, LDiversity | TCloseness):
             raise InputError(

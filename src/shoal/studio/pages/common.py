@@ -16,6 +16,7 @@ from shoal.methods import TITLES
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
+from shoal.report.evidence import MEASURED
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
@@ -123,6 +124,11 @@ class Here:
             left = counted(len(self.open_columns), "more column")
             return f"Confirm {left} under Roles and policy."
         return self.foreseen[1]
+
+    @property
+    def large(self) -> bool:
+        """Whether a release is evaluated only if somebody asks for it."""
+        return self.profile is not None and self.profile.rows > MEASURED
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:

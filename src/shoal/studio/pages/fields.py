@@ -24,6 +24,7 @@ MORE = (
     "date_format",
     "other",
     "missing_as",
+    "max_contributions",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
 TITLES = {
@@ -35,6 +36,7 @@ TITLES = {
     "date_format": "Date format",
     "other": "Category for unknown values",
     "missing_as": "Value for missing cells",
+    "max_contributions": "Rows of a person that count",
     "public": "Public knowledge",
     "privacy_unit": "This column numbers the persons",
     "household": "This column numbers the households",
@@ -52,6 +54,8 @@ HELP = {
     "other": "What unknown values become in an epsilon release; by default the first category.",
     "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
     "limits, or the category for unknown values.",
+    "max_contributions": "How many rows of a person an epsilon release uses at most; by default "
+    "one. Further rows are left out. Methods without noise use all.",
     "public": "Everybody may know the values. An epsilon release may hold them as they are.",
     "privacy_unit": "Promises then count persons and not rows. A row without a person is an error.",
     "household": "A note then says that a group may hold several members of one household.",
@@ -60,7 +64,7 @@ HELP = {
     "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
 }
 """What the fields of a column mean, without the words of the policy's text."""
-UNASKED = ("max_contributions", "exact_contributions", "keep_missing", "label", "value_labels")
+UNASKED = ("exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
@@ -141,6 +145,7 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for key, value in {**texts, **ticks}.items()
         if kind in _SUITS.get(key, {kind})
+        and (key != "max_contributions" or stated.get("privacy_unit"))
     ]
 
 
@@ -161,8 +166,10 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     found: dict[str, Any] = {"role": role}
     if role == "identifier":
         kept = {key: True for key in FLAGS if key != "sampling_weight" and given.get(key)}
-        rows = {key: before[key] for key in UNASKED if key in before and kept.get("privacy_unit")}
-        return {**found, **kept, **rows}
+        if not kept.get("privacy_unit"):
+            return found | kept
+        rows = {key: before[key] for key in UNASKED if key in before}
+        return found | kept | rows | _stated("max_contributions", given, before, "")
     if kind:
         found["kind"] = kind
     if kind in {"numeric", "date"}:
@@ -172,10 +179,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     if kind in {"ordinal", "nominal"}:
         found |= _categories(given, before)
     for key in MORE:
-        text = given.get(key, "").strip()
-        if text and kind in _SUITS.get(key, {kind}):
-            same = key in before and text == visible(_one_line(key, before[key]))
-            found[key] = before[key] if same else _more(key, text, kind)
+        found |= _stated(key, given, before, kind)
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         found.pop("sampling_weight", None)
@@ -183,6 +187,18 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         found["recode"] = before["recode"]
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
     return found | {key: before[key] for key in left if key in before}
+
+
+def _stated(
+    key: str, given: Mapping[str, str], before: Mapping[str, Any], kind: str
+) -> dict[str, Any]:
+    """What one field of `MORE` states; a text that was left alone is the value that it was."""
+    text = given.get(key, "").strip()
+    idle = key == "max_contributions" and not given.get("privacy_unit")
+    if not text or idle or kind not in _SUITS.get(key, {kind}):
+        return {}
+    same = key in before and text == visible(_one_line(key, before[key]))
+    return {key: before[key] if same else _more(key, text, kind)}
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
@@ -218,7 +234,7 @@ def _more(key: str, text: str, kind: str) -> Any:
         return [one.strip() if isinstance(one, str) else one for one in listed]
     if key == "date_format":
         return strptime_format(text)
-    if key == "step":
+    if key in {"step", "max_contributions"}:
         return as_number(text)
     if key in {"top_code", "bottom_code", "missing_as"}:
         return as_limit(text, kind)

@@ -11,7 +11,7 @@ from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.methods import TITLES, find
 from shoal.pipeline import audiences, forecast, planning
-from shoal.pipeline.planning import Offer, Plan
+from shoal.pipeline.planning import Offer
 from shoal.report import phrases, pictures
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.jobs import JobKind
@@ -123,7 +123,8 @@ def run(here: Present, form: Form) -> Response:
         raise InputError(here.blocked)
     if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
         raise InputError(CHANGED)
-    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else None)
+    asked = True if form.get("measured") else None
+    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else asked)
     return back_to(here, form.get("back", "release"))
 
 
@@ -215,19 +216,14 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
         "expected": [] if plan is None else [one.text for one in plan.expected],
-        "takes": _takes(plan),
+        "takes": "" if plan is None else forecast.takes(plan),
         "cost": spent,
         "blocked": here.blocked,
+        "large": here.large,
         "digest": policy.digest,
         **job_values(here.job(JobKind.PROTECT)),
         "back": "protect",
     }
-
-
-def _takes(plan: Plan | None) -> str:
-    """How long a run takes, in words; nothing where the number of rows may not be used."""
-    took = None if plan is None else forecast.seconds(plan)
-    return "" if took is None else forecast.duration(took)
 
 
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:

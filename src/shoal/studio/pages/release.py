@@ -16,11 +16,11 @@ from shoal.pipeline import booking
 from shoal.pipeline.verify_folder import verify
 from shoal.policy.release_spec import ContextSpec
 from shoal.report import html, phrases
-from shoal.studio import invalid_input
+from shoal.studio import invalid_input, steps
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobKind, JobState
-from shoal.studio.pages import rendering
+from shoal.studio.pages import protect_fields, rendering
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.private_files import read_json
@@ -156,6 +156,7 @@ def _show(here: Here) -> Response:
         blocked=here.blocked,
         digest="" if here.policy is None else here.policy.digest,
         released=released,
+        large=here.large,
         history=[_line(studio, one) for one in studio.history.entries()],
         **{**job_values(job), "back": "release"},
     )
@@ -250,7 +251,9 @@ def _released(here: Here) -> dict[str, Any] | None:
     address = f"/api/releases/{entry.id}"
     return {
         **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
-        **{key: getattr(bound, key) for key in ("again", "current", "changed")},
+        "again": bound.again,
+        "current": bound.current,
+        "changed": [(_key_in_words(one.key), one.old, one.new) for one in bound.changed],
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
@@ -284,3 +287,20 @@ def _epsilon(one: HistoryEntry) -> str:
     if not found:
         return "none"
     return f"rho {found[0]['rho']}" if found[0]["epsilon"] is None else str(found[0]["epsilon"])
+
+
+def _key_in_words(key: str) -> str:
+    """A key of the policy as the screens call it.
+
+    >>> _key_in_words("columns.age.bounds"), _key_in_words("require.k-anonymity")
+    ('limits of age', 'what must be promised, k-anonymity')
+    >>> _key_in_words("protect.k"), _key_in_words("population")
+    ('Smallest group (k)', 'population')
+    """
+    table, _, rest = key.partition(".")
+    name, _, last = rest.rpartition(".")
+    if table == "columns":
+        return f"{steps.KEYS.get(last, last.replace('_', ' '))} of {name}"
+    if table == "protect":
+        return "Method" if rest == "method" else protect_fields.TITLES.get(rest, rest)
+    return ", ".join(filter(None, (steps.TABLES.get(table, table), rest.replace("_", " "))))

@@ -415,7 +415,7 @@ def _card(here: Here, name: str) -> dict[str, Any]:
 
 
 def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    wanted = {"privacy_unit", "household", "stratum"}
+    wanted = {"privacy_unit", "household", "stratum", "max_contributions"}
     return [one for one in fields.column_more("", stated) if one["key"] in wanted]
 
 

@@ -153,8 +153,10 @@ if (grid) {
     }
     if (event.shiftKey) { getSelection().removeAllRanges(); go(row, { extend: true }); }
     else if (event.ctrlKey || event.metaKey) { toggle(row); row.focus({ preventScroll: true }); }
-    else go(row);
-    if (event.target.closest("button.link") && matchMedia("(max-width: 70rem)").matches) inspect(placeOf(row), true);
+    else {
+      go(row);
+      if (matchMedia("(max-width: 70rem)").matches) inspect(placeOf(row), true); // It lies over the list there.
+    }
   });
   grid.addEventListener("change", (event) => {
     if (event.target.tagName !== "SELECT") return;
