@@ -25,7 +25,7 @@ import polars as pl
 
 import shoal
 from shoal import analysis
-from shoal.analysis.published import Published
+from shoal.analysis.published import PublishedTable
 from shoal.errors import InputError
 
 POPULATION = 4_000_000
@@ -63,7 +63,9 @@ def people(n: int, rng: np.random.Generator) -> pl.DataFrame:
     hours = np.clip(34 + 0.15 * (age - 40) + 6 * male + rng.normal(0, 9, n), 0, 80)
     income = np.clip(rng.normal(12 + 0.25 * age + 0.45 * hours + 3 * male, 9), 0, 120)
     owner = rng.random(n) < 1 / (1 + np.exp(3 - 0.03 * age - 0.04 * hours))
-    region = (rng.random(n)[:, None] > np.where(owner[:, None], [0.4, 0.75], [0.6, 0.85])).sum(axis=1)
+    region = (rng.random(n)[:, None] > np.where(owner[:, None], [0.4, 0.75], [0.6, 0.85])).sum(
+        axis=1
+    )
     return pl.DataFrame(
         {
             "age": age.round(2),
@@ -87,7 +89,7 @@ class Cell:
     seconds: float = 0.0
 
 
-def unprotected(frame: pl.DataFrame) -> Published:
+def unprotected(frame: pl.DataFrame) -> PublishedTable:
     """A table as if nothing had been done to it: intervals by their middles."""
     for name, said in COLUMNS.items():
         if said["kind"] == "numeric" and frame.schema[name] == pl.String:
@@ -98,7 +100,7 @@ def unprotected(frame: pl.DataFrame) -> Published:
         "release_form": "linked-shuffled", "privacy_losses": [], "protected_columns": [],
         "hierarchies": {},
     }  # fmt: skip
-    return Published(frame, facts, None)
+    return PublishedTable(frame, facts, None)
 
 
 def runs(only: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -106,7 +108,9 @@ def runs(only: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for method, settings in METHODS.items():
         if only in {None, method}:
             for setting in settings:
-                label = f"epsilon {setting['epsilon']}" if "epsilon" in setting else f"k {setting['k']}"
+                label = (
+                    f"epsilon {setting['epsilon']}" if "epsilon" in setting else f"k {setting['k']}"
+                )
                 protect = {"method": method, **setting}
                 yield method, label, {"version": 1, "columns": COLUMNS, "protect": protect}
 
@@ -121,7 +125,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     truth = {
-        name: [term.estimate for term in of(unprotected(people(POPULATION // 4, np.random.default_rng(1)))).terms]
+        name: [
+            term.estimate
+            for term in of(unprotected(people(POPULATION // 4, np.random.default_rng(1)))).terms
+        ]
         for name, of in STATISTICS.items()
     }
     cells: dict[tuple[str, str, str], Cell] = defaultdict(Cell)
@@ -131,19 +138,21 @@ def main() -> None:
             # The same samples for every method, so differences are those of methods.
             table = people(given.rows, np.random.default_rng([given.seed, number]))
             release = shoal.protect(table, policy)
-            published = Published.of(release)
+            published = PublishedTable.of(release)
             for name, of in STATISTICS.items():
                 score(cells[method, label, name], of, published, table, release.data, truth[name])
     show(cells)
     print(f"\nCPU: {time.process_time() - began:,.0f} s in all")
     if given.json:
-        given.json.write_text(json.dumps({"/".join(key): vars(cell) for key, cell in cells.items()}))
+        given.json.write_text(
+            json.dumps({"/".join(key): vars(cell) for key, cell in cells.items()})
+        )
 
 
 def score(
     cell: Cell,
     of: Callable[[Any], analysis.AnalysisResult],
-    published: Published,
+    published: PublishedTable,
     table: pl.DataFrame,
     released: pl.DataFrame,
     truth: list[float],
@@ -158,13 +167,26 @@ def score(
     cell.seconds += time.process_time() - start
     try:
         naive = of(unprotected(released)).terms
-        cell.naive.append(float(np.mean([t.low <= x <= t.high for t, x in zip(naive, truth, strict=True)])))
+        cell.naive.append(
+            float(np.mean([t.low <= x <= t.high for t, x in zip(naive, truth, strict=True)]))
+        )
     except (InputError, ValueError, np.linalg.LinAlgError):
         cell.naive.append(0.0)
     if found is not None:
-        cell.covered.append(float(np.mean([t.low <= x <= t.high for t, x in zip(found, truth, strict=True)])))
+        cell.covered.append(
+            float(np.mean([t.low <= x <= t.high for t, x in zip(found, truth, strict=True)]))
+        )
         before = of(unprotected(table)).terms
-        cell.width.append(float(np.median([(t.high - t.low) / (b.high - b.low) for t, b in zip(found, before, strict=True)])))
+        cell.width.append(
+            float(
+                np.median(
+                    [
+                        (t.high - t.low) / (b.high - b.low)
+                        for t, b in zip(found, before, strict=True)
+                    ]
+                )
+            )
+        )
 
 
 def show(cells: Mapping[tuple[str, str, str], Cell]) -> None:

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from shoal.analysis import association, measured, rows
-from shoal.analysis.published import Published, Treatment
+from shoal.analysis import association, measured, overview, rows
+from shoal.analysis.published import PublishedTable, Treatment
 from shoal.analysis.result import (
     ESTIMANDS,
     WEIGHTED,
@@ -30,12 +31,13 @@ from shoal.analysis.result import (
     term_of,
 )
 from shoal.core import Release
-from shoal.errors import InputError
+from shoal.errors import InputError, counted, did_you_mean
 
 __all__ = [
     "AnalysisResult",
     "AnalysisTerm",
     "Estimand",
+    "analyse",
     "crosstab",
     "logit",
     "mean",
@@ -45,7 +47,13 @@ __all__ = [
     "total",
 ]
 
-Source = str | Path | Release | Published
+Source = str | Path | Release | PublishedTable
+_COUNTS = {
+    "mean": ["a column"], "total": ["a column"], "quantile": ["a column"],
+    "proportion": ["a column", "a category"], "crosstab": ["a column", "a second column"],
+    "ols": ["a model"], "logit": ["a model"],
+}  # fmt: skip
+"""The statistics, and what each is asked with."""
 _SHARES = (0.0, 1.0)
 _MEASURED = "from the published noisy measurements, with their scales"
 _ROWS = "from the released rows"
@@ -66,20 +74,22 @@ def mean(
         estimand: "population" or "table".
         confidence: of the interval.
     """
-    published, about = _opened(source, confidence), Estimand(estimand)
+    published, about = _opened(source, confidence), _estimand(estimand)
     term = _mean(published, column, about, confidence)
-    return _result(published, "mean", [column], [term], about, confidence)
+    return _result(published, "mean", [column], [term], about, confidence=confidence)
 
 
 def _mean(
-    published: Published, column: str, estimand: Estimand, confidence: float
+    published: PublishedTable, column: str, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
     _numeric(published, column)
     treatment = published.treatment(column)
     if treatment is Treatment.DRAWN:
         found = measured.mean(published, column, estimand)
     else:
-        found = rows.average(published, [column], [rows.number(published, column)], estimand=estimand)
+        found = rows.average(
+            published, [column], [rows.number(published, column)], estimand=estimand
+        )
     term = term_of(column, *found, confidence)
     if treatment is Treatment.INTERVALS and estimand is Estimand.TABLE:
         low, high = rows.bounds_of_mean(published, column)
@@ -105,7 +115,7 @@ def total(
         estimand: "population" or "table".
         confidence: of the interval.
     """
-    published, about = _opened(source, confidence), Estimand(estimand)
+    published, about = _opened(source, confidence), _estimand(estimand)
     size = population_size
     if about is Estimand.TABLE:
         if not published.rows_are_public:
@@ -126,7 +136,7 @@ def total(
         size * one.low,
         size * one.high,
     )
-    return _result(published, "total", [column], [term], about, confidence)
+    return _result(published, "total", [column], [term], about, confidence=confidence)
 
 
 def proportion(
@@ -138,9 +148,9 @@ def proportion(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """The share of people with a category."""
-    published, about = _opened(source, confidence), Estimand(estimand)
+    published, about = _opened(source, confidence), _estimand(estimand)
     terms = _shares(published, [column], [(category,)], about, confidence)
-    return _result(published, "proportion", [column], terms, about, confidence)
+    return _result(published, "proportion", [column], terms, about, confidence=confidence)
 
 
 def crosstab(
@@ -152,14 +162,14 @@ def crosstab(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """The share of people in each cell of the table of two columns with categories."""
-    published, about = _opened(source, confidence), Estimand(estimand)
+    published, about = _opened(source, confidence), _estimand(estimand)
     cells = list(product(*(_categorical(published, name) for name in (row, column))))
     terms = _shares(published, [row, column], cells, about, confidence)
-    return _result(published, "crosstab", [row, column], terms, about, confidence)
+    return _result(published, "crosstab", [row, column], terms, about, confidence=confidence)
 
 
 def _shares(
-    published: Published,
+    published: PublishedTable,
     columns: Sequence[str],
     cells: Sequence[Sequence[str]],
     estimand: Estimand,
@@ -168,9 +178,8 @@ def _shares(
     drawn = [published.treatment(name) is Treatment.DRAWN for name in columns]
     terms = []
     for cell in cells:
-        for name, one in zip(columns, cell, strict=True):
-            if one not in _categorical(published, name):
-                raise InputError(f"Column '{name}' has no category '{one}'.")
+        for pair in zip(columns, cell, strict=True):
+            _known(published, *pair)
         if all(drawn):
             found = measured.share(published, columns, cell, estimand)
         else:
@@ -189,13 +198,13 @@ def quantile(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """A quantile of a numeric column; the median by default."""
-    published, about = _opened(source, confidence), Estimand(estimand)
+    published, about = _opened(source, confidence), _estimand(estimand)
     _numeric(published, column)
     if not 0 < at < 1:
         raise InputError(f"at: expected a share between 0 and 1, found {at}.")
     route = measured if published.treatment(column) is Treatment.DRAWN else rows
     term = route.quantile(published, column, at, estimand=about, confidence=confidence)
-    return _result(published, "quantile", [column], [term], about, confidence)
+    return _result(published, "quantile", [column], [term], about, confidence=confidence)
 
 
 def ols(
@@ -216,7 +225,14 @@ def ols(
         seed: of the bootstrap, where there is one.
     """
     outcome, names = _parsed(formula)
-    return _regression(source, "ols", outcome, None, names, estimand, confidence, seed)
+    published, about = _opened(source, confidence), _estimand(estimand)
+    _numeric(published, outcome)
+    terms = _regression(
+        published, outcome, None, names, estimand=about, confidence=confidence, seed=seed
+    )
+    title = f"{outcome} ~ {' + '.join(names)}"
+    columns = [outcome, *names]
+    return _result(published, "ols", columns, terms, about, confidence=confidence, title=title)
 
 
 def logit(
@@ -233,57 +249,76 @@ def logit(
     The other arguments are those of `ols`.
     """
     outcome, names = _parsed(formula)
-    return _regression(
-        source, "logit", outcome, category or "", names, estimand, confidence, seed
+    published, about = _opened(source, confidence), _estimand(estimand)
+    chosen = category or _categorical(published, outcome)[-1]
+    _known(published, outcome, chosen)
+    terms = _regression(
+        published, outcome, chosen, names, estimand=about, confidence=confidence, seed=seed
     )
+    title = f"{outcome} = {chosen} ~ {' + '.join(names)}"
+    columns = [outcome, *names]
+    return _result(published, "logit", columns, terms, about, confidence=confidence, title=title)
 
 
 def _regression(
-    source: Source,
-    statistic: str,
+    published: PublishedTable,
     outcome: str,
     category: str | None,
     names: Sequence[str],
-    estimand: str,
+    *,
+    estimand: Estimand,
     confidence: float,
     seed: int,
-) -> AnalysisResult:
-    published, about = _opened(source, confidence), Estimand(estimand)
-    columns = [outcome, *names]
-    drawn = [published.treatment(name) is Treatment.DRAWN for name in columns]
-    if category is None:
-        _numeric(published, outcome)
-    else:
-        categories = _categorical(published, outcome)
-        category = category or categories[-1]
-        if category not in categories:
-            raise InputError(f"Column '{outcome}' has no category '{category}'.")
-    if all(drawn):
-        terms = association.regression(
-            published,
-            outcome,
-            category,
-            names,
-            estimand=about,
-            confidence=confidence,
-            seed=seed,
+) -> list[AnalysisTerm]:
+    treatments = {published.treatment(name) for name in (outcome, *names)}
+    if treatments == {Treatment.DRAWN}:
+        return association.regression(
+            published, outcome, category, names, estimand=estimand, confidence=confidence, seed=seed
         )
+    table = estimand is Estimand.TABLE
+    if table and treatments != {Treatment.NONE}:
+        raise InputError(
+            "For the confidential table itself, regressions are supported where rows are drawn "
+            "from published measurements, or released as they are."
+        )
+    if category is None:
+        terms = rows.ols(published, outcome, names, confidence=confidence)
     else:
-        as_is = all(published.treatment(name) is Treatment.NONE for name in columns)
-        if about is Estimand.TABLE and not as_is:
-            raise InputError(
-                "For the confidential table itself, regressions are supported where rows are drawn "
-                "from published measurements, or released as they are."
-            )
-        if category is None:
-            terms = rows.ols(published, outcome, names, confidence=confidence)
-        else:
-            terms = rows.logit(published, outcome, category, names, confidence=confidence)
-        if about is Estimand.TABLE:
-            terms = [replace(t, standard_error=0.0, low=t.estimate, high=t.estimate) for t in terms]
-    shown = outcome if category is None else f"{outcome} = {category}"
-    title = f"{shown} ~ {' + '.join(names)}"
-    return _result(published, statistic, columns, terms, about, confidence, title=title)
+        terms = rows.logit(published, outcome, category, names, confidence=confidence)
+    exact = [replace(one, standard_error=0.0, low=one.estimate, high=one.estimate) for one in terms]
+    return exact if table else terms
+
+
+def analyse(
+    source: Source,
+    statistic: str | None = None,
+    of: Sequence[str] = (),
+    *,
+    at: float = 0.5,
+    category: str | None = None,
+    population_size: float | None = None,
+    estimand: str = "population",
+    confidence: float = 0.95,
+) -> "AnalysisResult | overview.Overview":
+    """A statistic by its name, or every column at a glance: what `shoal analyse` prints."""
+    published = _opened(source, confidence)
+    stated: dict[str, Any] = {"estimand": _estimand(estimand), "confidence": confidence}
+    if statistic is None:
+        return overview.overview(published, **stated)
+    arguments = _COUNTS.get(statistic)
+    if arguments is None:
+        guess = did_you_mean(statistic, _COUNTS)
+        raise InputError(f"Expected one of {', '.join(_COUNTS)}, found '{statistic}'.{guess}")
+    if len(of) != len(arguments):
+        raise InputError(
+            f"{statistic}: expected {' and '.join(arguments)}, found "
+            f"{counted(len(of), 'argument')}."
+        )
+    more: dict[str, dict[str, Any]] = {"quantile": {"at": at}, "logit": {"category": category},
+            "total": {"population_size": population_size}}  # fmt: skip
+    function: Any = globals()[statistic]
+    result: AnalysisResult = function(published, *of, **stated, **more.get(statistic, {}))
+    return result
 
 
 def _parsed(formula: str) -> tuple[str, list[str]]:
@@ -296,20 +331,33 @@ def _parsed(formula: str) -> tuple[str, list[str]]:
     return names[0], names[1:]
 
 
-def _opened(source: Source, confidence: float) -> Published:
+def _estimand(stated: str) -> Estimand:
+    if stated not in {*Estimand}:
+        raise InputError(f"estimand: expected population or table, found '{stated}'.")
+    return Estimand(stated)
+
+
+def _opened(source: Source, confidence: float) -> PublishedTable:
     if not 0 < confidence < 1:
         raise InputError(f"confidence: expected a share between 0 and 1, found {confidence}.")
-    if isinstance(source, Published):
+    if isinstance(source, PublishedTable):
         return source
-    return Published.of(source) if isinstance(source, Release) else Published.read(source)
+    return PublishedTable.of(source) if isinstance(source, Release) else PublishedTable.read(source)
 
 
-def _numeric(published: Published, column: str) -> None:
+def _numeric(published: PublishedTable, column: str) -> None:
     if not published.numeric(column):
         raise InputError(f"Column '{column}' is not numeric.")
 
 
-def _categorical(published: Published, column: str) -> list[str]:
+def _known(published: PublishedTable, column: str, category: str) -> None:
+    categories = _categorical(published, column)
+    if category not in categories:
+        guess = did_you_mean(category, categories)
+        raise InputError(f"Column '{column}' has no category '{category}'.{guess}")
+
+
+def _categorical(published: PublishedTable, column: str) -> list[str]:
     published.column(column)
     if published.numeric(column):
         raise InputError(f"Column '{column}' holds numbers; expected categories.")
@@ -317,13 +365,13 @@ def _categorical(published: Published, column: str) -> list[str]:
 
 
 def _result(
-    published: Published,
+    published: PublishedTable,
     statistic: str,
     columns: Sequence[str],
     terms: Sequence[AnalysisTerm],
     estimand: Estimand,
-    confidence: float,
     *,
+    confidence: float,
     title: str | None = None,
 ) -> AnalysisResult:
     treatments = {published.treatment(name) for name in columns}
@@ -335,7 +383,12 @@ def _result(
         accounts.append("the sampling of people, by the released weights" if weighted else
                         "the simple random sampling of people")  # fmt: skip
         leaves.append("strata and clusters of the sampling design")
-    if treatments & {Treatment.DRAWN, Treatment.CELL_NOISE, Treatment.RESPONSE, Treatment.GROUP_NOISE}:
+    if treatments & {
+        Treatment.DRAWN,
+        Treatment.CELL_NOISE,
+        Treatment.RESPONSE,
+        Treatment.GROUP_NOISE,
+    }:
         accounts.append("the noise of the release, by its published law")
     if drawn and statistic in {"ols", "logit"}:
         leaves.append("dependence inside counted groups that is not linear in the scores")

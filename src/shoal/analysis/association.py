@@ -21,24 +21,25 @@ References:
     doi:10.1007/978-1-4899-4541-9
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from shoal.analysis import rows
 from shoal.analysis.measured import missing_measurement, one_way
-from shoal.analysis.published import NoisyTable, Published, covering
+from shoal.analysis.published import NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, term_of
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.synthesis.maxent.posterior import expected
 
 REPLICATES = 30
-_NODES, _MOST = 14, 60_000
+_NODES = 14
 _ROUNDS = 12
 
 
@@ -84,16 +85,25 @@ class _Counts:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """A fitted grid: masses of its nodes, and per axis the nodes' values and inner variances."""
+    """A fitted grid.
+
+    Attributes:
+        p: masses of its nodes.
+        bins: for each axis the masses of its bins, as shares of their node.
+        shares: masses of its nodes.
+        values: of its nodes.
+        within: variances inside its nodes.
+    """
 
     p: Floats
+    bins: list[Floats]
     shares: list[Floats]
     values: list[Floats]
     within: list[Floats]
 
 
 def regression(
-    published: Published,
+    published: PublishedTable,
     outcome: str,
     category: str | None,
     names: Sequence[str],
@@ -112,7 +122,10 @@ def regression(
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(REPLICATES):
-        again = _redrawn(axes, pairs, model, n, estimand, rng)
+        cells = model.p * n
+        if estimand is Estimand.POPULATION:
+            cells = rng.multinomial(n, model.p.ravel()).reshape(model.p.shape).astype(np.float64)
+        again = _redrawn(axes, pairs, model, cells, rng)
         drawn.append(_coefficients(published, axes, _fit(axes, pairs, again, n), category)[1])
     spread = np.array(drawn)
     kept = spread[np.isfinite(spread).all(axis=1)]
@@ -125,7 +138,7 @@ def regression(
     ]
 
 
-def _measured(published: Published, columns: Sequence[str]) -> tuple[list[_Axis], list[_Pair]]:
+def _measured(published: PublishedTable, columns: Sequence[str]) -> tuple[list[_Axis], list[_Pair]]:
     """The grid of the columns, and what was measured of every two."""
     tables = {}
     for pair in combinations(columns, 2):
@@ -139,22 +152,19 @@ def _measured(published: Published, columns: Sequence[str]) -> tuple[list[_Axis]
     for (a, b), table in tables.items():
         places = columns.index(a), columns.index(b)
         groups = tuple(
-            _groups(axes[place], cells)
-            for place, cells in zip(places, table.cells, strict=True)
+            _groups(axes[place], cells) for place, cells in zip(places, table.cells, strict=True)
         )
         pairs.append(_Pair(places, (groups[0], groups[1]), table))
     return axes, pairs
 
 
-def _axis(
-    published: Published, name: str, tables: dict[tuple[str, ...], NoisyTable]
-) -> _Axis:
+def _axis(published: PublishedTable, name: str, tables: Mapping[Any, NoisyTable]) -> _Axis:
     if not published.numeric(name):
         cells = tuple(frozenset([one]) for one in published.categories(name))
         for table in covering(published.tables, [name]):
             if set(table.cells[0]) == set(cells):
                 place = np.array([table.cells[0].index(one) for one in cells])
-                ordered = NoisyTable((name,), (cells,), table.counts[place], table.variance)
+                ordered = replace(table, cells=(cells,), counts=table.counts[place])
                 none = np.zeros(len(cells))
                 codes = np.arange(len(cells))
                 return _Axis(name, ordered, codes, codes.astype(float), none, numeric=False)
@@ -181,16 +191,13 @@ def _place(values: Floats, cells: Sequence[tuple[float, float]]) -> Ints:
     return np.searchsorted(starts, values, side="right") - 1
 
 
-def _groups(axis: _Axis, cells: Sequence[object]) -> Ints:
+def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
     """The group of each node in a table."""
     if not axis.numeric:
         return np.array(
-            [
-                next(g for g, cell in enumerate(cells) if one <= cell)  # type: ignore[operator]
-                for one in axis.table.cells[0]
-            ]
+            [next(g for g, cell in enumerate(cells) if one <= cell) for one in axis.table.cells[0]]
         )
-    of_bins = _place(axis.values, cells)  # type: ignore[arg-type]
+    of_bins = _place(axis.values, cells)
     groups = np.zeros(axis.size, dtype=np.int64)
     groups[axis.node] = of_bins
     return groups
@@ -198,12 +205,13 @@ def _groups(axis: _Axis, cells: Sequence[object]) -> Ints:
 
 def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], counts: _Counts, n: int) -> _Model:
     """The grid whose margins and products of scores are those of the counts."""
-    shares, values, within = [], [], []
+    inside, shares, values, within = [], [], [], []
     for axis, noisy in zip(axes, counts.one_way, strict=True):
         bins = _believed(axis, noisy, n)
         mass = np.bincount(axis.node, bins)
         mid = np.bincount(axis.node, bins * axis.values) / mass
         square = np.bincount(axis.node, bins * (axis.values**2 + axis.inside)) / mass
+        inside.append(bins / mass[axis.node])
         shares.append(mass / mass.sum())
         values.append(mid)
         within.append(np.maximum(square - mid**2, 0.0))
@@ -235,25 +243,29 @@ def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], counts: _Counts, n: int)
             now = left.T @ joint @ right
             gain = (left * scores[i]).T @ joint @ (right * scores[j])
             step = (goal - now) / np.maximum(np.abs(gain), 1e-3)
-            own += np.clip(step, -0.5, 0.5)
-            np.clip(own, -8.0, 8.0, out=own)
-    return _Model(p, shares, values, within)
+            np.clip(own + np.clip(step, -0.5, 0.5), -8.0, 8.0, out=own)
+    return _Model(p, inside, shares, values, within)
 
 
 def _believed(axis: _Axis, noisy: Floats, n: int) -> Floats:
     """What is believed of the noisy counts of a column: positive, with sum n."""
     if axis.numeric:
-        return expected(noisy, float(n), sqrt(axis.table.variance / 2))
-    return np.maximum(noisy + (n - noisy.sum()) / noisy.size, 0.5)
+        table = axis.table
+        scale = sqrt(table.variance / (1 if table.gaussian else 2))
+        return expected(noisy, float(n), scale, gaussian=table.gaussian)
+    believed: Floats = np.maximum(noisy + (n - noisy.sum()) / noisy.size, 0.5)
+    return believed
 
 
 def _scores(axis: _Axis, values: Floats, shares: Floats) -> Floats:
     """Scores of the nodes with mean 0: a number in standard deviations, or a category each."""
     if axis.numeric:
         centred = values - shares @ values
-        return (centred / np.sqrt(max(float(shares @ centred**2), 1e-300)))[:, None]
+        return np.atleast_2d(centred / sqrt(max(float(shares @ centred**2), 1e-300))).T
     dummies = np.eye(len(values))[:, 1:]
-    return (dummies - shares @ dummies) / np.sqrt(np.maximum(shares[1:] * (1 - shares[1:]), 1e-9))
+    spread = np.sqrt(np.maximum(shares[1:] * (1 - shares[1:]), 1e-9))
+    scores: Floats = (dummies - shares @ dummies) / spread
+    return scores
 
 
 def _averages(scores: Floats, shares: Floats, groups: Ints) -> Floats:
@@ -275,18 +287,12 @@ def _redrawn(
     axes: Sequence[_Axis],
     pairs: Sequence[_Pair],
     model: _Model,
-    n: int,
-    estimand: Estimand,
+    cells: Floats,
     rng: np.random.Generator,
 ) -> _Counts:
-    """Answers as they would be measured again: of n new people, or of the same, with new noise."""
-    cells = model.p * n
-    if estimand is Estimand.POPULATION:
-        cells = rng.multinomial(n, model.p.ravel()).reshape(model.p.shape).astype(np.float64)
+    """Answers as they would be measured again: of these people by node, with new noise."""
     one_way_counts, pair_counts = [], []
-    for k, (axis, share) in enumerate(zip(axes, model.shares, strict=True)):
-        bins = _believed(axis, axis.table.counts, n)
-        inside = bins / (share * bins.sum())[axis.node]
+    for k, (axis, inside) in enumerate(zip(axes, model.bins, strict=True)):
         exact = _margin(cells, [k])[axis.node] * inside
         one_way_counts.append(exact + _noise(axis.table, rng))
     for pair in pairs:
@@ -298,12 +304,14 @@ def _redrawn(
 
 
 def _noise(table: NoisyTable, rng: np.random.Generator) -> Floats:
-    """Noise of a table's variance. Sums of several cells, which most are, are nearly normal."""
+    """Noise of a table's law; sums of several cells of a table are taken as normal."""
+    if len(table.columns) == 1 and not table.gaussian:
+        return rng.laplace(0.0, sqrt(table.variance / 2), table.counts.shape)
     return rng.normal(0.0, sqrt(table.variance), table.counts.shape)
 
 
 def _coefficients(
-    published: Published, axes: Sequence[_Axis], model: _Model, category: str | None
+    published: PublishedTable, axes: Sequence[_Axis], model: _Model, category: str | None
 ) -> tuple[list[str], Floats]:
     """The regression that the grid has."""
     labels, columns, extra = ["intercept"], [np.ones(model.p.shape[:-1])], [0.0]

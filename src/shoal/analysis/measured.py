@@ -15,24 +15,25 @@ from math import sqrt
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, Published, covering
+from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 
-_STEPS = 2000
+_STEPS, _DRAWN = 2000, 100
+"""Values at which a share is tested, and how often the noise of blocks is drawn again."""
 
 
 def missing_measurement(names: Sequence[str], method: str) -> InputError:
     """Why drawn rows support no interval."""
     what = f"column '{names[0]}'" if len(names) == 1 else f"columns {', '.join(names)} together"
     return InputError(
-        f"The release by {method} publishes no noisy counts of {what} at this detail, and its drawn "
-        "rows do not show how far they are off. No interval is supported here."
+        f"The release by {method} publishes no noisy counts of {what} at this detail, and its "
+        "drawn rows do not show how far they are off. No interval is supported here."
     )
 
 
-def one_way(published: Published, name: str) -> NoisyTable:
+def one_way(published: PublishedTable, name: str) -> NoisyTable:
     """The noisy counts of a numeric column in the most bins; refuse where there are none."""
     found = [table for table in published.tables if table.columns == (name,)]
     if not found:
@@ -46,7 +47,7 @@ def one_way(published: Published, name: str) -> NoisyTable:
     return table
 
 
-def mean(published: Published, name: str, estimand: Estimand) -> tuple[float, float]:
+def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[float, float]:
     """The mean of a numeric column, and its variance."""
     rows = published.numbers(name)
     sampling = float(rows.var(ddof=1)) / published.n if estimand is Estimand.POPULATION else 0.0
@@ -57,11 +58,46 @@ def mean(published: Published, name: str, estimand: Estimand) -> tuple[float, fl
         noise = len(blocks.sums) * blocks.variance * (unit / n) ** 2
         return low + unit * float(blocks.sums.sum()) / n, noise + sampling
     table = one_way(published, name)
-    estimate, noise = _linear(published, table, centres(table, rows))
-    return estimate, noise + sampling
+    counts, noise = combined(published, table)
+    x, n = centres(table, rows), counts.sum()
+    estimate = float(x @ counts / n)
+    return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + sampling
 
 
-def _units(published: Published, name: str) -> tuple[float, float]:
+def combined(published: PublishedTable, table: NoisyTable) -> tuple[Floats, Floats]:
+    """The counts of a column's bins by all tables that have it, and the covariance of their noise.
+
+    Generalised least squares: tables of several columns count the same people in groups of these
+    bins, with independent noise. It is linear and unbiased, so its covariance holds for any data.
+    The number of rows is one more table, nearly without noise where it is public.
+    """
+    (name,), (bins,) = table.columns, table.cells
+    precision = np.eye(len(bins)) / table.variance
+    weighted = table.counts / table.variance
+    if published.rows_are_public:
+        exact = 1e-6 * table.variance
+        precision += 1 / exact
+        weighted = weighted + published.n / exact
+    for other in covering(published.tables, [name]):
+        groups = _nested(bins, other.cells[0])
+        if other.counts.size < len(bins) and groups is not None:
+            precision += groups.T @ groups / other.variance
+            weighted = weighted + groups.T @ other.counts / other.variance
+    noise: Floats = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    return noise @ weighted, noise
+
+
+def _nested(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
+    """Which bins each cell of another table holds; None where it cuts a bin, or has no ranges."""
+    found = np.zeros((len(cells), len(bins)))
+    for row, cell in zip(found, cells, strict=True):
+        if not isinstance(cell, tuple):
+            return None
+        row[:] = [low >= cell[0] and high <= cell[1] for low, high in bins]
+    return found if (found.sum(axis=0) == 1).all() else None
+
+
+def _units(published: PublishedTable, name: str) -> tuple[float, float]:
     """The value of the first code of a column, and of a step between two."""
     said = published.column(name)
     if said.get("transform"):
@@ -79,17 +115,18 @@ def centres(table: NoisyTable, rows: Floats) -> Floats:
     """The mean value in each bin, with a density that is linear inside."""
     ends = np.array(table.cells[0], dtype=np.float64)
     widths = ends[:, 1] - ends[:, 0]
-    middles = ends.mean(axis=1)
+    middles: Floats = ends.mean(axis=1)
     if len(ends) < 3 or (widths <= 0).all():
         return middles
     counts = np.histogram(rows, np.append(ends[:, 0], ends[-1, 1]))[0] + 0.5
     density = counts / np.maximum(widths, 1e-300)
     slope = np.gradient(density, middles)
     shift = widths**2 / 12 * slope / density
-    return middles + np.clip(shift, -widths / 6, widths / 6)
+    middles += np.clip(shift, -widths / 6, widths / 6)
+    return middles
 
 
-def _linear(published: Published, table: NoisyTable, x: Floats) -> tuple[float, float]:
+def _linear(published: PublishedTable, table: NoisyTable, x: Floats) -> tuple[float, float]:
     """The mean of known numbers over noisy counts, and the variance of its noise."""
     counts, x = table.counts.ravel(), np.asarray(x, dtype=np.float64).ravel()
     if published.rows_are_public:
@@ -103,7 +140,7 @@ def _linear(published: Published, table: NoisyTable, x: Floats) -> tuple[float, 
 
 
 def share(
-    published: Published, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
+    published: PublishedTable, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
 ) -> tuple[float, float]:
     """The share of rows with these categories, and its variance."""
     found = []
@@ -125,7 +162,7 @@ def share(
     return estimate, float(1 / precisions.sum()) + sampling
 
 
-def _of_blocks(published: Published, name: str, category: str) -> list[tuple[float, float]]:
+def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tuple[float, float]]:
     """A share of one of two categories: the sum of codes counts the second."""
     blocks, categories = published.blocks(name), published.categories(name)
     if blocks is None or len(categories) != 2 or name in published.facts["hierarchies"]:
@@ -137,7 +174,7 @@ def _of_blocks(published: Published, name: str, category: str) -> list[tuple[flo
 
 
 def quantile(
-    published: Published, name: str, at: float, *, estimand: Estimand, confidence: float
+    published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
     """A quantile: where the noisy distribution function may cross `at`, by its error at each value.
 
@@ -146,46 +183,54 @@ def quantile(
     """
     blocks = published.blocks(name)
     if blocks is not None:
-        return _block_quantile(published, name, blocks, at, estimand, confidence)
+        error = sqrt(at * (1 - at) / published.n) if estimand is Estimand.POPULATION else 0.0
+        return _block_quantile(
+            name, blocks, _units(published, name), at=at, error=error, confidence=confidence
+        )
     table = one_way(published, name)
-    counts, bins = table.counts, table.counts.size
+    counts, covariance = combined(published, table)
+    n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
     edges = np.append(ends[:, 0], ends[-1, 1])
-    public = published.rows_are_public
-    n = float(published.n if public else counts.sum())
-    even = counts + (n - counts.sum()) / bins
-    below = np.concatenate([[0.0], np.cumsum(even)]) / n
+    below = np.concatenate([[0.0], np.cumsum(counts)]) / n
     below = np.clip(isotonic_regression(below).x, 0.0, 1.0)
-    place = np.arange(bins + 1)
-    noise = table.variance * place * (bins - place) / bins / n**2
+    # The share below an edge is a ratio of sums, and its error that of 1[below] - share.
+    steps = np.tril(np.ones((bins + 1, bins)), -1) - below[:, None]
+    noise = np.einsum("ij,jk,ik->i", steps, covariance, steps) / n**2
     sampling = at * (1 - at) / published.n if estimand is Estimand.POPULATION else 0.0
     values = np.linspace(edges[0], edges[-1], _STEPS)
     F = np.interp(values, edges, below)
     z = half_width(confidence)
     half = z * np.sqrt(np.interp(values, edges, noise) + sampling)
     compatible = values[np.abs(F - at) <= half]
-    estimate = float(np.interp(at, below + 1e-12 * place, edges))
+    estimate = float(np.interp(at, below + 1e-12 * np.arange(bins + 1), edges))
     low, high = (compatible.min(), compatible.max()) if len(compatible) else (estimate, estimate)
     return AnalysisTerm(name, estimate, float(high - low) / (2 * z), float(low), float(high))
 
 
 def _block_quantile(
-    published: Published,
     name: str,
     blocks: NoisyBlocks,
+    units: tuple[float, float],
+    *,
     at: float,
-    estimand: Estimand,
+    error: float,
     confidence: float,
 ) -> AnalysisTerm:
     """The same from means of blocks of ranks: noise moves values, sampling moves the rank."""
-    low, unit = _units(published, name)
+    low, unit = units
     n = blocks.sizes.sum()
     means = low + unit * isotonic_regression(blocks.sums / blocks.sizes, weights=blocks.sizes).x
     ranks = (np.cumsum(blocks.sizes) - blocks.sizes / 2) / n
-    error = sqrt(at * (1 - at) / n) if estimand is Estimand.POPULATION else 0.0
     z = half_width(confidence)
     estimate, lower, upper = np.interp([at, at - z * error, at + z * error], ranks, means).tolist()
-    block = int(np.argmin(np.abs(ranks - at)))
-    noise = z * unit * sqrt(blocks.variance) / blocks.sizes[block]
-    ends = estimate - np.hypot(estimate - lower, noise), estimate + np.hypot(upper - estimate, noise)
+    # A monotone fit takes noise away, most where means are alike: so noise is drawn again.
+    scale = unit * sqrt(blocks.variance / 2) / blocks.sizes
+    drawn = np.random.default_rng(0).laplace(means, scale, (_DRAWN, len(means)))
+    again = [isotonic_regression(one, weights=blocks.sizes).x for one in drawn]
+    noise = z * float(np.std([np.interp(at, ranks, one) for one in again]))
+    ends = (
+        estimate - np.hypot(estimate - lower, noise),
+        estimate + np.hypot(upper - estimate, noise),
+    )
     return AnalysisTerm(name, estimate, float(ends[1] - ends[0]) / (2 * z), *map(float, ends))

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from shoal import io
-from shoal.core import GAUSSIAN, RESPONSE, SELECTION, Kind, Neighbours, Release, ReleaseForm, Role
+from shoal.core import GAUSSIAN, RESPONSE, SELECTION, Kind, Neighbours, Release, ReleaseForm
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, did_you_mean
 from shoal.pipeline import manifest
@@ -51,12 +51,14 @@ class NoisyTable:
         cells: for each column what its cells are: (low, high) of numbers, or sets of categories.
         counts: one axis per column.
         variance: of the noise of each count.
+        gaussian: its law, or else Laplace's; sums are not single draws of either.
     """
 
     columns: tuple[str, ...]
     cells: tuple[tuple[Any, ...], ...]
     counts: Floats
     variance: float
+    gaussian: bool = False
 
     def over(self, columns: Sequence[str]) -> "NoisyTable":
         """The table of some of the columns, in this order; sums have the variance of all terms."""
@@ -66,7 +68,8 @@ class NoisyTable:
         summed = self.counts.sum(axis=away).transpose([kept.index(axis) for axis in axes])
         joined = self.counts.size / summed.size
         cells = tuple(self.cells[axis] for axis in axes)
-        return NoisyTable(tuple(columns), cells, summed, self.variance * joined)
+        variance = self.variance * joined
+        return NoisyTable(tuple(columns), cells, summed, variance, self.gaussian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ class NoisyBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublishedTable:
     """A public folder, or a release as its folder would have it.
 
     Attributes:
@@ -93,7 +96,7 @@ class Published:
     measurements: pl.DataFrame | None
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Published":
+    def read(cls, folder: str | Path) -> "PublishedTable":
         """Read a folder. Refuse one without rows."""
         path = Path(folder)
         recorded = manifest.read(path)
@@ -107,7 +110,7 @@ class Published:
         return cls(read_table(path, recorded.fields), recorded.values, measured)
 
     @classmethod
-    def of(cls, release: Release) -> "Published":
+    def of(cls, release: Release) -> "PublishedTable":
         """A release that is not written yet."""
         return cls(release.data, release.manifest, release.extras.get("measurements"))
 
@@ -149,9 +152,7 @@ class Published:
     def numeric(self, name: str) -> bool:
         """Whether a column holds numbers, also noisy or in intervals."""
         kind = self.column(name).get("kind")
-        return bool(kind == Kind.NUMERIC) or (
-            kind is None and self.frame.schema[name].is_numeric()
-        )
+        return bool(kind == Kind.NUMERIC) or (kind is None and self.frame.schema[name].is_numeric())
 
     def categories(self, name: str) -> list[str]:
         """The declared categories of a column, or else those that were released."""
@@ -172,27 +173,25 @@ class Published:
 
     def treatment(self, name: str) -> Treatment:
         """What was done to a column."""
-        said = self.column(name)
+        self.column(name)
+        loss = self.loss(name)
         if self.measurements is not None and f"cell_{name}" in self.measurements.columns:
             return Treatment.DRAWN
         if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
             return Treatment.UNKNOWN
-        loss = self.loss(name)
-        if loss is not None:
-            return self._noise(name, loss)
+        return self._grouping(name) if loss is None else self._noise(name, loss)
+
+    def _grouping(self, name: str) -> Treatment:
         if name not in self.facts["protected_columns"]:
             return Treatment.NONE
-        texts = self.frame.schema[name] == pl.String
         if not self.numeric(name):
-            unchanged = self.facts["method"] in {"mondrian", "full-domain", "bucketization"}
+            generalised = self.facts["method"] in {"mondrian", "full-domain"}
             single = set(self.frame[name].drop_nulls().unique()) <= set(self.categories(name))
-            return Treatment.NONE if unchanged and single else Treatment.UNKNOWN
-        if texts:
+            return Treatment.NONE if generalised and single else Treatment.UNKNOWN
+        if self.frame.schema[name] == pl.String:
             return Treatment.INTERVALS
-        if self.facts["method"] == "bucketization" and said.get("role") == Role.QUASI_IDENTIFIER:
-            return Treatment.NONE
-        mean = self.facts["parameters"].get("aggregate", "mean") == "mean"
-        return Treatment.GROUP_MEANS if mean else Treatment.UNKNOWN
+        means = self.facts["parameters"].get("aggregate") == "mean"
+        return Treatment.GROUP_MEANS if means else Treatment.UNKNOWN
 
     def _noise(self, name: str, loss: Mapping[str, Any]) -> Treatment:
         if loss["mechanism"] == RESPONSE:
@@ -205,6 +204,13 @@ class Published:
         isotonic = self.facts["parameters"].get("isotonic", False)
         sized = "k" in self.facts["parameters"] and not self.facts["parameters"].get("adaptive")
         return Treatment.GROUP_NOISE if sized and not isotonic else Treatment.UNKNOWN
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The columns whose cells are one value per group, of the same groups."""
+        noisy = {entry["target"] for entry in self.facts["privacy_losses"]}
+        protected = self.facts["protected_columns"]
+        return tuple(n for n in self.frame.columns if n in protected and n not in noisy)
 
     def alone(self, name: str) -> bool:
         """Whether the groups of a column were formed by this column alone."""
@@ -264,7 +270,8 @@ class Published:
         for _, part in self.measurements.group_by("measurement", maintain_order=True):
             if part["sort"][0] != "table":
                 continue
-            names = [c[5:] for c in part.columns if c.startswith("cell_") and part[c][0] is not None]
+            there = [one for one in part.columns if one.startswith("cell_")]
+            names = [one.removeprefix("cell_") for one in there if part[one][0] is not None]
             labels = [part[f"cell_{name}"].unique(maintain_order=True).to_list() for name in names]
             counts = part["answer"].to_numpy().astype(np.float64)
             cells = tuple(
@@ -272,7 +279,8 @@ class Published:
                 for name, column in zip(names, labels, strict=True)
             )
             shape = [len(column) for column in labels]
-            found.append(NoisyTable(tuple(names), cells, counts.reshape(shape), _variance(part)))
+            variance, gaussian = _noise_of(part)
+            found.append(NoisyTable(tuple(names), cells, counts.reshape(shape), variance, gaussian))
         return tuple(found)
 
     def _cell(self, label: str, name: str) -> Any:
@@ -298,12 +306,13 @@ class Published:
             return None
         last = np.array([int(text.rsplit(" ", 1)[1]) for text in part[f"cell_{name}"]])
         sums = part["answer"].to_numpy().astype(np.float64)
-        return NoisyBlocks(np.diff(last, prepend=0), sums, _variance(part))
+        return NoisyBlocks(np.diff(last, prepend=0), sums, _noise_of(part)[0])
 
 
-def _variance(part: pl.DataFrame) -> float:
+def _noise_of(part: pl.DataFrame) -> tuple[float, bool]:
+    """The variance of the noise of a measurement, and whether it is Gaussian."""
     gaussian = "noise" in part.columns and part["noise"][0] == GAUSSIAN
-    return float((1 if gaussian else 2) * part["scale"][0] ** 2)
+    return float((1 if gaussian else 2) * part["scale"][0] ** 2), gaussian
 
 
 def covering(tables: Iterable[NoisyTable], columns: Sequence[str]) -> list[NoisyTable]:

@@ -1,9 +1,9 @@
 """What an analysis returns: estimates with intervals, and what these account for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 from scipy.stats import norm
@@ -40,6 +40,14 @@ class AnalysisTerm:
     standard_error: float
     low: float
     high: float
+
+    def text(self, confidence: float) -> str:
+        """The estimate and its interval, to two digits of the standard error, or else to six."""
+        certain = not 0 < self.standard_error < inf
+        places = 0 if certain else max(0, 1 - int(f"{self.standard_error:e}".split("e")[1]))
+        shape = ",.6g" if certain else f",.{places}f"
+        estimate, low, high = (f"{x:{shape}}" for x in (self.estimate, self.low, self.high))
+        return f"{estimate}  {100 * confidence:.3g}% interval {low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -90,25 +98,12 @@ class AnalysisResult:
 
     def __repr__(self) -> str:
         width = max(len(term.name) for term in self.terms)
-        share = f"{100 * self.confidence:.3g}%"
         lines = [f"{self.statistic} of {self.about}, for {self.estimand}"]
-        lines += [
-            f"  {term.name:<{width}}  {_digits(term.estimate, term)}  {share} interval "
-            f"{_digits(term.low, term)} to {_digits(term.high, term)}"
-            for term in self.terms
-        ]
+        lines += [f"  {term.name:<{width}}  {term.text(self.confidence)}" for term in self.terms]
         lines += [f"  how  {self.how}"]
         lines += [f"  accounts for  {text}" for text in self.accounts_for]
         lines += [f"  does not account for  {text}" for text in self.does_not_account_for]
         return "\n".join(lines)
-
-
-def _digits(number: float, term: AnalysisTerm) -> str:
-    """A number to two digits of its standard error, or to six where it has none."""
-    if not 0 < term.standard_error < float("inf"):
-        return f"{number:.6g}"
-    places = max(0, 1 - int(f"{term.standard_error:e}".split("e")[1]))
-    return f"{number:,.{places}f}"
 
 
 def term_of(
@@ -118,7 +113,7 @@ def term_of(
     confidence: float,
     *,
     freedom: float | None = None,
-    within: tuple[float, float] = (-float("inf"), float("inf")),
+    within: tuple[float, float] = (-inf, inf),
 ) -> AnalysisTerm:
     """An estimate with its normal interval, or Student's where the variance is estimated roughly.
 
@@ -134,8 +129,3 @@ def half_width(confidence: float, freedom: float | None = None) -> float:
     """Half of an interval in standard errors."""
     share = (1 + confidence) / 2
     return float(norm.ppf(share) if freedom is None else student.ppf(share, freedom))
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a row."""
-    return ", ".join(names)

@@ -34,16 +34,21 @@ from functools import reduce
 from math import sqrt
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from shoal.analysis.intervals import spread
-from shoal.analysis.published import Published, Treatment
+from shoal.analysis.published import PublishedTable, Treatment
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width, term_of
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 
+_WILD = 0.75
+"""Standard error of a linear predictor beyond which a logistic curve is not nearly a line."""
 _CLEAR = 4.0
 """How many standard errors the variance of a noisy regressor must lie above zero."""
 _STEPS = 60
+_EVENLY = np.sqrt(3) * np.linspace(-0.8, 0.8, 5)
+"""Five people, evenly spread with variance about 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +68,13 @@ class RowValues:
     noisy: bool = False
 
 
-def number(published: Published, name: str) -> RowValues:
+def number(published: PublishedTable, name: str) -> RowValues:
     """A numeric column."""
     treatment = published.treatment(name)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         values = published.numbers(name)
-        return RowValues(values, values**2)
+        within = group_spread(published, name) if treatment is Treatment.GROUP_MEANS else 0.0
+        return RowValues(values, values**2, within)
     if treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
         there = np.isfinite(low)
@@ -82,7 +88,37 @@ def number(published: Published, name: str) -> RowValues:
     raise refusal(published, name)
 
 
-def _denoised(published: Published, name: str, *, grouped: bool) -> RowValues:
+def group_spread(published: PublishedTable, name: str) -> Floats:
+    """The variance of a column inside each row's group, as if groups tiled the space.
+
+    The spread inside groups is not released. Cubes of side a that tile d dimensions have 2 d
+    neighbours at distance a, one each way, so the squared difference to these along one column is
+    a^2 / d on average, and the variance inside is a^2 / 12: d / 12 of the former, which is used.
+    Groups with other categories are not neighbours.
+    """
+    grouped = [name] if published.alone(name) else list(published.grouped)
+    numbers = [one for one in grouped if published.numeric(one)]
+    X = np.column_stack([published.numbers(one) for one in numbers])
+    missing = ~np.asarray(np.isfinite(X).all(axis=1))
+    X = (X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300)
+    codes = [
+        published.frame[one].cast(str).rank("dense").fill_null(0).to_numpy()
+        for one in grouped
+        if one not in numbers
+    ]
+    Z = np.column_stack([np.where(missing[:, None], 1e6, X), *(1e3 * c for c in codes)])
+    centres, back = np.unique(Z, axis=0, return_inverse=True)
+    d, j = len(numbers), numbers.index(name)
+    near = min(2 * d + 1, len(centres))
+    distances, others = cKDTree(centres).query(centres, k=[*range(1, near + 1)])
+    apart = np.where(distances < 500, centres[others][:, :, j] - centres[:, None, j], np.nan)
+    found = np.isfinite(apart[:, 1:]).sum(axis=1)
+    squares = np.nansum(apart[:, 1:] ** 2, axis=1) / np.maximum(found, 1)
+    within: Floats = d / 12 * squares[back.ravel()] * np.nanvar(published.numbers(name))
+    return within
+
+
+def _denoised(published: PublishedTable, name: str, *, grouped: bool) -> RowValues:
     """Numbers with Laplace noise. Groups that fell on a bound share it, and have size k or more."""
     low, high = published.bounds(name)
     y, b = published.numbers(name), np.full(published.n, published.laplace(name))
@@ -92,15 +128,14 @@ def _denoised(published: Published, name: str, *, grouped: bool) -> RowValues:
         b /= np.where((y <= low) | (y >= high), k, sizes[back.ravel()])
     below, above = y <= low, y >= high
     values = np.select([below, above], [low - b, high + b], y)
-    squares = np.select([below, above], [low**2 - 2 * b * low, high**2 + 2 * b * high], y**2 - 2 * b**2)
+    squares = np.select(
+        [below, above], [low**2 - 2 * b * low, high**2 + 2 * b * high], y**2 - 2 * b**2
+    )
     return RowValues(values, squares, noisy=True)
 
 
-def indicator(published: Published, name: str, category: str) -> RowValues:
+def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
     """Whether a cell has a category, as numbers."""
-    categories = published.categories(name)
-    if category not in categories:
-        raise InputError(f"Column '{name}' has no category '{category}'.")
     treatment = published.treatment(name)
     cells = published.frame[name].cast(str)
     there = (cells == category).fill_null(value=False).to_numpy().astype(np.float64)
@@ -114,33 +149,34 @@ def indicator(published: Published, name: str, category: str) -> RowValues:
     raise refusal(published, name)
 
 
-def refusal(published: Published, name: str) -> InputError:
+def refusal(published: PublishedTable, name: str) -> InputError:
     """Why a column supports no interval."""
     treatment, method = published.treatment(name), published.facts["method"]
     reasons = {
-        Treatment.GROUP_MEANS: "its cells are means of groups, and the spread inside groups is not "
+        Treatment.GROUP_MEANS: "its cells are means of groups, and the spread inside is not "
         "released",
-        Treatment.INTERVALS: "its cells are intervals, and where in them people are is not released",
-        Treatment.CELL_NOISE: "its cells have noise of their own, which this statistic cannot undo",
+        Treatment.INTERVALS: "its cells are intervals, and where people are in them is not "
+        "released",
+        Treatment.CELL_NOISE: "each cell has noise of its own, which this statistic cannot undo",
         Treatment.GROUP_NOISE: "people of a group share one noisy value, and the spread inside "
         "groups is not released",
-        Treatment.RESPONSE: "its categories are random responses, which this statistic cannot undo",
-        Treatment.DRAWN: "its rows are drawn, and the published measurements do not have it alone",
+        Treatment.RESPONSE: "its cells are random responses, which this statistic cannot undo",
+        Treatment.DRAWN: "its cells are drawn, and another column is not",
     }  # fmt: skip
-    reason = reasons.get(treatment, "its cells were replaced by others, and the error of that is not "
-                         "released")  # fmt: skip
+    replaced = "its cells were replaced by others, and the error of that is not released"
+    reason = reasons.get(treatment, replaced)
     return InputError(
         f"Column '{name}', released by {method}: {reason}. No interval is supported here."
     )
 
 
-def _weights(published: Published) -> Floats:
+def _weights(published: PublishedTable) -> Floats:
     weights = published.weights
     return np.ones(published.n) if weights is None else weights
 
 
 def average(
-    published: Published,
+    published: PublishedTable,
     names: Sequence[str],
     parts: Sequence[RowValues],
     *,
@@ -167,7 +203,7 @@ def average(
     return mean, float((w**2) @ ((u - mean) ** 2 + spread_inside)) * n / max(n - 1, 1)
 
 
-def _of_groups(published: Published, name: str, spread_: float, estimand: Estimand) -> float:
+def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: Estimand) -> float:
     """One draw of noise for each group, shared by its rows: variance 2 b^2 of each group's sum."""
     loss, n = published.loss(name), published.n
     draws = 0 if loss is None else int(loss["draws"])
@@ -175,7 +211,7 @@ def _of_groups(published: Published, name: str, spread_: float, estimand: Estima
     return noise + (max(spread_, 0.0) / n if estimand is Estimand.POPULATION else 0.0)
 
 
-def bounds_of_mean(published: Published, name: str) -> tuple[float, float]:
+def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
     """Between which numbers the mean of interval cells lies for certain."""
     low, high = published.ends(name)
     w = _weights(published) * np.isfinite(low)
@@ -183,15 +219,19 @@ def bounds_of_mean(published: Published, name: str) -> tuple[float, float]:
 
 
 def quantile(
-    published: Published, name: str, at: float, *, estimand: Estimand, confidence: float
+    published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
     """A quantile, with the interval of Woodruff: that of the share below it, read off."""
     treatment, weights = published.treatment(name), _weights(published)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
-        values = published.numbers(name)
-        kept = np.isfinite(values)
-        order = np.argsort(values[kept])
-        values, shares = values[kept][order], weights[kept][order]
+        column = number(published, name)
+        kept = np.isfinite(column.values)
+        inside = np.sqrt(np.broadcast_to(column.within, kept.shape)[kept])
+        # People of a group are spread evenly around its mean, by its variance.
+        points = _EVENLY if treatment is Treatment.GROUP_MEANS else np.zeros(1)
+        values = (column.values[kept][:, None] + inside[:, None] * points).ravel()
+        order = np.argsort(values, kind="stable")
+        values, shares = values[order], np.repeat(weights[kept], len(points))[order]
     elif treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
         kept = np.isfinite(low)
@@ -225,7 +265,7 @@ class Regressor:
     values: RowValues
 
 
-def refuse_shuffled(published: Published) -> None:
+def refuse_shuffled(published: PublishedTable) -> None:
     """Refuse what needs rows, where cells of a row do not belong together."""
     if not published.linked:
         raise InputError(
@@ -234,7 +274,7 @@ def refuse_shuffled(published: Published) -> None:
         )
 
 
-def design(published: Published, names: Sequence[str]) -> list[Regressor]:
+def design(published: PublishedTable, names: Sequence[str]) -> list[Regressor]:
     """Numbers as they are, categories as zeros and ones, the first of them left out."""
     refuse_shuffled(published)
     found = []
@@ -251,7 +291,7 @@ def design(published: Published, names: Sequence[str]) -> list[Regressor]:
     return found
 
 
-def refuse_grouped_outcome(published: Published, name: str) -> None:
+def refuse_grouped_outcome(published: PublishedTable, name: str) -> None:
     """Refuse an outcome by which groups were formed: slopes between group means are too steep."""
     grouped = {Treatment.GROUP_MEANS, Treatment.INTERVALS, Treatment.GROUP_NOISE}
     if published.treatment(name) in grouped and not published.alone(name):
@@ -262,7 +302,7 @@ def refuse_grouped_outcome(published: Published, name: str) -> None:
 
 
 def ols(
-    published: Published, outcome: str, names: Sequence[str], *, confidence: float
+    published: PublishedTable, outcome: str, names: Sequence[str], *, confidence: float
 ) -> list[AnalysisTerm]:
     """Least squares, corrected for noise in regressors."""
     refuse_grouped_outcome(published, outcome)
@@ -280,7 +320,12 @@ def ols(
 
 
 def logit(
-    published: Published, outcome: str, category: str, names: Sequence[str], *, confidence: float
+    published: PublishedTable,
+    outcome: str,
+    category: str,
+    names: Sequence[str],
+    *,
+    confidence: float,
 ) -> list[AnalysisTerm]:
     """Logistic regression of whether the outcome has a category, by Newton's method."""
     regressors = design(published, names)
@@ -293,12 +338,18 @@ def logit(
     w = w[np.isfinite(w)]
     beta, A = newton(U, lambda p: (w * (y - p)) @ U, w)
     p = 1 / (1 + np.exp(-U @ beta))
-    return _terms(regressors, beta, A, (w * (y - p))[:, None] * U, confidence)
+    scores = (w * (y - p))[:, None] * U
+    half = np.linalg.solve(A, scores.T)
+    error = sqrt(np.einsum("ij,jk,ik->", U, half @ half.T, U) / len(U))
+    if error > _WILD:
+        raise InputError(
+            f"The error of a logistic regression of '{outcome}' is so large here that it is not "
+            "normal. No interval is supported."
+        )
+    return _terms(regressors, beta, A, scores, confidence)
 
 
-def newton(
-    U: Floats, score: Callable[[Floats], Floats], w: Floats
-) -> tuple[Floats, Floats]:
+def newton(U: Floats, score: Callable[[Floats], Floats], w: Floats) -> tuple[Floats, Floats]:
     """Coefficients for which the score is zero, and the information there.
 
     Raises:
@@ -328,7 +379,7 @@ def newton(
 
 
 def _moments(
-    published: Published, regressors: Sequence[Regressor], y: Floats
+    published: PublishedTable, regressors: Sequence[Regressor], y: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """The design with its intercept, the matrices M of complete rows, and their weights.
 
