@@ -45,7 +45,17 @@ _HOME = {
     "verify": ("shoal.pipeline.verify_folder", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
-_ROOMS = {"core", "hierarchy", "io", "methods", "metrics", "partition", "privacy_models", "sample"}
+_ROOMS = {
+    "analysis",
+    "core",
+    "hierarchy",
+    "io",
+    "methods",
+    "metrics",
+    "partition",
+    "privacy_models",
+    "sample",
+}
 
 __all__ = [
     "ClaimViolationError",

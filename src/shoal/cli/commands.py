@@ -16,6 +16,7 @@ import typer
 
 from shoal.cli import standard_input
 from shoal.cli.about import about
+from shoal.cli.analyse import analyses
 from shoal.cli.before import before
 from shoal.cli.console import (
     Command,
@@ -60,6 +61,7 @@ app = typer.Typer(
 )
 
 app.add_typer(before)
+app.add_typer(analyses)
 app.add_typer(about)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
@@ -524,7 +526,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder to write the example into.")] = Path("demo"),
 ) -> None:
     """Protect the shipped sample of invented people, step by step."""
-    from shoal import demo as story
+    from shoal.cli import demo as story
 
     with running() as progress:
         story.run(out, say=say, progress=progress)

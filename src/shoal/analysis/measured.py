@@ -1,0 +1,236 @@
+"""Estimates of one or two columns from the noisy measurements that rows were drawn from.
+
+The rows of a drawn release hide the noise; the measurements have it with its scale. Counts c with
+independent noise of variance s^2 give for known numbers x the sum of x c with variance s^2 times
+the sum of x^2, whatever the data. Where the number of rows n is public, counts are brought to it by
+adding the same to each: the best linear estimate that knows the sum, and x is then centred. Several
+tables that show the same cells have independent noise, and are averaged by 1 / variance. For the
+population, the variance of sampling is added. Inside a bin of a numeric column, the density is
+taken as a line through its neighbours'.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable, covering
+from shoal.analysis.result import AnalysisTerm, Estimand, half_width
+from shoal.core._arrays import Floats
+from shoal.errors import InputError
+
+_STEPS, _DRAWN = 2000, 100
+"""Values at which a share is tested, and how often the noise of blocks is drawn again."""
+
+
+def missing_measurement(names: Sequence[str], method: str) -> InputError:
+    """Why drawn rows support no interval."""
+    what = f"column '{names[0]}'" if len(names) == 1 else f"columns {', '.join(names)} together"
+    return InputError(
+        f"The release by {method} publishes no noisy counts of {what} at this detail, and its "
+        "drawn rows do not show how far they are off. No interval is supported here."
+    )
+
+
+def one_way(published: PublishedTable, name: str) -> NoisyTable:
+    """The noisy counts of a numeric column in the most bins; refuse where there are none."""
+    found = [table for table in published.tables if table.columns == (name,)]
+    if not found:
+        raise missing_measurement([name], published.facts["method"])
+    table = max(found, key=lambda one: one.counts.size)
+    if any(not isinstance(cell, tuple) for cell in table.cells[0]):
+        raise InputError(
+            f"Column '{name}' counts missing cells as a value of their own; its intervals are not "
+            "supported."
+        )
+    return table
+
+
+def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[float, float]:
+    """The mean of a numeric column, and its variance."""
+    rows = published.numbers(name)
+    sampling = float(rows.var(ddof=1)) / published.n if estimand is Estimand.POPULATION else 0.0
+    blocks = published.blocks(name)
+    if blocks is not None:
+        low, unit = _units(published, name)
+        n = blocks.sizes.sum()
+        noise = len(blocks.sums) * blocks.variance * (unit / n) ** 2
+        return low + unit * float(blocks.sums.sum()) / n, noise + sampling
+    table = one_way(published, name)
+    counts, noise = combined(published, table)
+    x, n = centres(table, rows), counts.sum()
+    estimate = float(x @ counts / n)
+    return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + sampling
+
+
+def combined(published: PublishedTable, table: NoisyTable) -> tuple[Floats, Floats]:
+    """The counts of a column's bins by all tables that have it, and the covariance of their noise.
+
+    Generalised least squares: tables of several columns count the same people in groups of these
+    bins, with independent noise. It is linear and unbiased, so its covariance holds for any data.
+    The number of rows is one more table, nearly without noise where it is public.
+    """
+    (name,), (bins,) = table.columns, table.cells
+    precision = np.eye(len(bins)) / table.variance
+    weighted = table.counts / table.variance
+    if published.rows_are_public:
+        exact = 1e-6 * table.variance
+        precision += 1 / exact
+        weighted = weighted + published.n / exact
+    for other in covering(published.tables, [name]):
+        groups = _nested(bins, other.cells[0])
+        if other.counts.size < len(bins) and groups is not None:
+            precision += groups.T @ groups / other.variance
+            weighted = weighted + groups.T @ other.counts / other.variance
+    noise: Floats = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    return noise @ weighted, noise
+
+
+def _nested(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
+    """Which bins each cell of another table holds; None where it cuts a bin, or has no ranges."""
+    found = np.zeros((len(cells), len(bins)))
+    for row, cell in zip(found, cells, strict=True):
+        if not isinstance(cell, tuple):
+            return None
+        row[:] = [low >= cell[0] and high <= cell[1] for low, high in bins]
+    return found if (found.sum(axis=0) == 1).all() else None
+
+
+def _units(published: PublishedTable, name: str) -> tuple[float, float]:
+    """The value of the first code of a column, and of a step between two."""
+    said = published.column(name)
+    if said.get("transform"):
+        raise InputError(
+            f"Column '{name}' was summed on a transformed scale; no interval is supported here."
+        )
+    low, high = published.bounds(name)
+    if said.get("step") is None:
+        return low, (high - low) / GRID
+    step = float(said["step"])
+    return float(np.ceil(low / step - 1e-9) * step), step
+
+
+def centres(table: NoisyTable, rows: Floats) -> Floats:
+    """The mean value in each bin, with a density that is linear inside."""
+    ends = np.array(table.cells[0], dtype=np.float64)
+    widths = ends[:, 1] - ends[:, 0]
+    middles: Floats = ends.mean(axis=1)
+    if len(ends) < 3 or (widths <= 0).all():
+        return middles
+    counts = np.histogram(rows, np.append(ends[:, 0], ends[-1, 1]))[0] + 0.5
+    density = counts / np.maximum(widths, 1e-300)
+    slope = np.gradient(density, middles)
+    shift = widths**2 / 12 * slope / density
+    middles += np.clip(shift, -widths / 6, widths / 6)
+    return middles
+
+
+def _linear(published: PublishedTable, table: NoisyTable, x: Floats) -> tuple[float, float]:
+    """The mean of known numbers over noisy counts, and the variance of its noise."""
+    counts, x = table.counts.ravel(), np.asarray(x, dtype=np.float64).ravel()
+    if published.rows_are_public:
+        n, middle = published.n, float(x.mean())
+        return middle + float((x - middle) @ counts) / n, table.variance * float(
+            ((x - middle) ** 2).sum()
+        ) / n**2
+    total = float(counts.sum())
+    estimate = float(x @ counts) / total
+    return estimate, table.variance * float(((x - estimate) ** 2).sum()) / total**2
+
+
+def share(
+    published: PublishedTable, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
+) -> tuple[float, float]:
+    """The share of rows with these categories, and its variance."""
+    found = []
+    for table in covering(published.tables, columns):
+        wanted = [frozenset([one]) for one in categories]
+        if all(one in cells for one, cells in zip(wanted, table.cells, strict=True)):
+            place = tuple(c.index(one) for one, c in zip(wanted, table.cells, strict=True))
+            x = np.zeros(table.counts.shape)
+            x[place] = 1.0
+            found.append(_linear(published, table, x))
+    if not found and len(columns) == 1:
+        found = _of_blocks(published, columns[0], categories[0])
+    if not found:
+        raise missing_measurement(columns, published.facts["method"])
+    precisions = np.array([1 / variance for _, variance in found])
+    estimate = float(precisions @ [value for value, _ in found] / precisions.sum())
+    inside = min(max(estimate, 0.5 / published.n), 1 - 0.5 / published.n)
+    sampling = inside * (1 - inside) / published.n if estimand is Estimand.POPULATION else 0.0
+    return estimate, float(1 / precisions.sum()) + sampling
+
+
+def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tuple[float, float]]:
+    """A share of one of two categories: the sum of codes counts the second."""
+    blocks, categories = published.blocks(name), published.categories(name)
+    if blocks is None or len(categories) != 2 or name in published.facts["hierarchies"]:
+        return []
+    n = blocks.sizes.sum()
+    second = float(blocks.sums.sum()) / n
+    value = second if category == categories[1] else 1 - second
+    return [(value, len(blocks.sums) * blocks.variance / n**2)]
+
+
+def quantile(
+    published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
+) -> AnalysisTerm:
+    """A quantile: where the noisy distribution function may cross `at`, by its error at each value.
+
+    At each value the noisy share below it has a known error; the interval holds the values at which
+    that share is compatible with `at`.
+    """
+    blocks = published.blocks(name)
+    if blocks is not None:
+        error = sqrt(at * (1 - at) / published.n) if estimand is Estimand.POPULATION else 0.0
+        return _block_quantile(
+            name, blocks, _units(published, name), at=at, error=error, confidence=confidence
+        )
+    table = one_way(published, name)
+    counts, covariance = combined(published, table)
+    n, bins = counts.sum(), counts.size
+    ends = np.array(table.cells[0], dtype=np.float64)
+    edges = np.append(ends[:, 0], ends[-1, 1])
+    below = np.concatenate([[0.0], np.cumsum(counts)]) / n
+    below = np.clip(isotonic_regression(below).x, 0.0, 1.0)
+    # The share below an edge is a ratio of sums, and its error that of 1[below] - share.
+    steps = np.tril(np.ones((bins + 1, bins)), -1) - below[:, None]
+    noise = np.einsum("ij,jk,ik->i", steps, covariance, steps) / n**2
+    sampling = at * (1 - at) / published.n if estimand is Estimand.POPULATION else 0.0
+    values = np.linspace(edges[0], edges[-1], _STEPS)
+    F = np.interp(values, edges, below)
+    z = half_width(confidence)
+    half = z * np.sqrt(np.interp(values, edges, noise) + sampling)
+    compatible = values[np.abs(F - at) <= half]
+    estimate = float(np.interp(at, below + 1e-12 * np.arange(bins + 1), edges))
+    low, high = (compatible.min(), compatible.max()) if len(compatible) else (estimate, estimate)
+    return AnalysisTerm(name, estimate, float(high - low) / (2 * z), float(low), float(high))
+
+
+def _block_quantile(
+    name: str,
+    blocks: NoisyBlocks,
+    units: tuple[float, float],
+    *,
+    at: float,
+    error: float,
+    confidence: float,
+) -> AnalysisTerm:
+    """The same from means of blocks of ranks: noise moves values, sampling moves the rank."""
+    low, unit = units
+    n = blocks.sizes.sum()
+    means = low + unit * isotonic_regression(blocks.sums / blocks.sizes, weights=blocks.sizes).x
+    ranks = (np.cumsum(blocks.sizes) - blocks.sizes / 2) / n
+    z = half_width(confidence)
+    estimate, lower, upper = np.interp([at, at - z * error, at + z * error], ranks, means).tolist()
+    # A monotone fit takes noise away, most where means are alike: so noise is drawn again.
+    scale = unit * sqrt(blocks.variance / 2) / blocks.sizes
+    drawn = np.random.default_rng(0).laplace(means, scale, (_DRAWN, len(means)))
+    again = [isotonic_regression(one, weights=blocks.sizes).x for one in drawn]
+    noise = z * float(np.std([np.interp(at, ranks, one) for one in again]))
+    ends = (
+        estimate - np.hypot(estimate - lower, noise),
+        estimate + np.hypot(upper - estimate, noise),
+    )
+    return AnalysisTerm(name, estimate, float(ends[1] - ends[0]) / (2 * z), *map(float, ends))

@@ -1,0 +1,320 @@
+"""What a public folder says of each column: its cells, and what was done to them.
+
+Nothing else is read. `Treatment` is what an estimate has to undo.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal import io
+from shoal.core import GAUSSIAN, RESPONSE, SELECTION, Kind, Neighbours, Release, ReleaseForm
+from shoal.core._arrays import Floats, Ints
+from shoal.errors import InputError, did_you_mean
+from shoal.pipeline import manifest
+from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table
+
+GRID = 1 << 20
+MISSING = "missing"
+_RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
+_ALONE = {"individual-ranking", "optimal-univariate"}
+"""Methods that group each column by itself."""
+
+
+class Treatment(StrEnum):
+    """What was done to the cells of a column."""
+
+    NONE = "released as it is"
+    GROUP_MEANS = "replaced by the means of groups"
+    INTERVALS = "replaced by intervals"
+    CELL_NOISE = "noise on each cell"
+    RESPONSE = "randomised response"
+    GROUP_NOISE = "noise on the means of groups"
+    DRAWN = "drawn from noisy measurements"
+    UNKNOWN = "replaced by values whose error is not published"
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTable:
+    """Noisy counts of one or several columns.
+
+    Attributes:
+        columns: which.
+        cells: for each column what its cells are: (low, high) of numbers, or sets of categories.
+        counts: one axis per column.
+        variance: of the noise of each count.
+        gaussian: its law, or else Laplace's; sums are not single draws of either.
+    """
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Any, ...], ...]
+    counts: Floats
+    variance: float
+    gaussian: bool = False
+
+    def over(self, columns: Sequence[str]) -> "NoisyTable":
+        """The table of some of the columns, in this order; sums have the variance of all terms."""
+        axes = [self.columns.index(name) for name in columns]
+        away = tuple(axis for axis in range(self.counts.ndim) if axis not in axes)
+        kept = sorted(axes)
+        summed = self.counts.sum(axis=away).transpose([kept.index(axis) for axis in axes])
+        joined = self.counts.size / summed.size
+        cells = tuple(self.cells[axis] for axis in axes)
+        variance = self.variance * joined
+        return NoisyTable(tuple(columns), cells, summed, variance, self.gaussian)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyBlocks:
+    """Noisy sums of a column over runs of ranks, in units of `unit` above `low`."""
+
+    sizes: Ints
+    sums: Floats
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTable:
+    """A public folder, or a release as its folder would have it.
+
+    Attributes:
+        frame: the released table.
+        facts: the manifest.
+        measurements: the noisy answers that rows were drawn from, if any.
+    """
+
+    frame: pl.DataFrame
+    facts: Mapping[str, Any]
+    measurements: pl.DataFrame | None
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "PublishedTable":
+        """Read a folder. Refuse one without rows."""
+        path = Path(folder)
+        recorded = manifest.read(path)
+        if recorded.fields.release_form is ReleaseForm.TREE:
+            raise InputError(
+                "The release has boxes with counts in place of rows, and boxes alone say nothing "
+                "about where in a box people are. No interval is supported for it."
+            )
+        there = MEASUREMENTS in recorded.fields.files and is_inside(path, MEASUREMENTS)
+        measured = io.read(path / MEASUREMENTS).frame if there else None
+        return cls(read_table(path, recorded.fields), recorded.values, measured)
+
+    @classmethod
+    def of(cls, release: Release) -> "PublishedTable":
+        """A release that is not written yet."""
+        return cls(release.data, release.manifest, release.extras.get("measurements"))
+
+    @property
+    def n(self) -> int:
+        """The number of released rows."""
+        return self.frame.height
+
+    @property
+    def rows_are_public(self) -> bool:
+        """Whether the number of rows is that of the confidential table."""
+        neighbours = self.facts["parameters"].get("neighbours", Neighbours.CHANGE_ONE)
+        return bool(neighbours == Neighbours.CHANGE_ONE) and not self.facts["suppressed"]
+
+    @property
+    def linked(self) -> bool:
+        """Whether the cells of a row belong together."""
+        return bool(self.facts["release_form"] != ReleaseForm.COLUMN_SHUFFLED)
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The sampling weights, where they are released as they are."""
+        columns = self.facts["policy"]["columns"]
+        for name in self.frame.columns:
+            said = columns.get(name)
+            if isinstance(said, Mapping) and said.get("sampling_weight"):
+                drawn = self.treatment(name) is not Treatment.NONE
+                return None if drawn else self.frame[name].cast(pl.Float64).to_numpy()
+        return None
+
+    def column(self, name: str) -> Mapping[str, Any]:
+        """What the policy says of a column; refuse one that is not released."""
+        if name not in self.frame.columns:
+            guess = did_you_mean(name, self.frame.columns)
+            raise InputError(f"The release has no column '{name}'.{guess}")
+        said = self.facts["policy"]["columns"].get(name, {})
+        return said if isinstance(said, Mapping) else {"role": said}
+
+    def numeric(self, name: str) -> bool:
+        """Whether a column holds numbers, also noisy or in intervals."""
+        kind = self.column(name).get("kind")
+        return bool(kind == Kind.NUMERIC) or (kind is None and self.frame.schema[name].is_numeric())
+
+    def categories(self, name: str) -> list[str]:
+        """The declared categories of a column, or else those that were released."""
+        stated = self.column(name).get("categories")
+        if stated is None and name in self.facts["hierarchies"]:
+            stated = [row[0] for row in self.facts["hierarchies"][name]]
+        if stated is None:
+            stated = self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
+        return [str(one) for one in stated]
+
+    def bounds(self, name: str) -> tuple[float, float]:
+        """The public bounds of a numeric column."""
+        stated = self.column(name).get("bounds")
+        if stated is None:
+            raise InputError(f"Column '{name}': the policy states no bounds.")
+        low, high = (float(Fraction(str(end))) for end in stated)
+        return low, high
+
+    def treatment(self, name: str) -> Treatment:
+        """What was done to a column."""
+        self.column(name)
+        loss = self.loss(name)
+        if self.measurements is not None and f"cell_{name}" in self.measurements.columns:
+            return Treatment.DRAWN
+        if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
+            return Treatment.UNKNOWN
+        return self._grouping(name) if loss is None else self._noise(name, loss)
+
+    def _grouping(self, name: str) -> Treatment:
+        if name not in self.facts["protected_columns"]:
+            return Treatment.NONE
+        if not self.numeric(name):
+            generalised = self.facts["method"] in {"mondrian", "full-domain"}
+            single = set(self.frame[name].drop_nulls().unique()) <= set(self.categories(name))
+            return Treatment.NONE if generalised and single else Treatment.UNKNOWN
+        if self.frame.schema[name] == pl.String:
+            return Treatment.INTERVALS
+        means = self.facts["parameters"].get("aggregate") == "mean"
+        return Treatment.GROUP_MEANS if means else Treatment.UNKNOWN
+
+    def _noise(self, name: str, loss: Mapping[str, Any]) -> Treatment:
+        if loss["mechanism"] == RESPONSE:
+            pram = self.facts["method"] == "pram"
+            return Treatment.UNKNOWN if pram else Treatment.RESPONSE
+        if loss["mechanism"] == SELECTION or not self.numeric(name):
+            return Treatment.UNKNOWN
+        if loss["draws"] == self.n:
+            return Treatment.CELL_NOISE
+        isotonic = self.facts["parameters"].get("isotonic", False)
+        sized = "k" in self.facts["parameters"] and not self.facts["parameters"].get("adaptive")
+        return Treatment.GROUP_NOISE if sized and not isotonic else Treatment.UNKNOWN
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The columns whose cells are one value per group, of the same groups."""
+        noisy = {entry["target"] for entry in self.facts["privacy_losses"]}
+        protected = self.facts["protected_columns"]
+        return tuple(n for n in self.frame.columns if n in protected and n not in noisy)
+
+    def alone(self, name: str) -> bool:
+        """Whether the groups of a column were formed by this column alone."""
+        return self.facts["method"] in _ALONE and name in self.facts["protected_columns"]
+
+    def loss(self, name: str) -> Mapping[str, Any] | None:
+        """The noise of a column, as the manifest accounts for it."""
+        for entry in self.facts["privacy_losses"]:
+            if entry["target"] == name:
+                return dict(entry)
+        return None
+
+    def laplace(self, name: str) -> float:
+        """The scale of the noise on a cell or on a group's sum, in the column's own unit."""
+        low, high = self.bounds(name)
+        loss = self.loss(name)
+        assert loss is not None  # noqa: S101 (asked only where noise was recorded)
+        return float(Fraction(str(loss["scale"]))) * (high - low) / GRID
+
+    def response(self, name: str) -> tuple[float, float]:
+        """Randomised response: how likely a category stays, and becomes a given other one."""
+        loss = self.loss(name)
+        assert loss is not None  # noqa: S101
+        count = len(self.categories(name))
+        other = 1 / (np.exp(min(float(Fraction(str(loss["epsilon"]))), 700.0)) + count - 1)
+        return 1 - (count - 1) * other, other
+
+    def numbers(self, name: str) -> Floats:
+        """The cells of a numeric column, NaN where missing."""
+        cells = self.frame[name].cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+        return np.array(cells, dtype=np.float64)
+
+    def ends(self, name: str) -> tuple[Floats, Floats]:
+        """The ends of interval cells; a suppressed one has the public bounds."""
+        texts = self.frame[name].to_list()
+        spans = {text: self._span(text, name) for text in set(texts)}
+        ends = np.array([spans[text] for text in texts], dtype=np.float64).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1]
+
+    def _span(self, text: str | None, name: str) -> tuple[float, float]:
+        if text is None:
+            return np.nan, np.nan
+        found = _RANGE.fullmatch(text)
+        if found is not None:
+            return float(found[1]), float(found[2])
+        try:
+            return float(text), float(text)
+        except ValueError:
+            return self.bounds(name)
+
+    @cached_property
+    def tables(self) -> tuple[NoisyTable, ...]:
+        """All noisy counts that are published."""
+        if self.measurements is None or self.facts["parameters"].get("strata") is not None:
+            return ()
+        found = []
+        for _, part in self.measurements.group_by("measurement", maintain_order=True):
+            if part["sort"][0] != "table":
+                continue
+            there = [one for one in part.columns if one.startswith("cell_")]
+            names = [one.removeprefix("cell_") for one in there if part[one][0] is not None]
+            labels = [part[f"cell_{name}"].unique(maintain_order=True).to_list() for name in names]
+            counts = part["answer"].to_numpy().astype(np.float64)
+            cells = tuple(
+                tuple(self._cell(label, name) for label in column)
+                for name, column in zip(names, labels, strict=True)
+            )
+            shape = [len(column) for column in labels]
+            variance, gaussian = _noise_of(part)
+            found.append(NoisyTable(tuple(names), cells, counts.reshape(shape), variance, gaussian))
+        return tuple(found)
+
+    def _cell(self, label: str, name: str) -> Any:
+        """A range of numbers, or a set of categories."""
+        if self.numeric(name) and label != MISSING:
+            return self._span(label, name)
+        categories = self.categories(name)
+        if label in categories:
+            return frozenset([label])
+        first, _, last = label.partition(" to ")
+        if first in categories and last in categories:
+            places = categories.index(first), categories.index(last)
+            return frozenset(categories[places[0] : places[1] + 1])
+        return frozenset(label.split(" | "))
+
+    def blocks(self, name: str) -> NoisyBlocks | None:
+        """The noisy sums of a column over blocks of ranks, if they are published."""
+        if self.measurements is None or self.facts["parameters"].get("strata") is not None:
+            return None
+        cells = pl.col(f"cell_{name}")
+        part = self.measurements.filter((pl.col("sort") == "blocks") & cells.is_not_null())
+        if not part.height:
+            return None
+        last = np.array([int(text.rsplit(" ", 1)[1]) for text in part[f"cell_{name}"]])
+        sums = part["answer"].to_numpy().astype(np.float64)
+        return NoisyBlocks(np.diff(last, prepend=0), sums, _noise_of(part)[0])
+
+
+def _noise_of(part: pl.DataFrame) -> tuple[float, bool]:
+    """The variance of the noise of a measurement, and whether it is Gaussian."""
+    gaussian = "noise" in part.columns and part["noise"][0] == GAUSSIAN
+    return float((1 if gaussian else 2) * part["scale"][0] ** 2), gaussian
+
+
+def covering(tables: Iterable[NoisyTable], columns: Sequence[str]) -> list[NoisyTable]:
+    """The tables that have all of these columns, each summed over the others."""
+    return [table.over(columns) for table in tables if set(columns) <= set(table.columns)]

@@ -1,0 +1,131 @@
+"""What an analysis returns: estimates with intervals, and what these account for."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from math import inf, sqrt
+from typing import Any
+
+from scipy.stats import norm
+from scipy.stats import t as student
+
+
+class Estimand(StrEnum):
+    """What an interval is about."""
+
+    POPULATION = "population"
+    TABLE = "table"
+
+
+ESTIMANDS = {
+    Estimand.POPULATION: "the population that the table was drawn from, by simple random sampling",
+    Estimand.TABLE: "the confidential table itself",
+}
+WEIGHTED = "the population that the table was drawn from, by the released sampling weights"
+
+
+@dataclass(frozen=True)
+class AnalysisTerm:
+    """One estimate of an analysis: of a cell, or of a coefficient.
+
+    Attributes:
+        name: which.
+        standard_error: of the estimate; 0 where the release determines it.
+        low: lower end of the interval.
+        high: its upper end.
+    """
+
+    name: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+
+    def text(self, confidence: float) -> str:
+        """The estimate and its interval, to two digits of the standard error, or else to six."""
+        certain = not 0 < self.standard_error < inf
+        places = 0 if certain else max(0, 1 - int(f"{self.standard_error:e}".split("e")[1]))
+        shape = ",.6g" if certain else f",.{places}f"
+        estimate, low, high = (f"{x:{shape}}" for x in (self.estimate, self.low, self.high))
+        return f"{estimate}  {100 * confidence:.3g}% interval {low} to {high}"
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """Estimates from a public folder, with intervals that account for the protection.
+
+    Attributes:
+        statistic: mean, total, proportion, quantile, crosstab, ols or logit.
+        about: of which columns.
+        estimand: what the intervals are about, in words.
+        terms: one estimate, or one for each cell or coefficient.
+        confidence: of each interval by itself.
+        how: how they were computed.
+        accounts_for: sources of error that the intervals include.
+        does_not_account_for: sources of error that they leave out.
+    """
+
+    statistic: str
+    about: str
+    estimand: str
+    terms: tuple[AnalysisTerm, ...]
+    confidence: float
+    how: str
+    accounts_for: tuple[str, ...]
+    does_not_account_for: tuple[str, ...]
+
+    @property
+    def estimate(self) -> float:
+        """Of the only term, or of the first."""
+        return self.terms[0].estimate
+
+    @property
+    def standard_error(self) -> float:
+        """Of the only term, or of the first."""
+        return self.terms[0].standard_error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the only term, or of the first."""
+        return self.terms[0].low, self.terms[0].high
+
+    def __getitem__(self, name: str) -> AnalysisTerm:
+        return next(term for term in self.terms if term.name == name)
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        width = max(len(term.name) for term in self.terms)
+        lines = [f"{self.statistic} of {self.about}, for {self.estimand}"]
+        lines += [f"  {term.name:<{width}}  {term.text(self.confidence)}" for term in self.terms]
+        lines += [f"  how  {self.how}"]
+        lines += [f"  accounts for  {text}" for text in self.accounts_for]
+        lines += [f"  does not account for  {text}" for text in self.does_not_account_for]
+        return "\n".join(lines)
+
+
+def term_of(
+    name: str,
+    estimate: float,
+    variance: float,
+    confidence: float,
+    *,
+    freedom: float | None = None,
+    within: tuple[float, float] = (-inf, inf),
+) -> AnalysisTerm:
+    """An estimate with its normal interval, or Student's where the variance is estimated roughly.
+
+    The interval is cut at the limits that the parameter has.
+    """
+    error = sqrt(max(variance, 0.0))
+    half = error * half_width(confidence, freedom)
+    low, high = (min(max(end, within[0]), within[1]) for end in (estimate - half, estimate + half))
+    return AnalysisTerm(name, float(estimate), error, float(low), float(high))
+
+
+def half_width(confidence: float, freedom: float | None = None) -> float:
+    """Half of an interval in standard errors."""
+    share = (1 + confidence) / 2
+    return float(norm.ppf(share) if freedom is None else student.ppf(share, freedom))

@@ -1,0 +1,425 @@
+"""Estimates from the rows of a release: grouped, recoded, or with noise of a known law on cells.
+
+Each column becomes numbers u with E[u | x] = x for a cell x, and numbers v with E[v | x] = x^2:
+
+    released as it is          u = x, v = x^2
+    means of groups, intervals u = the mean of the group or interval: sums over groups are kept
+    randomised response        u = (1[c] - q) / (p - q), v = u, with p to stay and q for each other
+    Laplace noise of scale b, clamped to [lo, hi]
+                               u = y inside, lo - b and hi + b at the bounds;
+                               v = y^2 - 2 b^2 inside, lo^2 - 2 b lo and hi^2 + 2 b hi there
+
+Proof of the last. For f twice differentiable on [lo, hi], y = x + Laplace(b), let g = f - b^2 f''
+inside, f(lo) - b f'(lo) below and f(hi) + b f'(hi) above. Then E g(y) = f(x): integrate b^2 f''
+against exp(-|y - x| / b) / (2 b) by parts twice on both sides of x; the boundary terms at lo are
+exp(-(x - lo) / b) (f(lo) - b f'(lo)) / 2, which is what the mass below lo is given, with the
+opposite sign, and likewise at hi. Clamping keeps y inside and the side on which it fell outside.
+
+Regressions solve sum_i w_i (u_i y_i - M_i beta) = 0 with E[M_i] = x_i x_i', which corrects for the
+noise in regressors; its variance is the sandwich over rows. A regressor that is a group mean or the
+mean of an interval needs no correction where groups do not depend on the outcome: then
+E[y | groups] = beta' E[x | groups] in a linear model (Prais and Aitchison).
+
+References:
+    Fuller, "Measurement Error Models", Wiley 1987. doi:10.1002/9780470316665
+    Prais, Aitchison, "The grouping of observations in regression analysis", Review of the
+    International Statistical Institute 22 (1954). doi:10.2307/1401917
+    Woodruff, "Confidence intervals for medians and other position measures", JASA 47 (1952).
+    doi:10.1080/01621459.1952.10483443
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import sqrt
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from shoal.analysis.intervals import spread
+from shoal.analysis.published import PublishedTable, Treatment
+from shoal.analysis.result import AnalysisTerm, Estimand, half_width, term_of
+from shoal.core._arrays import Floats
+from shoal.errors import InputError
+
+_WILD = 0.75
+"""Standard error of a linear predictor beyond which a logistic curve is not nearly a line."""
+_CLEAR = 4.0
+"""How many standard errors the variance of a noisy regressor must lie above zero."""
+_STEPS = 60
+_EVENLY = np.sqrt(3) * np.linspace(-0.8, 0.8, 5)
+"""Five people, evenly spread with variance about 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowValues:
+    """A column as numbers; see above.
+
+    Attributes:
+        values: u.
+        squares: v.
+        within: variance that group means and intervals hide, where it is known.
+        noisy: whether v differs from u^2.
+    """
+
+    values: Floats
+    squares: Floats
+    within: Floats | float = 0.0
+    noisy: bool = False
+
+
+def number(published: PublishedTable, name: str) -> RowValues:
+    """A numeric column."""
+    treatment = published.treatment(name)
+    if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
+        values = published.numbers(name)
+        within = group_spread(published, name) if treatment is Treatment.GROUP_MEANS else 0.0
+        return RowValues(values, values**2, within)
+    if treatment is Treatment.INTERVALS:
+        low, high = published.ends(name)
+        there = np.isfinite(low)
+        attained = published.facts["method"] == "mondrian"
+        found = spread(low[there], high[there], _weights(published)[there], ends=attained)
+        means, within = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
+        means[there], within[there] = found.means, found.within
+        return RowValues(means, means**2, within)
+    if treatment in {Treatment.CELL_NOISE, Treatment.GROUP_NOISE}:
+        return _denoised(published, name, grouped=treatment is Treatment.GROUP_NOISE)
+    raise refusal(published, name)
+
+
+def group_spread(published: PublishedTable, name: str) -> Floats:
+    """The variance of a column inside each row's group, as if groups tiled the space.
+
+    The spread inside groups is not released. Cubes of side a that tile d dimensions have 2 d
+    neighbours at distance a, one each way, so the squared difference to these along one column is
+    a^2 / d on average, and the variance inside is a^2 / 12: d / 12 of the former, which is used.
+    Groups with other categories are not neighbours.
+    """
+    grouped = [name] if published.alone(name) else list(published.grouped)
+    numbers = [one for one in grouped if published.numeric(one)]
+    X = np.column_stack([published.numbers(one) for one in numbers])
+    missing = ~np.asarray(np.isfinite(X).all(axis=1))
+    X = (X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300)
+    codes = [
+        published.frame[one].cast(str).rank("dense").fill_null(0).to_numpy()
+        for one in grouped
+        if one not in numbers
+    ]
+    Z = np.column_stack([np.where(missing[:, None], 1e6, X), *(1e3 * c for c in codes)])
+    centres, back = np.unique(Z, axis=0, return_inverse=True)
+    d, j = len(numbers), numbers.index(name)
+    near = min(2 * d + 1, len(centres))
+    distances, others = cKDTree(centres).query(centres, k=[*range(1, near + 1)])
+    apart = np.where(distances < 500, centres[others][:, :, j] - centres[:, None, j], np.nan)
+    found = np.isfinite(apart[:, 1:]).sum(axis=1)
+    squares = np.nansum(apart[:, 1:] ** 2, axis=1) / np.maximum(found, 1)
+    within: Floats = d / 12 * squares[back.ravel()] * np.nanvar(published.numbers(name))
+    return within
+
+
+def _denoised(published: PublishedTable, name: str, *, grouped: bool) -> RowValues:
+    """Numbers with Laplace noise. Groups that fell on a bound share it, and have size k or more."""
+    low, high = published.bounds(name)
+    y, b = published.numbers(name), np.full(published.n, published.laplace(name))
+    if grouped:
+        _, back, sizes = np.unique(y, return_inverse=True, return_counts=True)
+        k = published.facts["parameters"]["k"]
+        b /= np.where((y <= low) | (y >= high), k, sizes[back.ravel()])
+    below, above = y <= low, y >= high
+    values = np.select([below, above], [low - b, high + b], y)
+    squares = np.select(
+        [below, above], [low**2 - 2 * b * low, high**2 + 2 * b * high], y**2 - 2 * b**2
+    )
+    return RowValues(values, squares, noisy=True)
+
+
+def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
+    """Whether a cell has a category, as numbers."""
+    treatment = published.treatment(name)
+    cells = published.frame[name].cast(str)
+    there = (cells == category).fill_null(value=False).to_numpy().astype(np.float64)
+    there[cells.is_null().to_numpy()] = np.nan
+    if treatment is Treatment.NONE:
+        return RowValues(there, there)
+    if treatment is Treatment.RESPONSE:
+        stay, other = published.response(name)
+        values = (there - other) / (stay - other)
+        return RowValues(values, values, noisy=True)
+    raise refusal(published, name)
+
+
+def refusal(published: PublishedTable, name: str) -> InputError:
+    """Why a column supports no interval."""
+    treatment, method = published.treatment(name), published.facts["method"]
+    reasons = {
+        Treatment.GROUP_MEANS: "its cells are means of groups, and the spread inside is not "
+        "released",
+        Treatment.INTERVALS: "its cells are intervals, and where people are in them is not "
+        "released",
+        Treatment.CELL_NOISE: "each cell has noise of its own, which this statistic cannot undo",
+        Treatment.GROUP_NOISE: "people of a group share one noisy value, and the spread inside "
+        "groups is not released",
+        Treatment.RESPONSE: "its cells are random responses, which this statistic cannot undo",
+        Treatment.DRAWN: "its cells are drawn, and another column is not",
+    }  # fmt: skip
+    replaced = "its cells were replaced by others, and the error of that is not released"
+    reason = reasons.get(treatment, replaced)
+    return InputError(
+        f"Column '{name}', released by {method}: {reason}. No interval is supported here."
+    )
+
+
+def _weights(published: PublishedTable) -> Floats:
+    weights = published.weights
+    return np.ones(published.n) if weights is None else weights
+
+
+def average(
+    published: PublishedTable,
+    names: Sequence[str],
+    parts: Sequence[RowValues],
+    *,
+    estimand: Estimand,
+) -> tuple[float, float]:
+    """The mean of a column, or of the product of several, and its variance."""
+    if len(names) > 1:
+        refuse_shuffled(published)
+    u = reduce(np.multiply, [part.values for part in parts])
+    v = reduce(np.multiply, [part.squares for part in parts])
+    kept = np.isfinite(u)
+    w = (_weights(published) * kept)[kept]
+    if not w.sum() > 0:
+        raise InputError(f"Column '{names[0]}' has no cells to analyse.")
+    u, v, w = u[kept], v[kept], w / w.sum()
+    mean = float(w @ u)
+    if published.treatment(names[0]) is Treatment.GROUP_NOISE:
+        return mean, _of_groups(published, names[0], w @ v - mean**2, estimand)
+    if estimand is Estimand.TABLE:
+        return mean, float((w**2) @ (u**2 - v))
+    within = parts[0].within
+    spread_inside = within[kept] if isinstance(within, np.ndarray) else within
+    n = len(u)
+    return mean, float((w**2) @ ((u - mean) ** 2 + spread_inside)) * n / max(n - 1, 1)
+
+
+def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: Estimand) -> float:
+    """One draw of noise for each group, shared by its rows: variance 2 b^2 of each group's sum."""
+    loss, n = published.loss(name), published.n
+    draws = 0 if loss is None else int(loss["draws"])
+    noise = 2 * published.laplace(name) ** 2 * draws / n**2
+    return noise + (max(spread_, 0.0) / n if estimand is Estimand.POPULATION else 0.0)
+
+
+def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
+    """Between which numbers the mean of interval cells lies for certain."""
+    low, high = published.ends(name)
+    w = _weights(published) * np.isfinite(low)
+    return float(w @ np.nan_to_num(low) / w.sum()), float(w @ np.nan_to_num(high) / w.sum())
+
+
+def quantile(
+    published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
+) -> AnalysisTerm:
+    """A quantile, with the interval of Woodruff: that of the share below it, read off."""
+    treatment, weights = published.treatment(name), _weights(published)
+    if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
+        column = number(published, name)
+        kept = np.isfinite(column.values)
+        inside = np.sqrt(np.broadcast_to(column.within, kept.shape)[kept])
+        # People of a group are spread evenly around its mean, by its variance.
+        points = _EVENLY if treatment is Treatment.GROUP_MEANS else np.zeros(1)
+        values = (column.values[kept][:, None] + inside[:, None] * points).ravel()
+        order = np.argsort(values, kind="stable")
+        values, shares = values[order], np.repeat(weights[kept], len(points))[order]
+    elif treatment is Treatment.INTERVALS:
+        low, high = published.ends(name)
+        kept = np.isfinite(low)
+        attained = published.facts["method"] == "mondrian"
+        found = spread(low[kept], high[kept], weights[kept], ends=attained)
+        values, shares = found.values, found.shares
+    else:
+        raise refusal(published, name)
+    ranks = (np.cumsum(shares) - shares / 2) / shares.sum()
+    estimate = float(np.interp(at, ranks, values))
+    if estimand is Estimand.TABLE:
+        if treatment is Treatment.INTERVALS:
+            ends = [float(np.quantile(end[kept], at)) for end in (low, high)]
+            return AnalysisTerm(name, estimate, float("nan"), *ends)
+        if treatment is Treatment.GROUP_MEANS:
+            raise refusal(published, name)
+        return AnalysisTerm(name, estimate, 0.0, estimate, estimate)
+    w = weights[kept]
+    error = sqrt(at * (1 - at) * float(w @ w)) / float(w.sum())
+    z = half_width(confidence)
+    lower, upper = np.interp([at - z * error, at + z * error], ranks, values).tolist()
+    return AnalysisTerm(name, estimate, (upper - lower) / (2 * z), lower, upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Regressor:
+    """A column of a design."""
+
+    label: str
+    column: str
+    values: RowValues
+
+
+def refuse_shuffled(published: PublishedTable) -> None:
+    """Refuse what needs rows, where cells of a row do not belong together."""
+    if not published.linked:
+        raise InputError(
+            "The release is column-shuffled: the cells of a row belong to different people, so it "
+            "supports statistics of one column alone."
+        )
+
+
+def design(published: PublishedTable, names: Sequence[str]) -> list[Regressor]:
+    """Numbers as they are, categories as zeros and ones, the first of them left out."""
+    refuse_shuffled(published)
+    found = []
+    for name in names:
+        if published.numeric(name):
+            if published.treatment(name) is Treatment.GROUP_NOISE:
+                raise refusal(published, name)
+            found.append(Regressor(name, name, number(published, name)))
+            continue
+        found += [
+            Regressor(f"{name} = {one}", name, indicator(published, name, one))
+            for one in published.categories(name)[1:]
+        ]
+    return found
+
+
+def refuse_grouped_outcome(published: PublishedTable, name: str) -> None:
+    """Refuse an outcome by which groups were formed: slopes between group means are too steep."""
+    grouped = {Treatment.GROUP_MEANS, Treatment.INTERVALS, Treatment.GROUP_NOISE}
+    if published.treatment(name) in grouped and not published.alone(name):
+        raise InputError(
+            f"Column '{name}' is the outcome, and groups were formed by it too: slopes between "
+            "means of such groups are biased by an amount that the release does not show."
+        )
+
+
+def ols(
+    published: PublishedTable, outcome: str, names: Sequence[str], *, confidence: float
+) -> list[AnalysisTerm]:
+    """Least squares, corrected for noise in regressors."""
+    refuse_grouped_outcome(published, outcome)
+    if not published.numeric(outcome):
+        raise InputError(f"'{outcome}' is not numeric, so it cannot be the outcome of ols.")
+    regressors = design(published, names)
+    y = number(published, outcome).values
+    U, M, w = _moments(published, regressors, y)
+    y = y[np.isfinite(w)]
+    w = w[np.isfinite(w)]
+    A = np.einsum("i,ijk->jk", w, M)
+    beta = np.linalg.solve(A, (w * y) @ U)
+    scores = w[:, None] * (U * y[:, None] - M @ beta)
+    return _terms(regressors, beta, A, scores, confidence)
+
+
+def logit(
+    published: PublishedTable,
+    outcome: str,
+    category: str,
+    names: Sequence[str],
+    *,
+    confidence: float,
+) -> list[AnalysisTerm]:
+    """Logistic regression of whether the outcome has a category, by Newton's method."""
+    regressors = design(published, names)
+    noisy = [one.column for one in regressors if one.values.noisy]
+    if noisy:
+        raise refusal(published, noisy[0])
+    y = indicator(published, outcome, category).values
+    U, _, w = _moments(published, regressors, y)
+    y = y[np.isfinite(w)]
+    w = w[np.isfinite(w)]
+    beta, A = newton(U, lambda p: (w * (y - p)) @ U, w)
+    p = 1 / (1 + np.exp(-U @ beta))
+    scores = (w * (y - p))[:, None] * U
+    half = np.linalg.solve(A, scores.T)
+    error = sqrt(np.einsum("ij,jk,ik->", U, half @ half.T, U) / len(U))
+    if error > _WILD:
+        raise InputError(
+            f"The error of a logistic regression of '{outcome}' is so large here that it is not "
+            "normal. No interval is supported."
+        )
+    return _terms(regressors, beta, A, scores, confidence)
+
+
+def newton(U: Floats, score: Callable[[Floats], Floats], w: Floats) -> tuple[Floats, Floats]:
+    """Coefficients for which the score is zero, and the information there.
+
+    Raises:
+        InputError: no coefficients are found, as where noise moves the moments of the outcome
+            beyond those that any coefficients have.
+    """
+    scale = np.maximum(np.sqrt((w @ U**2) / w.sum()), 1e-300)
+    V = U / scale
+    beta = np.zeros(U.shape[1])
+    for _ in range(_STEPS):
+        p = 1 / (1 + np.exp(-np.clip(V @ beta, -500, 500)))
+        gradient = score(p) / scale
+        A = (V * (w * p * (1 - p))[:, None]).T @ V
+        try:
+            step = np.linalg.solve(A, gradient)
+        except np.linalg.LinAlgError:
+            break
+        beta = beta + step / max(1.0, float(np.abs(step).max()) / 2)
+        if np.abs(beta).max() > 50:
+            break
+        if np.abs(step).max() < 1e-9:
+            return beta / scale, A * np.outer(scale, scale)
+    raise InputError(
+        "The noise of the release moves the moments of the outcome beyond those that any logistic "
+        "regression has: it has no estimate here."
+    )
+
+
+def _moments(
+    published: PublishedTable, regressors: Sequence[Regressor], y: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The design with its intercept, the matrices M of complete rows, and their weights.
+
+    Weights are NaN for incomplete rows, which are left out.
+    """
+    U = np.column_stack([np.ones(published.n), *(one.values.values for one in regressors)])
+    w = np.where(np.isfinite(U).all(axis=1) & np.isfinite(y), _weights(published), np.nan)
+    kept = np.isfinite(w)
+    U = U[kept]
+    M = U[:, :, None] * U[:, None, :]
+    for j, one in enumerate(regressors, start=1):
+        if not one.values.noisy:
+            continue
+        M[:, j, j] = one.values.squares[kept]
+        for i, other in enumerate(regressors, start=1):
+            if i != j and other.column == one.column:
+                M[:, i, j] = 0.0
+        _refuse_hidden(one, M[:, j, j], U[:, j])
+    return U, M, w
+
+
+def _refuse_hidden(one: Regressor, squares: Floats, values: Floats) -> None:
+    """Refuse a noisy regressor whose own variance is lost in the noise: its slope has no limits."""
+    spread_of = squares - 2 * values * values.mean() + values.mean() ** 2
+    if spread_of.mean() < _CLEAR * spread_of.std() / sqrt(len(values)):
+        raise InputError(
+            f"The noise of column '{one.column}' hides its variance, so no slope on it can be "
+            "bounded."
+        )
+
+
+def _terms(
+    regressors: Sequence[Regressor], beta: Floats, A: Floats, scores: Floats, confidence: float
+) -> list[AnalysisTerm]:
+    """Coefficients with the sandwich variance."""
+    n, m = scores.shape
+    half = np.linalg.solve(A, scores.T)
+    variances = (half**2).sum(axis=1) * n / max(n - m, 1)
+    labels = ["intercept", *(one.label for one in regressors)]
+    return [
+        term_of(label, float(value), float(variance), confidence)
+        for label, value, variance in zip(labels, beta, variances, strict=True)
+    ]

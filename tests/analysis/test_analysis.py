@@ -1,0 +1,261 @@
+"""Estimates from public folders: exact laws, what is refused, and a small test of coverage."""
+
+import json
+from functools import cache
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from typer.testing import CliRunner
+
+import shoal
+from shoal import analysis
+from shoal.analysis.intervals import spread
+from shoal.analysis.published import PublishedTable
+from shoal.analysis.rows import group_spread, indicator, number
+from shoal.cli.commands import app
+from shoal.errors import InputError
+from shoal.mechanism.randomised_response import response_matrix
+
+COLUMNS = {
+    "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [18, 90]},
+    "hours": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 80]},
+    "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]},
+    "income": {"role": "confidential", "kind": "numeric", "bounds": [0, 120]},
+    "owner": {"role": "confidential", "kind": "nominal", "categories": ["no", "yes"]},
+}
+TRUE_SHARE, TRUE_MEAN = 0.4, 50.0
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 80, n)
+    hours = np.clip(rng.normal(36, 9, n), 0, 80)
+    income = np.clip(rng.normal(20 + 0.6 * age, 8), 0, 120)
+    owner = np.where(rng.random(n) < TRUE_SHARE, "yes", "no")
+    sex = rng.choice(["f", "m"], n)
+    return pl.DataFrame({"age": age, "hours": hours, "sex": sex, "income": income, "owner": owner})
+
+
+def released(method, n=400, seed=1, columns=COLUMNS, table=None, **parameters):
+    policy = {"version": 1, "columns": columns, "protect": {"method": method, **parameters}}
+    return shoal.protect(people(n, seed) if table is None else table, policy)
+
+
+@cache
+def kept(method, **parameters):
+    return released(method, **parameters)
+
+
+KEPT = {
+    "maxent": {"epsilon": 4.0}, "copula": {"epsilon": 4.0}, "privtree": {"epsilon": 4.0},
+    "kanon-dp": {"epsilon": 4.0, "k": 5}, "mdav": {"k": 5}, "mondrian": {"k": 5},
+    "individual-ranking": {"k": 5},
+}  # fmt: skip
+
+
+def one(method):
+    return kept(method, **KEPT[method])
+
+
+def noisy_cells(values, *, low, high, b):
+    """A column whose cells have Laplace noise of scale b, as `kanon-dp` publishes it."""
+    loss = {"target": "x", "mechanism": "discrete-laplace", "draws": len(values), "epsilon": 1,
+            "scale": b * (1 << 20) / (high - low)}  # fmt: skip
+    facts = {
+        "policy": {"columns": {"x": {"role": "confidential", "kind": "numeric", "bounds": [low, high]}}},
+        "parameters": {}, "protected_columns": ["x"], "method": "kanon-dp", "suppressed": 0,
+        "release_form": "linked-shuffled", "privacy_losses": [loss], "hierarchies": {},
+    }  # fmt: skip
+    return PublishedTable(pl.DataFrame({"x": values}), facts, None)
+
+
+@given(x=st.floats(0, 10), b=st.floats(0.2, 30))
+def test_clamped_laplace_cells_have_no_bias_in_means_and_squares(x, b):
+    def law(y):
+        return np.exp(-abs(y - x) / b) / (2 * b)
+
+    for power in (1, 2):
+
+        def known(y, power=power):
+            found = number(noisy_cells([y], low=0.0, high=10.0, b=b), "x")
+            return float((found.values if power == 1 else found.squares)[0])
+
+        parts = [quad(lambda y: known(y) * law(y), *ends)[0] for ends in ((1e-12, x), (x, 10 - 1e-9))]
+        outside = known(0.0) * np.exp(-x / b) / 2 + known(10.0) * np.exp(-(10 - x) / b) / 2
+        assert sum(parts) + outside == pytest.approx(x**power, abs=1e-5 * (1 + b * b))
+
+
+def test_random_responses_have_no_bias_in_shares():
+    published = PublishedTable.of(one("kanon-dp"))
+    P = response_matrix(2, float(published.response("owner")[0] and 2.0))  # epsilon 4 for two
+    values = indicator(published, "owner", "yes").values
+    cells = published.frame["owner"].to_numpy()
+    u = [values[cells == "no"][0], values[cells == "yes"][0]]
+
+    assert P @ u == pytest.approx([0.0, 1.0])
+
+
+def test_a_folder_says_what_its_release_does(tmp_path):
+    for method, file_format in (("maxent", "parquet"), ("mondrian", "csv")):
+        release = one(method)
+        folder = release.write(tmp_path / method, file_format=file_format)
+
+        for ask in (
+            lambda source: analysis.mean(source, "age"),
+            lambda source: analysis.ols(source, "income ~ age + sex"),
+            lambda source: analysis.crosstab(source, "sex", "owner"),
+        ):
+            before, after = ask(release), ask(folder)
+            assert [t.name for t in before.terms] == [t.name for t in after.terms]
+            for a, b in zip(before.terms, after.terms, strict=True):
+                assert [a.estimate, a.low, a.high] == pytest.approx([b.estimate, b.low, b.high])
+            assert str(before).splitlines()[-1].startswith("  does not account for")
+
+
+def test_means_of_groups_keep_the_mean_of_the_table_and_intervals_bound_it():
+    table = people(400, 1)
+    exact = analysis.mean(one("mdav"), "age", estimand="table")
+    bounds = analysis.mean(one("mondrian"), "age", estimand="table")
+    share = analysis.proportion(one("mdav"), "owner", "yes", estimand="table")
+
+    assert exact.interval == pytest.approx((table["age"].mean(),) * 2, rel=1e-9)
+    assert exact.standard_error == 0
+    assert bounds.interval[0] <= table["age"].mean() <= bounds.interval[1]
+    assert share.estimate == pytest.approx((table["owner"] == "yes").mean())
+    assert "the confidential table" in exact.estimand
+
+
+def test_intervals_of_noise_alone_are_narrower_than_those_for_the_population():
+    for ask in (
+        lambda about: analysis.mean(one("maxent"), "income", estimand=about),
+        lambda about: analysis.quantile(one("maxent"), "age", 0.25, estimand=about),
+        lambda about: analysis.mean(one("copula"), "income", estimand=about),
+        lambda about: analysis.proportion(one("kanon-dp"), "owner", "no", estimand=about),
+        lambda about: analysis.quantile(one("mondrian"), "age", estimand=about),
+    ):
+        table, population = ask("table"), ask("population")
+        assert table.estimate == population.estimate
+        if np.isfinite(table.standard_error):
+            assert table.standard_error < population.standard_error
+        assert table.interval[0] <= table.estimate <= table.interval[1]
+
+
+def test_weights_that_are_released_count():
+    columns = {**COLUMNS, "w": {"role": "other", "kind": "numeric", "sampling_weight": True}}
+    table = people(400, 1)
+    table = table.with_columns(pl.when(pl.col("age") > 50).then(3.0).otherwise(1.0).alias("w"))
+    release = released("mdav", columns=columns, table=table, k=5)
+
+    found = analysis.mean(release, "income")
+    w, income = table["w"].to_numpy(), table["income"].to_numpy()
+
+    assert found.estimate == pytest.approx((w * income).sum() / w.sum())
+    assert "weights" in found.estimand
+    assert analysis.total(release, "income").estimate == pytest.approx((w * income).sum())
+
+
+def test_spread_keeps_rows_inside_their_intervals_and_their_number():
+    low = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 9.0])
+    high = np.array([4.0, 4.0, 8.0, 8.0, 8.0, 9.0])
+
+    found = spread(low, high, np.ones(6), ends=True)
+
+    assert (found.means >= low).all()
+    assert (found.means <= high).all()
+    assert found.shares.sum() == pytest.approx(1)
+    assert found.within[-1] == 0
+    assert found.means[0] == 2  # both rows lie at its ends
+
+
+def test_the_spread_inside_groups_is_about_that_of_the_table():
+    table = people(400, 1)
+    published = PublishedTable.of(one("mdav"))
+
+    hidden = table["age"].var() - published.frame["age"].var()
+    assert group_spread(published, "age").mean() == pytest.approx(hidden, rel=0.6)
+
+
+REFUSED = [
+    ("mdav", ["proportion", "sex", "f"], "replaced by others"),
+    ("mdav", ["ols", "age ~ hours"], "groups were formed by it"),
+    ("kanon-dp", ["quantile", "income"], "noise of its own"),
+    ("kanon-dp", ["logit", "sex ~ income"], "noise of its own"),
+    ("copula", ["crosstab", "sex", "owner"], "publishes no noisy counts of columns sex, owner"),
+    ("privtree", ["mean", "age"], "publishes no noisy counts of column 'age'"),
+    ("mdav", ["mean", "sex"], "is not numeric"),
+    ("mdav", ["mean", "agee"], "Did you mean 'age'?"),
+    ("mdav", ["proportion", "owner", "yess"], "Did you mean 'yes'?"),
+    ("mdav", ["crosstab", "age", "owner"], "holds numbers"),
+    ("mdav", ["total", "age"], "needs its size"),
+    ("mdav", ["ols", "age"], "expected a model"),
+    ("mdav", ["mean"], "expected a column, found 0 arguments"),
+    ("mdav", ["men", "age"], "Did you mean 'mean'?"),
+]
+
+
+@pytest.mark.parametrize(("method", "asked", "text"), REFUSED)
+def test_what_is_not_supported_is_refused_with_its_reason(method, asked, text):
+    with pytest.raises(InputError, match=text.replace("?", r"\?")):
+        analysis.analyse(one(method), asked[0], asked[1:])
+
+
+def test_shares_confidence_and_estimand_are_checked():
+    for more in ({"confidence": 2}, {"estimand": "people"}):
+        with pytest.raises(InputError, match="expected"):
+            analysis.mean(one("mdav"), "age", **more)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        analysis.quantile(one("mdav"), "age", 1.5)
+
+
+def test_a_column_that_was_shuffled_by_itself_supports_its_mean_alone():
+    release = released("ir-laplace", epsilon=4, k=10, release_form="column-shuffled")
+
+    assert analysis.mean(release, "income").standard_error > 0
+    for asked in (["ols", "income ~ age"], ["crosstab", "sex", "owner"], ["quantile", "age"]):
+        with pytest.raises(InputError):
+            analysis.analyse(release, asked[0], asked[1:])
+
+
+def test_intervals_cover_about_as_often_as_they_say():
+    """40 releases each by kanon-dp and maxent, nominal 95%: at least 27 of 40 cover.
+
+    False alarm: if an interval covers with probability 0.92, fewer than 27 of 40 do with
+    probability 8e-7 for each of the four. The naive shares cover fewer than 27 times, where noise
+    moves one half of the responses.
+    """
+    covered, naive = np.zeros(4, dtype=int), 0
+    for number_ in range(40):
+        noisy = released("kanon-dp", n=200, seed=number_, epsilon=1.0, k=5)
+        drawn = released("maxent", n=200, seed=number_, epsilon=1.0)
+        intervals = [
+            (analysis.proportion(noisy, "owner", "yes").interval, TRUE_SHARE),
+            (analysis.mean(noisy, "income").interval, TRUE_MEAN),
+            (analysis.proportion(drawn, "owner", "yes").interval, TRUE_SHARE),
+            (analysis.mean(drawn, "income").interval, TRUE_MEAN),
+        ]
+        covered += [low <= truth <= high for (low, high), truth in intervals]
+        cells = noisy.data["income"].to_numpy()
+        naive += abs(cells.mean() - TRUE_MEAN) < 1.96 * cells.std() / np.sqrt(200)
+
+    assert (covered >= 27).all(), covered
+    assert naive < 27
+
+
+def test_the_command_prints_one_statistic_or_every_column(tmp_path):
+    folder = str(one("mdav").write(tmp_path / "release"))
+    run = CliRunner().invoke
+
+    whole = run(app, ["analyse", folder])
+    model = run(app, ["analyse", folder, "ols", "income ~ age + hours", "--json"])
+    total = run(app, ["analyse", folder, "total", "age", "--population", "1000"])
+    middle = run(app, ["analyse", folder, "quantile", "age", "--at", "0.25", "--confidence", "0.9"])
+
+    assert "no interval  sex: Column 'sex', released by mdav" in whole.stdout
+    assert "proportion  owner = yes" in whole.stdout
+    assert [t["name"] for t in json.loads(model.stdout)["terms"]] == ["intercept", "age", "hours"]
+    assert "total of age, for the population" in total.stdout
+    assert "90% interval" in middle.stdout
