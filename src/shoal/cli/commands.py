@@ -52,6 +52,7 @@ from shoal.cli.options import (
     Verbose,
     Version,
 )
+from shoal.cli.schemes import schemes
 from shoal.cli.subcommands import budget, keys
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ app = typer.Typer(
 
 app.add_typer(before)
 app.add_typer(about)
+app.add_typer(schemes)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 app.add_typer(hierarchy, name="hierarchy")
