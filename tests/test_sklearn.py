@@ -11,9 +11,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from shoal.partition import individual_rankings, insensitive, mdav, optimal_univariates, vmdav
-from shoal.sklearn import MDAV, VMDAV, IndividualRanking, Insensitive, OptimalUnivariate
+from shoal.sklearn import (
+    MDAV,
+    VMDAV,
+    IndividualRanking,
+    Insensitive,
+    Mondrian,
+    OptimalUnivariate,
+)
 
-ROWS = [MDAV(k=4), VMDAV(k=4, gamma=0.5), Insensitive(k=4, order="hilbert", lower=-9, upper=9)]
+ROWS = [
+    MDAV(k=4),
+    Mondrian(k=4),
+    VMDAV(k=4, gamma=0.5),
+    Insensitive(k=4, order="hilbert", lower=-9, upper=9),
+]
 COLUMNS = [IndividualRanking(k=4), OptimalUnivariate(k=4)]
 X = np.random.default_rng(21).normal(size=(50, 3))
 
@@ -21,7 +33,7 @@ X = np.random.default_rng(21).normal(size=(50, 3))
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "estimator",
-    [MDAV(), VMDAV(), Insensitive(), IndividualRanking(), OptimalUnivariate()],
+    [MDAV(), Mondrian(), VMDAV(), Insensitive(), IndividualRanking(), OptimalUnivariate()],
     ids=lambda e: type(e).__name__,
 )
 def test_scikit_learn_accepts_the_estimator(estimator):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
     from shoal.io.files import read
+    from shoal.pipeline.apply_scheme import apply
     from shoal.pipeline.check_table import check
     from shoal.pipeline.inspect_table import inspect
     from shoal.pipeline.planning import plan
@@ -32,6 +33,7 @@ _HOME = {
     "InputError": ("shoal.errors", "InputError"),
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
+    "apply": ("shoal.pipeline.apply_scheme", "apply"),
     "audit": ("shoal.evaluation.audit.audit", "audit"),
     "check": ("shoal.pipeline.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
@@ -63,6 +65,7 @@ __all__ = [
     "InternalError",
     "ShoalError",
     "__version__",
+    "apply",
     "audit",
     "check",
     "compare",

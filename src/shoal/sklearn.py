@@ -2,8 +2,8 @@
 
 `fit` groups the rows of X and `labels_` holds the groups. `fit_transform` replaces each row
 by the mean of its group: that is the protected table. `transform` gives each row of new
-data the mean of the group of the nearest row seen by `fit`; equal rows in its result are not
-k-anonymous for that reason alone.
+data the mean of the group of the nearest row seen by `fit`, or of its cell; equal rows in its
+result are not k-anonymous for that reason alone.
 
 A fitted estimator keeps rows or values that it saw. It, and any pickle of it, is as
 confidential as the data.
@@ -29,7 +29,15 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
-from shoal.partition import individual_rankings, insensitive, mdav, optimal_univariates, vmdav
+from shoal.partition import (
+    cell_of,
+    individual_rankings,
+    insensitive,
+    mdav,
+    mondrian_tree,
+    optimal_univariates,
+    vmdav,
+)
 from shoal.partition.insensitive import Order
 
 
@@ -100,6 +108,28 @@ class VMDAV(_RowGroups):
 
     def _partition(self, X: Floats) -> Partition:
         return vmdav(X, self.k, gamma=self.gamma)
+
+
+class Mondrian(_RowGroups):
+    """Group rows by `shoal.partition.mondrian_tree`; a new row belongs to the cell that holds it.
+
+    >>> Mondrian(k=2).fit([[0.0], [1.0], [8.0], [9.0]]).transform([[3.0], [-5.0]]).ravel()
+    array([8.5, 0.5])
+    """
+
+    def __init__(self, k: int = 3) -> None:
+        self.k = k
+
+    def _partition(self, X: Floats) -> Partition:
+        tree = mondrian_tree(X, self.k)
+        self._cells = tree.above, tree.upto
+        return tree.partition
+
+    def transform(self, X: Any) -> Floats:
+        """Return for each row the mean of the group whose cell of the cuts holds it."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.centroids_[cell_of(X, *self._cells)]
 
 
 class Insensitive(_RowGroups):

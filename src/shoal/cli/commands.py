@@ -47,6 +47,7 @@ from shoal.cli.options import (
     Version,
     spelled_out,
 )
+from shoal.cli.schemes import schemes
 from shoal.cli.subcommands import budget, keys
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ app = typer.Typer(
 app.add_typer(before)
 app.add_typer(analyses)
 app.add_typer(about)
+app.add_typer(schemes)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 app.add_typer(hierarchy, name="hierarchy")

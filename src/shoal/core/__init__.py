@@ -65,6 +65,7 @@ from shoal.core.privacy_loss import (
     PrivacyMeasure,
 )
 from shoal.core.release import Release
+from shoal.core.scheme import Scheme
 
 __all__ = [
     "EXPONENTIAL",
@@ -108,6 +109,7 @@ __all__ = [
     "ReportContext",
     "Role",
     "Schema",
+    "Scheme",
     "SpatialDecomposition",
     "Status",
     "StochasticTCloseness",

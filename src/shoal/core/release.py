@@ -10,6 +10,7 @@ from typing import Any
 from shoal.core.claims import Check, Claim, claim_lines
 from shoal.core.guarantees import figure
 from shoal.core.privacy_loss import PrivacyLoss
+from shoal.core.scheme import Scheme
 from shoal.errors import counted
 
 
@@ -25,6 +26,8 @@ class Release:
         extras: further tables that may be published, by name, of the same type as the data.
         unexpected: sentences on what a steward should confirm before publication; none if noise was
             paid for.
+        scheme: how the table was recoded, if another can be recoded the same way: for
+            `shoal.apply`. A pickle of the release lacks it.
     """
 
     data: Any
@@ -35,6 +38,10 @@ class Release:
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
     unexpected: tuple[str, ...] = ()
+    scheme: Scheme | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "scheme": None}
 
     def __repr__(self) -> str:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])

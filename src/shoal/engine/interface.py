@@ -74,6 +74,14 @@ class Outcome(Protocol):
         """Recompute promises on what is released."""
 
     @property
+    def recoding(self) -> "Confidential[Mapping[str, Any]] | None":
+        """What another table needs to be recoded the same way, if it can be."""
+
+    @property
+    def recoding_public(self) -> bool:
+        """Whether that holds nothing but what the notes say."""
+
+    @property
     def evidence(self) -> "Confidential[Any]":
         """The original beside it, `Evidence`; the caller closes it."""
 
@@ -84,8 +92,17 @@ class Coerced(Protocol):
     def public_rows(self, setting: Setting[Any]) -> int | None:
         """How many rows there are, if neighbouring tables have the same number."""
 
-    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
-        """Run a method, and put its rows in the order of the release form."""
+    def run(
+        self,
+        method: Method[Any],
+        setting: Setting[Any],
+        tools: Tools,
+        recoding: Confidential[Mapping[str, Any]] | None = None,
+    ) -> Outcome:
+        """Run a method, and put its rows in the order of the release form.
+
+        `recoding` is that of an earlier release, if the rows are recoded the same way.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Run a method on this machine, in memory, and compare its release with the original."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -91,6 +91,8 @@ class LocalOutcome:
     evidence: Confidential[LocalEvidence]
     units: Confidential[NDArray[np.int64]] | None = None
     constant: tuple[str, ...] = ()
+    recoding: Confidential[Mapping[str, Any]] | None = None
+    recoding_public: bool = False
 
     @property
     def distinct(self) -> tuple[str, ...]:
@@ -155,7 +157,13 @@ class LocalRows:
             return None
         return len(for_method(self.typed).table)
 
-    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
+    def run(
+        self,
+        method: Method[Any],
+        setting: Setting[Any],
+        tools: Tools,
+        recoding: Confidential[Mapping[str, Any]] | None = None,
+    ) -> LocalOutcome:
         """Sort the rows canonically and run the method on them.
 
         Ties in a method go to the first row; after sorting by all columns, the result does not
@@ -167,6 +175,8 @@ class LocalRows:
         typed = for_method(self.typed)
         order = typed.table.canonical_order(columns)
         original = typed.table.take(order)
+        if recoding is not None:
+            tools = replace(tools, recoding=for_method(recoding))
         masked = method.run(original, setting, tools)
         kept = original if masked.kept is None else original.take(masked.kept)
         evidence = LocalEvidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
@@ -192,6 +202,8 @@ class LocalRows:
             evidence=Confidential(evidence),
             units=units,
             constant=() if boxes or masked.privacy_losses else constant(original.frame, frame),
+            recoding=None if masked.recoding is None else Confidential(masked.recoding),
+            recoding_public=masked.recoding_public,
         )
 
 

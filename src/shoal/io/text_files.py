@@ -11,6 +11,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -209,3 +210,48 @@ def quoted(text: str) -> str:
     return "".join(
         f"\\U{ord(c):08x}" if ord(c) > 0xFFFF and visible(c) != c else visible(c) for c in written
     )
+
+
+def bare(name: str) -> str:
+    """Write a key as TOML does, quoted where it must be.
+
+    >>> bare("k-anonymity"), bare("date of birth")
+    ('k-anonymity', '"date of birth"')
+    """
+    plain = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
+    return name if plain else quoted(name)
+
+
+def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
+    """Write a value as TOML does, on one line.
+
+    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "privacy_unit": True})
+    '{ role = "other", bounds = [0, 1.5], privacy_unit = true }'
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(str(value))
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return as_toml(Decimal(repr(value)))
+    if isinstance(value, Decimal):
+        return _digits(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{bare(key)} = {as_toml(item)}" for key, item in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    raise InputError(f"TOML cannot hold a value of the type {type(value).__name__}.")
+
+
+def _digits(value: Decimal) -> str:
+    if value.is_nan():
+        return "nan"
+    if value.is_infinite():
+        return "-inf" if value < 0 else "inf"
+    plain = abs(value.adjusted()) < 20
+    return format(value, "f") if plain else str(value).lower()

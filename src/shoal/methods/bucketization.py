@@ -19,16 +19,27 @@ if the prior is one public distribution, all that is seen of a person is a draw 
 distribution, and both tables are t-close. It is not differential privacy of the release.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, shown
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
+from shoal.methods._shared.fixed_recoding import (
+    RECODED_AS_BEFORE,
+    beside,
+    kept_cells,
+    kept_places,
+    same_places,
+)
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.partition_encoding import encoding_of
 from shoal.methods._shared.recode import name_buckets
@@ -170,25 +181,72 @@ def _refuse(setting: Setting[BucketizationParameters]) -> None:
 
 def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) -> Masked:
     confidential = _confidential(setting)
-    placed = [encoding_of(table, name) for name in confidential]
-    steps = joint_buckets(
-        [place for place, _ in placed],
-        _number(setting),
-        heights={j: height for j, (_, height) in enumerate(placed) if height is not None},
-    )
+    kept = tools.recoding
+    if kept is None:
+        placed = [encoding_of(table, name) for name in confidential]
+        steps = joint_buckets(
+            [place for place, _ in placed],
+            _number(setting),
+            heights={j: height for j, (_, height) in enumerate(placed) if height is not None},
+        )
+        X = np.column_stack([place for place, _ in placed])
+        kept = {
+            "places": kept_places(table, confidential),
+            "borders": [_borders(X[:, j], steps, j) for j in range(len(confidential))],
+            "cells": {
+                name: kept_cells(table, [name], bucket)[name]
+                for name, bucket in zip(confidential, steps.T, strict=True)
+            },
+        }
+    else:
+        steps = _as_before(same_places(table, confidential, kept["places"]), kept["borders"])
+    last = np.unique(steps[:, -1], return_inverse=True)[1].ravel()
     classes = bucketization(
         table.matrix(setting.columns),
-        steps[:, -1],
+        last,
         _size(setting),
         Fraction(setting.parameters.t),
         most=None if setting.parameters.l is None else _number(setting) * setting.parameters.l,
         progress=tools.progress,
     )
+    original = table
     for name, bucket in zip(confidential, steps.T, strict=True):
-        table = name_buckets(table, name, Partition(bucket))
-    close = Requirement(_closeness(setting), steps[:, -1])
+        dense = Partition(np.unique(bucket, return_inverse=True)[1].ravel())
+        held = partial(beside, original, kept=kept["cells"], labels=bucket)
+        table = name_buckets(table, name, dense, held)
+    close = Requirement(_closeness(setting), last)
     masked = microaggregation.masked(table, setting, classes.partition, require=[close])
-    return Masked(masked.data, notes=(TRIVIAL,) if classes.trivial else ())
+    notes = [TRIVIAL] if classes.trivial else []
+    if tools.recoding is not None:
+        notes.append(RECODED_AS_BEFORE)
+    return Masked(masked.data, notes=tuple(notes), recoding=kept)
+
+
+def _borders(places: Floats, steps: Ints, step: int) -> dict[str, list[Any]]:
+    """Of each bucket of a step the bucket that was cut, and the largest place in it."""
+    buckets = steps[:, step]
+    number = int(buckets.max()) + 1
+    upto, parent = np.full(number, -np.inf), np.zeros(number, np.int64)
+    np.maximum.at(upto, buckets, places)
+    if step:
+        parent[buckets] = steps[:, step - 1]
+    # The last bucket of each that was cut has no end.
+    open_ended = np.append(parent[1:] != parent[:-1], True)
+    return {"parent": parent.tolist(), "upto": np.where(open_ended, np.inf, upto).tolist()}
+
+
+def _as_before(places: Floats, borders: Sequence[Mapping[str, Any]]) -> Ints:
+    """Put values into the buckets of an earlier table, column by column."""
+    bucket, steps = np.zeros(len(places), np.int64), []
+    for place, step in zip(places.T, borders, strict=True):
+        parent, upto = np.asarray(step["parent"]), np.asarray(step["upto"], np.float64)
+        inner = np.empty(len(place), np.int64)
+        for cut in np.unique(bucket):
+            own, members = np.flatnonzero(parent == cut), bucket == cut
+            inner[members] = own[np.searchsorted(upto[own], place[members])]
+        bucket = inner
+        steps.append(bucket)
+    return np.column_stack(steps)
 
 
 METHOD = Method(

@@ -16,6 +16,7 @@ Persons: where a column numbers them and some have several rows, classes are cou
 l and t are decided in rows and in persons.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
@@ -24,7 +25,6 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import Claim, Kind
-from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
@@ -34,7 +34,9 @@ from shoal.methods._shared.column_levels import (
     leaf_numbers,
     refuse_steps,
 )
+from shoal.methods._shared.fixed_recoding import RECODED_AS_BEFORE, no_longer
 from shoal.methods._shared.steering import (
+    judge_of,
     refuse_aligned_suppression,
     refuse_steering,
     requirement_of,
@@ -42,9 +44,8 @@ from shoal.methods._shared.steering import (
     suppression_promise,
 )
 from shoal.methods.method import Example, Masked, Method, Parameters, Promises, Setting, Tools
-from shoal.partition import Loss, full_domain
+from shoal.partition import Generalisation, Loss, full_domain
 from shoal.policy.values import Number, Size, choice
-from shoal.privacy_models import decided
 
 SOURCE = (
     "Kohlmayer, Prasser, Eckert, Kemper and Kuhn, Flash: efficient, stable and optimal "
@@ -163,37 +164,31 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
     require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
 
-    def judge(labels: Ints) -> Ints:
-        """The classes that lack a model, counted in rows and in persons."""
-        kept = labels >= 0
-        failing = [
-            decided(
-                labels[kept],
-                own.codes[kept],
-                own.guarantee,
-                units=None if persons is None else persons[kept],
-                width=own.width,
-                edges=own.edges,
-            )[0].failing
-            for own in require
-        ]
-        return np.unique(np.concatenate(failing))
+    judge = judge_of(table, require)
+    kept = None if tools.recoding is None else tools.recoding["levels"]
+    stated = [_between(setting, name) for name in columns]
 
-    counted_apart = persons is not None and bool(require)
-    chosen = full_domain(
-        np.column_stack([own.codes for own in levels]),
-        [own.tree for own in levels],
-        parameters.k,
-        loss=parameters.loss,
-        limit=int(Fraction(parameters.record_suppression) * len(table)),
-        require=() if counted_apart else require,
-        units=persons,
-        judge=judge if counted_apart else None,
-        weights=[float(parameters.weights.get(name, 1)) for name in columns],
-        penalties=[own.penalties for own in levels],
-        between=[_between(setting, name) for name in columns],
-        progress=tools.progress,
-    )
+    def search(between: Sequence[tuple[int, int]], limit: int) -> Generalisation | None:
+        return full_domain(
+            np.column_stack([own.codes for own in levels]),
+            [own.tree for own in levels],
+            parameters.k,
+            loss=parameters.loss,
+            limit=limit,
+            require=() if judge else require,
+            units=persons,
+            judge=judge,
+            weights=[float(parameters.weights.get(name, 1)) for name in columns],
+            penalties=[own.penalties for own in levels],
+            between=between,
+            progress=tools.progress,
+        )
+
+    allowed = int(Fraction(parameters.record_suppression) * len(table))
+    fixed = stated if kept is None else [_as_before(kept, name, setting) for name in columns]
+    chosen = search(fixed, allowed)
+    if chosen is None and kept is not None:
+        raise ClaimViolationError(_no_longer(setting, fixed, len(table), search))
     if chosen is None:
         asked = [f"{parameters.k}-anonymity", *(str(own.guarantee) for own in require)]
         raise ClaimViolationError(
@@ -204,13 +199,59 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     for name, own, level in zip(columns, levels, chosen.levels, strict=True):
         table = own.released(table, name, level)
     stays = np.flatnonzero(chosen.labels >= 0)
-    kept = None if len(stays) == len(table) else stays
+    rest = None if len(stays) == len(table) else stays
     shown = ", ".join(
         f"{name} {level} of {len(own.tree) - 1}"
         for name, own, level in zip(columns, levels, chosen.levels, strict=True)
     )
     note = f"Levels, where 0 is the column as it is: {shown}."
-    return Masked(table if kept is None else table.take(kept), kept=kept, notes=(note,))
+    return Masked(
+        table if rest is None else table.take(rest),
+        kept=rest,
+        notes=(note,) if kept is None else (note, RECODED_AS_BEFORE),
+        recoding={"levels": dict(zip(columns, chosen.levels, strict=True))},
+        recoding_public=True,
+    )
+
+
+def _as_before(
+    kept: Mapping[str, Any], name: str, setting: Setting[FullDomainParameters]
+) -> tuple[int, int]:
+    """The level that a scheme gives a column."""
+    level = kept.get(name)
+    last = height(setting.schema[name], setting.parameters.intervals.get(name))
+    if not isinstance(level, int) or not 0 <= level <= last:
+        raise InputError(
+            f"The scheme has no level from 0 to {last} for column '{name}'. Coarsen another column."
+        )
+    return level, level
+
+
+def _no_longer(
+    setting: Setting[FullDomainParameters],
+    fixed: Sequence[tuple[int, int]],
+    rows: int,
+    search: Callable[[Sequence[tuple[int, int]], int], Generalisation | None],
+) -> str:
+    """What does not hold at the levels of a scheme, and what one level more of a column mends."""
+
+    def stays(between: Sequence[tuple[int, int]]) -> int:
+        found = search(between, rows)
+        return 0 if found is None else int((found.labels >= 0).sum())
+
+    moves = []
+    for place, name in enumerate(setting.columns):
+        last = height(setting.schema[name], setting.parameters.intervals.get(name))
+        level = fixed[place][0]
+        if level < last:
+            higher = [*fixed[:place], (level + 1, level + 1), *fixed[place + 1 :]]
+            moves.append(f"{rows - stays(higher):,} with '{name}'")
+    coarser = (
+        f" Or coarsen a column by one level; left to suppress would be {', '.join(moves)}."
+        if moves
+        else ""
+    )
+    return no_longer(setting, rows, stays(fixed)) + coarser
 
 
 METHOD = Method(

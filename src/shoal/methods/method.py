@@ -75,11 +75,13 @@ class Tools:
         noise: the randomness that carries privacy.
         rng: for post-processing alone, such as drawing rows from a noisy model. What a proof
             needs to stay unknown comes from the noise.
+        recoding: `Masked.recoding` of an earlier release, if this table is recoded the same way.
     """
 
     noise: Noise
     progress: Progress = silent
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    recoding: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ class Masked:
         notes: sentences for the manifest about how the run ended; only what the released table
             shows anyway.
         extras: tables that may be published beside the rows, by name: columns of equal length.
+        recoding: what another table needs to be recoded the same way: texts, numbers and arrays;
+            confidential.
+        recoding_public: it holds nothing but what the notes say.
     """
 
     data: Table | SpatialDecomposition
@@ -102,6 +107,8 @@ class Masked:
     kept: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    recoding: Mapping[str, Any] | None = None
+    recoding_public: bool = False
 
 
 @dataclass(frozen=True)

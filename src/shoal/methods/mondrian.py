@@ -25,11 +25,12 @@ have k persons; l and t steer the cuts in records, and leaves are merged until t
 too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -51,6 +52,13 @@ from shoal.io.table import Table
 from shoal.methods._distributed import blockwise, mondrian
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation, whole_persons
+from shoal.methods._shared.fixed_recoding import (
+    beside,
+    kept_cells,
+    kept_places,
+    same_places,
+    without_lacking,
+)
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods._shared.recode import Aggregate, generalise
@@ -73,7 +81,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.partition import CutColumn, PartitionTree, mondrian_tree, unmet
+from shoal.partition import CutColumn, PartitionTree, cell_of, mondrian_tree, unmet
 from shoal.policy.values import MOST, Number, choice
 
 SOURCE = (
@@ -278,6 +286,8 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
             f"No grouping meets {missed.guarantee}, because even the whole table as one group "
             "does not. Nothing was written."
         )
+    if tools.recoding is not None:
+        return _as_before(table, setting, tools.recoding)
     kept = _kept(table, setting) if parameters.record_suppression else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
@@ -295,7 +305,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
     if parameters.output is LeafOutput.CENTROIDS:
         masked = microaggregation.masked(rest, setting, tree.partition, require=require)
         return replace(masked, kept=kept)
-    made, _ = whole_persons.released(
+    made, groups = whole_persons.released(
         rest,
         setting.columns,
         tree.partition,
@@ -304,7 +314,42 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
         places=lambda: rest.matrix(setting.columns),
         require=require,
     )
-    return Masked(made, kept=kept)
+    # Boxes of relaxed cuts overlap: a new row would belong to several.
+    recoding = None if parameters.relaxed else _recoding(rest, setting, tree, groups)
+    return Masked(made, kept=kept, recoding=recoding)
+
+
+def _recoding(
+    table: Table, setting: Setting[MondrianParameters], tree: PartitionTree, groups: Partition
+) -> dict[str, Any]:
+    """The cells of the cuts, the group of each, and what covers the groups."""
+    first = np.unique(tree.partition.labels, return_index=True)[1]
+    return {
+        "places": kept_places(table, setting.columns),
+        "above": tree.above,
+        "upto": tree.upto,
+        "group": groups.labels[first],
+        "cells": kept_cells(table, setting.columns, groups.labels),
+    }
+
+
+def _as_before(
+    table: Table, setting: Setting[MondrianParameters], kept: Mapping[str, Any]
+) -> Masked:
+    """Recode by the cells of earlier cuts, and leave out what lacks what is promised."""
+    X = same_places(table, setting.columns, kept["places"])
+    above, upto = (np.asarray(kept[side], np.float64).reshape(-1, X.shape[1])
+                   for side in ("above", "upto"))  # fmt: skip
+    groups = np.asarray(kept["group"], np.int64)[cell_of(X, above, upto)]
+    partition = Partition(np.unique(groups, return_inverse=True)[1].ravel())
+    made = generalise(
+        table,
+        setting.columns,
+        partition,
+        lambda name: beside(table, name, kept["cells"], groups),
+    )
+    masked = without_lacking(made, table, setting)
+    return replace(masked, recoding=kept)
 
 
 def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:

@@ -187,6 +187,44 @@ def mondrian_tree(
     return PartitionTree(Partition(labels), lower, upper, above, upto, depth)
 
 
+def cell_of(X: ArrayLike, above: Floats, upto: Floats) -> Ints:
+    """Which of the cells that recursive cuts made holds each record: above < x <= upto.
+
+    `PartitionTree` has the cells, which hold new records too. The first cut is found again as a
+    border that runs through no cell, and so on: O((n + c) d) for each level of cuts, c being the
+    cells.
+    """
+    X = np.asarray(X, np.float64)
+    found = np.empty(len(X), np.int64)
+    waiting = [(np.arange(len(X)), np.arange(len(above)))]
+    while waiting:
+        rows, cells = waiting.pop()
+        if len(cells) == 1 or not rows.size:
+            found[rows] = cells[0]
+            continue
+        column, border = _first_cut(above[cells], upto[cells])
+        low, left = X[rows, column] <= border, upto[cells, column] <= border
+        waiting += [(rows[low], cells[left]), (rows[~low], cells[~left])]
+    return found
+
+
+def _first_cut(above: Floats, upto: Floats) -> tuple[int, float]:
+    """The most balanced border that runs through no cell."""
+    best, column, border = 0, -1, 0.0
+    for j in range(above.shape[1]):
+        order = np.argsort(above[:, j], kind="stable")
+        reach = np.maximum.accumulate(upto[order, j])[:-1]
+        clear = np.flatnonzero(reach <= above[order[1:], j]) + 1
+        if clear.size:
+            even = np.minimum(clear, len(order) - clear)
+            if even.max() > best:
+                at = int(clear[even.argmax()])
+                best, column, border = int(even.max()), j, float(reach[at - 1])
+    if column < 0:
+        raise InputError("Expected cells that recursive cuts made, found others.")
+    return column, border
+
+
 def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
     """Half the range of each column in the whole table, so it cannot overflow; ranks need none."""
     low, high = columns.min(axis=1), columns.max(axis=1)

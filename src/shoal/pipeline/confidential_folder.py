@@ -24,6 +24,9 @@ from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import EvaluationOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.public_folder import dump
+from shoal.pipeline.scheme_files import SCHEME
+from shoal.pipeline.scheme_files import read as read_scheme
+from shoal.pipeline.scheme_files import text as scheme_text
 from shoal.policy.load import load
 from shoal.report import evidence, html
 from shoal.report.html import REPORT
@@ -90,6 +93,9 @@ def write(
         dump(folder / FIGURES, figures)
         page = html.internal_report(manifest, figures, figures["context"])
         (folder / REPORT).write_text(page, encoding="utf-8")
+        if release.scheme is not None:
+            held = for_folder(release.scheme.recoding, folder)
+            (folder / SCHEME).write_text(scheme_text(release.scheme, held), encoding="utf-8")
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 (the release is out; its message may quote the data)
@@ -198,7 +204,9 @@ def report(
     facts = evidence.facts(
         data, policy, out, evaluation, alone=planned.method.noisy, **vars(reading)
     )
-    made = Release(io.read(table).frame, (), (), (), manifest)
+    kept = folders.internal_of(out) / SCHEME
+    scheme = read_scheme(kept) if kept.is_file() else None
+    made = Release(io.read(table).frame, (), (), (), manifest, scheme=scheme)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
     with folders.workplace(out) as place:

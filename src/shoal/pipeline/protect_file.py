@@ -31,6 +31,7 @@ from shoal.pipeline.options import (
     ReadingOptions,
 )
 from shoal.pipeline.planning import Plan, plan
+from shoal.pipeline.scheme_files import Applied
 from shoal.report import evidence
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ def protect(
     engine: EngineOptions = EngineOptions(),
     progress: Progress = silent,
     noise: Noise | None = None,
+    applied: Applied | None = None,
 ) -> Published:
     """Protect a file as a policy says and write the release, `out`, and `out.internal` beside it.
 
-    For what may be read see `shoal.io.files.read`, for other noise `shoal.protect`.
+    For what may be read see `shoal.io.files.read`, for other noise `shoal.protect`. `applied` is
+    the scheme of an earlier release, if the table is recoded the same way.
     """
     _refuse(out, output, evaluation, engine)
     stated = budget.stated(policy)
@@ -103,7 +106,8 @@ def protect(
     with folders.workplace(out) as place:
         recovered = _ready(place, out, force=output.force)
         folders.reserve(place, 2 * evidence.size_of(data) + _ROOM)
-        done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name)
+        done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name,
+                                 applied=applied)  # fmt: skip
         if done.release.unexpected:
             raise InputError(f"{' '.join(done.release.unexpected)} Nothing was written.")
         progress("writing", 0, 1)

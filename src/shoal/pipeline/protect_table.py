@@ -31,6 +31,7 @@ from shoal.core import (
     Progress,
     Release,
     Role,
+    Scheme,
     Status,
     TCloseness,
     Testable,
@@ -50,6 +51,7 @@ from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
+from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.policy import PolicySource
 
 
@@ -127,8 +129,11 @@ def run(
     progress: Progress = silent,
     noise: Noise | None = None,
     note: str = "",
+    applied: Applied | None = None,
 ) -> Run:
     """Protect a table by a plan and recompute every promise on the result.
+
+    `applied` is the scheme of an earlier release, if the table is recoded the same way.
 
     The budget file, if the policy names one, is charged before the first draw: a run that
     crashes later counts as spent. Beside the release is the original, which nothing but a
@@ -157,7 +162,8 @@ def run(
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         progress = forecast.estimated(progress, planned)
-        outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
+        recoding = None if applied is None else applied.scheme.recoding
+        outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng), recoding)
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
         _verify(claims, outcome.privacy_losses, drawn)
@@ -167,10 +173,19 @@ def run(
             claims=claims,
             checks=checks,
             privacy_losses=outcome.privacy_losses,
-            manifest=_manifest(planned, claims, checks, outcome, drawn),
+            manifest=_manifest(
+                planned, claims, checks, outcome, drawn, beside=_beside(planned, applied, outcome)
+            ),
             labels=_released_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
             unexpected=unexpected(planned, outcome),
+            scheme=None
+            if outcome.recoding is None
+            else Scheme(
+                planned.policy,
+                outcome.recoding,
+                public=outcome.recoding_public and is_public(planned.policy),
+            ),
         )
     used = planned.policy.budget
     if booked is None or used is None:
@@ -184,6 +199,20 @@ def run(
     }
     entry = (used.file, booked.id)
     return Run(release, outcome.evidence, plain(account), entry)
+
+
+def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[str, ...]:
+    """What a release by a scheme discloses beside the one that the scheme comes from."""
+    if applied is None or applied.previous is None:
+        return ()
+    released = io.from_native(outcome.data).frame
+    return together(
+        applied.previous,
+        released,
+        planned.setting.columns,
+        planned.policy,
+        k=planned.setting.parameters.k,
+    )
 
 
 def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
@@ -401,6 +430,8 @@ def _manifest(
     checks: Iterable[Check],
     outcome: Outcome,
     drawn: Mapping[tuple[str, Fraction], int],
+    *,
+    beside: Sequence[str],
 ) -> dict[str, Any]:
     return {
         "shoal_version": version("shoal"),
@@ -411,7 +442,7 @@ def _manifest(
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),
         "claims": [plain(claim) for claim in claims],
-        "notes": [*planned.notes, *outcome.notes],
+        "notes": [*planned.notes, *outcome.notes, *beside],
         "checks": [plain(check) for check in checks],
         "privacy_losses": [plain(privacy_loss) for privacy_loss in outcome.privacy_losses],
         "draws": [

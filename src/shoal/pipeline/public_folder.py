@@ -29,7 +29,7 @@ EXTRAS = (MEASUREMENTS,)
 LABELS = "labels.json"
 """Labels of columns and values beside a CSV or SAS file, which has no room for them."""
 _TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
-_FIGURES = "figures.json"
+_FIGURES, _SCHEME = "figures.json", "scheme.toml"
 
 
 def write(
@@ -133,7 +133,7 @@ def refuse_place(folder: Path, *, force: bool) -> None:
             "Python, force=True)."
         )
     names = {path.name for path in folder.iterdir()}
-    known = {MANIFEST, SIGNATURE, _FIGURES, REPORT, LABELS, *_TABLES, *EXTRAS}
+    known = {MANIFEST, SIGNATURE, _FIGURES, _SCHEME, REPORT, LABELS, *_TABLES, *EXTRAS}
     if not names <= known or not _is_ours(folder):
         raise InputError(f"'{folder}' is not a Shoal release, and is never replaced.")
 

@@ -118,6 +118,46 @@ def restored(
     return _build(exact(stated), kept, where="manifest.json, policy")
 
 
+Rows = Mapping[str, list[list[str]]]
+
+
+def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
+    """A policy with all that it was read from: its document, hierarchies and recodings by column.
+
+    The budget, the context and the evaluation are left out. Categories that were read off the data
+    are in it.
+    """
+    columns, stated = policy.schema.columns, dict(policy.document)
+    stated["columns"] = {name: dict(own) for name, own in stated["columns"].items()}
+    for column in columns:
+        own = stated["columns"][column.name]
+        if column.observed and column.categories:
+            own["categories"] = list(column.categories)
+        if column.value_labels:
+            own["value_labels"] = dict(column.value_labels)
+    trees = {
+        column.name: [list(path) for path in column.stated_hierarchy.paths]
+        for column in columns
+        if column.stated_hierarchy
+    }
+    pairs = {c.name: [list(pair) for pair in c.recode.items()] for c in columns if c.recode}
+    return stated, trees, pairs
+
+
+def from_self_contained(
+    document: Mapping[str, Any], hierarchies: Rows, recodes: Rows, *, where: str
+) -> Policy:
+    """Build a policy again from what `self_contained` gave.
+
+    Raises:
+        InputError: it is not a policy.
+    """
+    stated = dict(document)
+    files = stated.pop("files", {})
+    kept = _Files(Path(), dict(files), hierarchies, recodes)
+    return _build(exact(stated), kept, where=f"{where}, policy")
+
+
 def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
@@ -147,17 +187,21 @@ class _Files:
     Attributes:
         digests: by name, of those that were read; of a manifest's, all.
         kept: the rows of each column's hierarchy, if they are not to be read.
+        recodes: the rows of each column's recoding, beside those.
     """
 
     folder: Path
     digests: dict[str, str] = field(default_factory=dict)
-    kept: Mapping[str, list[list[str]]] | None = None
+    kept: Rows | None = None
+    recodes: Rows = field(default_factory=dict)
 
     def rows(self, name: str, column: str, key: str) -> list[list[str]]:
         if self.kept is None:
             return _read_rows(self.folder, name, self.digests)
         # A manifest keeps neither pairs of a recoding nor the hierarchy of an identifier.
-        return self.kept.get(column, [["?", "??"]]) if key == "hierarchy" else []
+        if key == "hierarchy":
+            return self.kept.get(column, [["?", "??"]])
+        return self.recodes.get(column, [])
 
 
 def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:

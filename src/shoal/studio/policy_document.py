@@ -5,8 +5,6 @@ TOML text is the one truth. Fields are read from it; a changed field is written 
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from shoal import policy
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.io import text_files
-from shoal.io.text_files import quoted
+from shoal.io.text_files import as_toml, bare
 from shoal.policy.load import exact
 from shoal.policy.spec import with_days
 
@@ -25,8 +23,6 @@ SECTIONS = ("columns", "protect", "require", "release", "reading", "writing", "e
 """Parts of a policy, in the order in which they are written."""
 ABSENT = "not stated"
 """How a difference shows a key that one of two policies lacks."""
-LONGEST = 20
-"""Digits from which on a number is written with an exponent."""
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -212,51 +208,6 @@ def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
     measure = document.get("evaluate")
     if isinstance(measure, Mapping) and "queries" in measure:
         yield measure["queries"]
-
-
-def bare(name: str) -> str:
-    """Write a key as TOML does, quoted where it must be.
-
-    >>> bare("k-anonymity"), bare("date of birth")
-    ('k-anonymity', '"date of birth"')
-    """
-    plain = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if plain else quoted(name)
-
-
-def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
-    """Write a value as TOML does, on one line.
-
-    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "privacy_unit": True})
-    '{ role = "other", bounds = [0, 1.5], privacy_unit = true }'
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return quoted(str(value))
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return as_toml(Decimal(repr(value)))
-    if isinstance(value, Decimal):
-        return _decimal(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{bare(key)} = {as_toml(item)}" for key, item in value.items())
-        return f"{{ {inner} }}" if inner else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(as_toml, value))}]"
-    raise InputError(f"A policy cannot hold a value of the type {type(value).__name__}.")
-
-
-def _decimal(value: Decimal) -> str:
-    if value.is_nan():
-        return "nan"
-    if value.is_infinite():
-        return "-inf" if value < 0 else "inf"
-    plain = abs(value.adjusted()) < LONGEST
-    return format(value, "f") if plain else str(value).lower()
 
 
 def grid(content: Mapping[str, Any]) -> str:

@@ -66,6 +66,13 @@ class SparkOutcome:
     dropped: int
     suppressed: int = 0
 
+    recoding_public = False
+
+    @property
+    def recoding(self) -> None:
+        """Not kept in blocks."""
+        return
+
     @property
     def constant(self) -> tuple[str, ...]:
         """Not looked for in blocks."""

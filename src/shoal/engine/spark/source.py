@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from pyspark.sql import DataFrame
 
+from shoal.core import Confidential
 from shoal.engine.interface import Adoption
 from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
@@ -52,9 +53,15 @@ class SparkCoerced:
         """How many rows there are, if neighbouring tables have the same number."""
         return self.typed.rows if rows_are_public(setting) else None
 
-    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> "SparkOutcome":
+    def run(
+        self,
+        method: Method[Any],
+        setting: Setting[Any],
+        tools: Tools,
+        recoding: Confidential[Mapping[str, Any]] | None = None,
+    ) -> "SparkOutcome":
         """Run a method, and put its rows in the order of the release form."""
-        if method.distributed is None:
+        if method.distributed is None or recoding is not None:
             raise InternalError(f"Method '{method.name}' does not run on Spark.")
         tools.progress("sorting rows", 0, 1)
         columns = None if method.input.sort_by is None else method.input.sort_by(setting)

@@ -7,9 +7,10 @@ published mean, median or mode always comes from at least two people. A medoid i
 whole record, missing cells too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -88,7 +89,13 @@ def shortened(values: Floats) -> Floats:
     return np.where(usual, np.rint(values * 10.0**digits) / 10.0**digits, values)
 
 
-def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Table:
+Cells = Callable[[str], pl.DataFrame]
+"""Gives the cells of a column by group, if they are more than those of the table."""
+
+
+def generalise(
+    table: Table, columns: Sequence[str], partition: Partition, cells: Cells | None = None
+) -> Table:
     """Replace the values of some columns by what covers their group, written as text.
 
     A group in which all cells are equal keeps them. Otherwise numbers, dates and ordinals
@@ -97,11 +104,18 @@ def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Ta
     """
     frame = table.frame
     for name in columns:
-        frame = frame.with_columns(_cover(table, name, partition).alias(name))
+        held = _cells(table, name, partition) if cells is None else cells(name)
+        frame = frame.with_columns(_cover(table, name, partition, held).alias(name))
     return replace(table, frame=frame)
 
 
-def name_buckets(table: Table, name: str, partition: Partition) -> Table:
+def _cells(table: Table, name: str, partition: Partition) -> pl.DataFrame:
+    return pl.DataFrame({"group": partition.labels, "cell": table.frame[name]})
+
+
+def name_buckets(
+    table: Table, name: str, partition: Partition, cells: Cells | None = None
+) -> Table:
     """Replace a column's values by what names their bucket.
 
     Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
@@ -111,22 +125,22 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
     cells too. A column in which every bucket is one value is left as it is. Buckets that share no
     value read differently.
     """
-    cells = pl.DataFrame({"bucket": partition.labels, "cell": table.frame[name]})
+    inside = _cells(table, name, partition) if cells is None else cells(name)
     held = (
-        cells.group_by("bucket")
+        inside.group_by("group")
         .agg(
             pl.col("cell").min().alias("low"),
             pl.col("cell").max().alias("high"),
             pl.col("cell").null_count().alias("gone"),
             pl.col("cell").n_unique().alias("distinct"),
         )
-        .sort("bucket")
+        .sort("group")
     )
     if held["distinct"].max() == 1:
         return table
     wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
     if table.schema[name].kind is Kind.NOMINAL:
-        wide = pl.Series(_named(table, name, partition), dtype=pl.String)
+        wide = pl.Series(_named(table, name, inside), dtype=pl.String)
     one = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
     present = pl.when(pl.col("low").is_null()).then(None).otherwise(one.otherwise(wide))
     missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
@@ -135,12 +149,12 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
     return replace(table, frame=frame)
 
 
-def _named(table: Table, name: str, partition: Partition) -> list[str]:
+def _named(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
     hierarchy, categories = table.schema[name].hierarchy, table.categories(name)
-    codes = table.codes(name)
-    pairs = np.unique(np.column_stack((partition.labels, codes))[codes >= 0], axis=0).tolist()
-    held: list[list[str]] = [[] for _ in range(len(partition))]
+    present = cells.drop_nulls().with_columns(pl.col("cell").to_physical().cast(pl.Int64))
+    pairs = present.unique().sort("group", "cell").rows()
+    held: list[list[str]] = [[] for _ in range(cast("int", cells["group"].max()) + 1)]
     for bucket, code in pairs:
         held[bucket].append(categories[code])
     if hierarchy is None:
@@ -159,10 +173,9 @@ def _named(table: Table, name: str, partition: Partition) -> list[str]:
     return texts
 
 
-def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
+def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -> pl.Series:
     """One text per record: what covers the cells of its group."""
     column = table.schema[name]
-    cells = pl.DataFrame({"group": partition.labels, "cell": table.frame[name]})
     groups = cells.group_by("group").agg(
         pl.col("cell").min().alias("low"),
         pl.col("cell").max().alias("high"),

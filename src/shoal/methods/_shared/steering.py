@@ -1,7 +1,9 @@
 """Methods that steer by l-diversity and t-closeness: which are required, and what they look at."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from shoal.core import Distance, Kind, LDiversity, ReleaseForm, TCloseness
 from shoal.core._arrays import Ints
@@ -10,6 +12,7 @@ from shoal.io.table import Table
 from shoal.methods._shared.partition_encoding import Values, levels_of, way
 from shoal.methods.method import Setting
 from shoal.partition import Requirement
+from shoal.privacy_models import decided
 
 
 def steering(setting: Setting[Any]) -> list[LDiversity | TCloseness]:
@@ -63,6 +66,30 @@ def confidential_codes(table: Table, columns: Sequence[str]) -> tuple[Ints, int]
     raws = [table.raw(name) for name in columns]
     values = Values.of(raws, levels_of(table, columns))
     return values.codes(raws), values.width
+
+
+def judge_of(table: Table, require: Sequence[Requirement]) -> Callable[[Ints], Ints] | None:
+    """The classes that lack a model in rows or in persons, where some have several rows."""
+    persons = table.persons
+    if persons is None or not require:
+        return None
+
+    def judge(labels: Ints) -> Ints:
+        kept = labels >= 0
+        failing = [
+            decided(
+                labels[kept],
+                own.codes[kept],
+                own.guarantee,
+                units=persons[kept],
+                width=own.width,
+                edges=own.edges,
+            )[0].failing
+            for own in require
+        ]
+        return np.unique(np.concatenate(failing))
+
+    return judge
 
 
 def requirement_of(table: Table, guarantee: LDiversity | TCloseness) -> Requirement:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from shoal.studio.policy_document import as_toml, bare
+from shoal.io.text_files import as_toml, bare
 
 WIDEST = 60
 """Lines that one value may span before it is given up as unreadable."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
+from shoal.io.text_files import as_toml
 from shoal.policy.spec import FLAGS
-from shoal.studio.policy_document import as_toml
 
 MORE = (
     "missing",

@@ -1,0 +1,198 @@
+"""Schemes as files, and what two releases by one scheme disclose together.
+
+A scheme file is self-contained: it holds the policy, the hierarchies and recodings that the policy
+names, and what the method chose. It is confidential if any of that was read off the table.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core import Confidential, Policy, Role, Scheme
+from shoal.errors import InputError, counted, did_you_mean
+from shoal.io import text_files
+from shoal.io.folders import write_text
+from shoal.io.text_files import as_toml, bare
+from shoal.policy.load import from_self_contained, self_contained
+
+SCHEME = "scheme.toml"
+"""Name of the file in the confidential folder."""
+_SECTIONS = ("policy", "hierarchies", "recodes", "recoding")
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A scheme that is applied, and the release that it comes from where that is at hand."""
+
+    scheme: Scheme
+    previous: pl.DataFrame | None = None
+
+
+def is_public(policy: Policy) -> bool:
+    """Whether a policy holds nothing that was read off the data, and no pairs of a recoding."""
+    return not any(
+        column.observed or column.recode or (tree is not None and tree.observed)
+        for column in policy.schema.columns
+        for tree in [column.stated_hierarchy]
+    )
+
+
+def write(scheme: Scheme, path: Path, *, force: bool = False) -> None:
+    """Write a scheme; see `Scheme.write`."""
+    private = not scheme.public
+    scheme.recoding.map(
+        lambda held: write_text(path, text(scheme, held), force=force, confidential=private)
+    )
+
+
+def text(scheme: Scheme, recoding: Mapping[str, Any]) -> str:
+    """A scheme as TOML, given what it holds."""
+    document, hierarchies, recodes = self_contained(scheme.policy)
+    mark = (
+        "Public: nothing in it was read off the table, beyond the levels that the release states."
+        if scheme.public
+        else "Confidential: parts of it were read off the table."
+    )
+    parts = (document, hierarchies, recodes, recoding)
+    lines = [f"# How a release by {scheme.policy.method} recoded its table.", f"# {mark}",
+             "# Recode another table the same way: shoal apply scheme.toml DATA --out DIR",
+             "scheme = 1", f"public = {as_toml(scheme.public)}"]  # fmt: skip
+    for name, part in zip(_SECTIONS, parts, strict=True):
+        lines += _section([name], _plain(part))
+    return "\n".join(lines) + "\n"
+
+
+def _section(path: Sequence[str], content: Mapping[str, Any]) -> list[str]:
+    """A mapping as a TOML table: its values first, then the tables in it."""
+    lines = ["", f"[{'.'.join(map(bare, path))}]"]
+    lines += [
+        f"{bare(key)} = {as_toml(value)}"
+        for key, value in content.items()
+        if not isinstance(value, Mapping)
+    ]
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            lines += _section([*path, key], value)
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and series as lists, and no key without a value."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, pl.Series):
+        return value.to_list()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def read(path: Path) -> Scheme:
+    """Read a scheme.
+
+    Raises:
+        InputError: it is not one.
+    """
+    content = text_files.parse_toml(text_files.read_text(path, f"the scheme '{path}'"), path.name)
+    parts = [part for name in _SECTIONS if isinstance(part := content.get(name), Mapping)]
+    if content.get("scheme") != 1 or len(parts) < len(_SECTIONS):
+        raise InputError(
+            f"'{path}' is not a scheme of this version; expected one that a release wrote."
+        )
+    document, hierarchies, recodes, recoding = parts
+    policy = from_self_contained(document, hierarchies, recodes, where=path.name)
+    return Scheme(policy, Confidential(recoding), public=content.get("public") is True)
+
+
+def adjusted(
+    scheme: Scheme, *, record_suppression: Any = None, coarsen: Sequence[str] = ()
+) -> Scheme:
+    """A scheme with another limit of suppression, and some columns a level higher each time named.
+
+    Raises:
+        InputError: it does not suppress rows, or has no levels.
+    """
+    policy = scheme.policy
+    if record_suppression is not None:
+        document, *files = self_contained(policy)
+        protect = {**document["protect"], "record_suppression": record_suppression}
+        changed = {**document, "protect": protect}
+        policy = from_self_contained(changed, *files, where="scheme")
+    if not coarsen:
+        return replace(scheme, policy=policy)
+    columns = policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
+    for name in coarsen:
+        if policy.method != "full-domain":
+            raise InputError(
+                f"A scheme of '{policy.method}' has no levels; only one of 'full-domain' can be "
+                "coarsened."
+            )
+        if name not in columns:
+            raise InputError(f"The scheme recodes no column '{name}'.{did_you_mean(name, columns)}")
+    more = Counter(coarsen)
+
+    def raised(held: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"levels": {name: at + more[name] for name, at in held["levels"].items()}}
+
+    higher = scheme.recoding.map(raised)
+    return replace(scheme, policy=policy, recoding=higher)
+
+
+def together(
+    previous: pl.DataFrame,
+    released: pl.DataFrame,
+    columns: Sequence[str],
+    policy: Policy,
+    *,
+    k: int,
+) -> tuple[str, ...]:
+    """What a release discloses beside an earlier one by the same scheme, in sentences.
+
+    Somebody in both tables whose quasi-identifiers did not change is in classes of equal labels,
+    and has a value that both classes hold (the intersection attack of Ganta, Kasiviswanathan and
+    Smith, KDD 2008, doi:10.1145/1401890.1401926). If a class grew or shrank by fewer than k rows,
+    the rows that both tables share leave fewer than k for those who came or left.
+    """
+    keys = [one for one in columns if one in previous.columns and one in released.columns]
+    if not keys:
+        return ()
+    whole = pl.col(keys).cast(pl.String).fill_null("\0")
+    first, second = previous.with_columns(whole), released.with_columns(whole)
+    sizes = [frame.group_by(keys).len(name) for name, frame in (("\0a", first), ("\0b", second))]
+    both = sizes[0].join(sizes[1], on=keys, how="inner")
+    off = np.abs(both["\0a"].cast(pl.Int64).to_numpy() - both["\0b"].cast(pl.Int64).to_numpy())
+    few = int(((off > 0) & (off < k)).sum())
+    texts = []
+    texts.append(
+        "Beside the release that the scheme comes from: the number of classes with the same labels "
+        f"in both is {both.height:,}; of {few:,} of them the sizes differ by fewer than k = {k:,}. "
+        "If the same people are in both tables, the difference is about the few who came or left."
+    )
+    bare_columns = [
+        name
+        for name in policy.schema.with_role(Role.CONFIDENTIAL)
+        if name in previous.columns and name in released.columns
+    ]
+    for name in bare_columns:
+        values = [
+            frame.select(*keys, pl.col(name).cast(pl.String).fill_null("\0")).unique()
+            for frame in (first, second)
+        ]
+        alone = [own.group_by(keys).len().filter(pl.col("len") == 1).select(keys) for own in values]
+        common = values[0].join(values[1], on=[*keys, name], how="inner")
+        single = common.group_by(keys).len().filter(pl.col("len") == 1).select(keys)
+        new = single.join(pl.concat(alone).unique(), on=keys, how="anti").height
+        texts.append(
+            f"In {counted(new, 'class', 'classes')} the two releases have one value of {name} in "
+            "common although each has several: anyone known to be in both, with unchanged "
+            f"quasi-identifiers and {name}, is disclosed."
+            if new
+            else f"No class has only one value of {name} that both releases hold, unless one of "
+            "them discloses it already."
+        )
+    return tuple(texts)
