@@ -394,6 +394,7 @@ SECTIONS = {
     spec.ColumnSpec: "## `[columns]`",
     spec.ProtectSpec: "## `[protect]`",
     spec.RequireSpec: "## `[require]`",
+    spec.ConstraintsSpec: "## `[constraints]`",
     spec.ReleaseSpec: "## `[release]`",
     spec.ReadingSpec: "## `[reading]`",
     spec.WritingSpec: "## `[writing]`",

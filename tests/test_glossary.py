@@ -33,6 +33,7 @@ KEYS = {
             "l-diversity": "DiversitySpec",
             "t-closeness": "ClosenessSpec",
             "stochastic-t-closeness": "StochasticSpec",
+            "[constraints]": "ConstraintsSpec",
             "[release]": "ReleaseSpec",
             "[reading]": "ReadingSpec",
             "[writing]": "WritingSpec",

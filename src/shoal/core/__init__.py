@@ -27,6 +27,7 @@ from shoal.core.columns import (
     silent,
 )
 from shoal.core.confidential import Confidential
+from shoal.core.constraints import Constraint
 from shoal.core.decomposition import SpatialDecomposition
 from shoal.core.guarantees import (
     DifferentialPrivacy,
@@ -46,6 +47,7 @@ from shoal.core.partition import Partition, whole_numbers
 from shoal.core.policy import (
     Audience,
     BudgetUse,
+    ConstraintChoices,
     EvaluationChoices,
     Extract,
     FileReading,
@@ -82,6 +84,8 @@ __all__ = [
     "Claim",
     "Column",
     "Confidential",
+    "Constraint",
+    "ConstraintChoices",
     "DifferentialPrivacy",
     "Distance",
     "Diversity",

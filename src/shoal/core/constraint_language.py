@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from shoal.core.columns import Kind, Schema
+from shoal.core.columns import Column, Kind, Schema
 from shoal.core.constraints import (
     CATEGORICAL,
     CONDITIONS,
@@ -167,10 +167,20 @@ class _Parser:
             raise self.error(
                 "needs a lookup", f" State it under [constraints.lookups.{one}.{other}]."
             )
-        for name in (one, other):
-            if self.schema is not None and self.schema[name].kind not in CATEGORICAL:
-                raise self.error(f"needs categories, and '{name}' is not nominal or ordinal", "")
+        if self.schema is not None:
+            self.check_pairs(self.schema[one], self.schema[other], pairs)
         return Lookup(one, other, dict(pairs))
+
+    def check_pairs(self, source: Column, target: Column, pairs: Mapping[str, str]) -> None:
+        for column in (source, target):
+            if column.kind not in CATEGORICAL:
+                what = f"needs categories, and '{column.name}' is neither nominal nor ordinal"
+                raise self.error(what, "")
+        for text in pairs.values():
+            self.known(target.name, text)
+        lacking = [text for text in source.all_categories or () if text not in pairs]
+        if lacking and not source.observed:
+            raise self.error(f"has a lookup without '{lacking[0]}'", "")
 
     def implication(self) -> Any:
         start = self.token.start
@@ -305,6 +315,8 @@ class _Parser:
         known = () if self.schema is None else self.schema[name].all_categories or ()
         if self.kind(name) is not Kind.ORDINAL:
             raise self.error("orders texts, which only = and != can compare", "")
+        if constant not in known:
+            return Atom(name, "in", ())
         place = known.index(constant)
         chosen = known[: place + (order == "<=")] if upper else known[place + (order == "<") :]
         return Atom(name, "in", chosen)
@@ -319,16 +331,21 @@ class _Parser:
         else:
             raise self.error("has a column where a value was expected", "")
         if kind in CATEGORICAL:
-            known = cast("Schema", self.schema)[name].all_categories
-            if known is not None and text not in known:
-                guess = did_you_mean(text, known)
-                raise self.error(f"has '{text}', which is not a category of '{name}'", guess)
+            self.known(name, text)
             return text
         if number is None and kind is Kind.DATE:
             return float(self.day(text))
         if number is None and kind is Kind.NUMERIC:
             raise self.error(f"compares '{name}', a column of numbers, with a text", "")
         return text if number is None else number
+
+    def known(self, name: str, text: str) -> None:
+        """Refuse a value that is not a category of a column, unless those were only observed."""
+        column = cast("Schema", self.schema)[name]
+        listed = column.all_categories
+        if listed is not None and text not in listed and not column.observed:
+            guess = did_you_mean(text, listed)
+            raise self.error(f"has '{text}', which is not a category of '{name}'", guess)
 
     def kind(self, name: str) -> Kind | None:
         return None if self.schema is None else self.schema[name].kind

@@ -176,7 +176,7 @@ class Constraint:
 
     def leaves(self) -> Iterator[Atom | Relation | Lookup]:
         """The leaves of the tree, from left to right."""
-        return _leaves(self.tree)
+        return leaves(self.tree)
 
     def atoms(self) -> Iterator[Atom]:
         """The leaves over one column."""
@@ -229,39 +229,45 @@ class Constraint:
         return Violations(self.text, int((true | false).sum()), int(false.sum()))
 
 
-def cells(column: Column, constraints: Iterable[Constraint]) -> tuple[str | float, ...]:
+def cells(
+    column: Column, constraints: Iterable[Constraint], grid: float | None = None
+) -> tuple[str | float, ...]:
     """One value of each cell of a column's public domain; every atom is constant on a cell.
 
     A categorical column has a cell for each category. The domain of a number or a date is cut
-    where the atoms cut it, and the least value of each cell on the grid of the column's `step`
-    stands for it; without bounds, cells reach one beyond the outermost cuts.
+    where the atoms cut it, and the least value of each cell on the grid, by default that of
+    `grain`, stands for it; without bounds, cells reach one beyond the outermost cuts.
     """
     if column.kind in CATEGORICAL:
         return column.all_categories or ()
-    grain = 1.0 if column.kind is Kind.DATE else None if not column.step else float(column.step)
-    atoms = [atom for one in constraints for atom in one.atoms() if atom.column == column.name]
+    grid = grain(column) if grid is None else grid
     starts = set()
-    for atom in atoms:
+    for atom in (atom for one in constraints for atom in one.atoms() if atom.column == column.name):
         for value in cast("tuple[float, ...]", atom.values):
-            after = float(np.nextafter(value, np.inf)) if grain is None else value + grain
+            # Beyond what counts as equal.
+            after = value + (2 * TOLERANCE * abs(value) or 1e-300 if grid is None else grid)
             starts |= {value} if atom.op == "<" else {after} if atom.op == "<=" else {value, after}
+    if grid is not None:
+        starts = {grid * float(np.ceil(start / grid - TOLERANCE)) for start in starts}
     low, high = limits(column)
     low = min(starts, default=0.0) - 1.0 if low is None else low
-    if grain is not None:
-        starts = {low + grain * np.ceil((start - low) / grain - TOLERANCE) for start in starts}
-    high = np.inf if high is None else high
-    return (low, *sorted(float(start) for start in starts if low < start <= high))
+    return (low, *sorted(one for one in starts if low < one <= (np.inf if high is None else high)))
+
+
+def grain(column: Column) -> float | None:
+    """The grid of a numeric or date column, if the policy states one: its step, or a day."""
+    return 1.0 if column.kind is Kind.DATE else None if not column.step else float(column.step)
 
 
 def limits(column: Column) -> tuple[float | None, float | None]:
-    """The bounds of a number or a date, in days, as floats."""
-    if column.bounds is None:
-        return None, None
+    """The bounds of a number or a date, as numbers or days, with codes of extremes."""
+    coded = (column.bottom_code, column.top_code)
     low, high = (
-        float(bound) if isinstance(bound, Decimal) else float((bound - EPOCH).days)
-        for bound in column.bounds
-    )
-    return low, high
+        [(float(one) if isinstance(one, Decimal) else float((one - EPOCH).days))
+         for one in some if isinstance(one, Decimal | date)]
+        for some in zip(column.bounds or (None, None), coded, strict=True)
+    )  # fmt: skip
+    return max(low, default=None), min(high, default=None)
 
 
 def allowed(
@@ -269,6 +275,8 @@ def allowed(
 ) -> Bools:
     """Which combinations of values break no constraint: one axis per column of `domains`."""
     shape = tuple(map(len, domains.values()))
+    if not shape:
+        return np.ones((), dtype=bool)
     places = np.unravel_index(np.arange(int(np.prod(shape, dtype=np.int64))), shape)
     columns: dict[str, Array] = {}
     for (name, values), place in zip(domains.items(), places, strict=True):
@@ -280,10 +288,11 @@ def allowed(
     return kept.reshape(shape)
 
 
-def _leaves(node: Node) -> Iterator[Atom | Relation | Lookup]:
+def leaves(node: Node) -> Iterator[Atom | Relation | Lookup]:
+    """The leaves of a tree, from left to right."""
     if isinstance(node, AllOf | AnyOf):
         for part in node.parts:
-            yield from _leaves(part)
+            yield from leaves(part)
     else:
         yield node
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from shoal.core.claims import ReleaseForm
 from shoal.core.columns import Schema
+from shoal.core.constraints import Constraint
 from shoal.core.guarantees import Guarantee
 
 
@@ -90,6 +91,15 @@ class EvaluationChoices:
 
 
 @dataclass(frozen=True)
+class ConstraintChoices:
+    """What `[constraints]` states; `shoal.policy.rules_spec.ConstraintsSpec` says what it means."""
+
+    rules: tuple[Constraint, ...] = ()
+    observed: bool = False
+    repair: bool = False
+
+
+@dataclass(frozen=True)
 class ReportContext:
     """What the officer's report says beside figures, as `[context]` states it. Never published."""
 
@@ -131,3 +141,4 @@ class Policy:
     audience: Audience | None = None
     accept_constant: tuple[str, ...] = ()
     accept_distinct: tuple[str, ...] = ()
+    constraints: ConstraintChoices = field(default_factory=ConstraintChoices)

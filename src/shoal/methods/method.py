@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from shoal.core import (
     Claim,
     Column,
+    ConstraintChoices,
     Guarantee,
     Kind,
     Noise,
@@ -57,6 +58,7 @@ class Setting(Generic[P_co]):
     Attributes:
         rows: the number of rows, which is public; not known at planning.
         required: what the policy requires, for methods that can steer towards it.
+        constraints: what every released row must keep; public, or declared so.
     """
 
     schema: Schema
@@ -65,6 +67,7 @@ class Setting(Generic[P_co]):
     release_form: ReleaseForm
     rows: int | None = None
     required: tuple[Guarantee, ...] = ()
+    constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,7 @@ def plan(
         parameters=parameters,
         release_form=_form(method, policy, parameters, keep_order=keep_order),
         required=policy.required,
+        constraints=policy.constraints,
     )
     _refuse_contributions(method, setting)
     for name in method.clamps(setting):

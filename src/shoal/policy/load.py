@@ -8,7 +8,7 @@ still before any data is read. Numbers with a point are read as decimals, so 0.1
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from shoal.core import (
     BudgetUse,
     Column,
+    ConstraintChoices,
     DifferentialPrivacy,
     EvaluationChoices,
     FileReading,
@@ -37,11 +38,13 @@ from shoal.core import (
     StochasticTCloseness,
     TCloseness,
 )
+from shoal.core.constraint_language import parse
 from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
 from shoal.io import text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import sentence
+from shoal.policy.rules_spec import ConstraintsSpec
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
@@ -238,7 +241,18 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         audience=spec.release.audience,
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
+        constraints=_constraints(spec.constraints, schema),
     )
+
+
+def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
+    """Read the rules over the released columns."""
+    released = replace(schema, columns=tuple(map(schema.__getitem__, schema.released)))
+    try:
+        rules = tuple(parse(text, released, spec.lookups) for text in spec.rules)
+    except InputError as error:
+        raise InputError(f"[constraints] {error}") from None
+    return ConstraintChoices(rules, spec.observed, spec.repair)
 
 
 def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tuple[Guarantee, ...]:
@@ -282,6 +296,9 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """
     hidden = {"budget", "context", "evaluate"}
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    if spec.constraints.observed:
+        plain.get("constraints", {}).pop("rules", None)
+        plain.get("constraints", {}).pop("lookups", None)
     plain.get("reading", {}).pop("sheet", None)  # a name that concerns the original alone
     for name, column in spec.columns.items():
         if column.observed:

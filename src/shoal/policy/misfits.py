@@ -10,12 +10,12 @@ from shoal.errors import counted, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.release_spec import ContextSpec, ReleaseSpec
+from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.spec import (
     BudgetSpec,
     ClosenessSpec,
     ColumnSpec,
     DiversitySpec,
-    EvaluateSpec,
     PolicySpec,
     RequireSpec,
     StochasticSpec,
@@ -89,6 +89,7 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "l-diversity": DiversitySpec,
         "t-closeness": ClosenessSpec,
         "stochastic-t-closeness": StochasticSpec,
+        "constraints": ConstraintsSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
         "writing": WritingSpec,

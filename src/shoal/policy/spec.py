@@ -19,6 +19,7 @@ from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.reading_spec import Spec as _Spec
 from shoal.policy.release_spec import ContextSpec, ReleaseSpec
+from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.values import (
     LARGEST,
     MOST,
@@ -454,46 +455,6 @@ class BudgetSpec(_Spec):
         return self
 
 
-class EvaluateSpec(_Spec):
-    """What `shoal evaluate` computes beyond its defaults; never published with the release."""
-
-    rules: list[str] = Field(
-        default_factory=list,
-        description="Relations that every true record satisfies, such as tax <= income. "
-        "Violations are counted before and after.",
-    )
-    groups: str | None = Field(
-        None,
-        description="The column by whose values losses are reported, the group that lost most "
-        "first.",
-    )
-    learn: str | None = Field(
-        None,
-        description="The column that a model learns to predict. By default the first confidential "
-        "one.",
-    )
-    secret: str | None = Field(
-        None,
-        description="The confidential column that attacks try to guess. By default the first one "
-        "with categories.",
-    )
-    regression: str | None = Field(
-        None,
-        description="A linear model of your own, whose coefficients are compared, such as income "
-        "~ age + hours.",
-    )
-    queries: str | None = Field(
-        None,
-        description="A TOML file with COUNT queries of your own. It is looked for beside the "
-        "policy.",
-    )
-    smoothing: Annotated[Number, Field(ge=0, le=1000)] = Field(
-        Decimal(1),
-        description="Records of which nothing is known that the naive Bayes attack adds to each "
-        "value. 0 is the paper's attacker.",
-    )
-
-
 class PolicySpec(_Spec):
     """A Shoal policy."""
 
@@ -512,6 +473,10 @@ class PolicySpec(_Spec):
     require: RequireSpec = Field(
         default_factory=lambda: RequireSpec.model_validate({}),
         description="Guarantees that the release must have, or nothing is written.",
+    )
+    constraints: ConstraintsSpec = Field(
+        default_factory=lambda: ConstraintsSpec.model_validate({}),
+        description="What is publicly known to hold between columns.",
     )
     release: ReleaseSpec = Field(
         default_factory=lambda: ReleaseSpec.model_validate({}),
