@@ -41,8 +41,13 @@ lint: setup-dev
 # On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it. Each
 # takes neighbouring tests, so that what they share, such as a session of Spark, is started once.
 PYTEST_ARGS ?= -n auto --dist worksteal
+# Kernels are compiled once, for all processes; a test looks whether that left any out.
+WARM := $(VENV)/kernels
 test: lint browser docs
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	rm -rf $(WARM) $(WARM)-of-tests
+	NUMBA_CACHE_DIR=$(CURDIR)/$(WARM) $(BIN)/shoal warmup
+	cp -r $(WARM) $(WARM)-of-tests
+	SHOAL_WARM=$(CURDIR)/$(WARM) NUMBA_CACHE_DIR=$(CURDIR)/$(WARM)-of-tests $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # Between two edits: at most 90 CPU-seconds where kernels are compiled, in one process; no browser, no
 # Spark, no reference tables. What is left out is in tests/conftest.py; the end says what it took.
