@@ -44,9 +44,12 @@ def main() -> None:
 
 def measure(address: str, table: Path, pid: int) -> None:
     """Go the way to a job under way, and ask for pages."""
-    root = address.partition("/?")[0]
-    with httpx.Client(base_url=root, headers={"origin": root}, timeout=600) as client:
-        client.get(address)
+    root, _, key = address.partition("/?")
+    name = root.removeprefix("http://")  # Under .localhost, which browsers find without asking.
+    reached = f"http://127.0.0.1:{name.rpartition(':')[2]}"
+    headers = {"origin": root, "host": name}
+    with httpx.Client(base_url=reached, headers=headers, timeout=600) as client:
+        client.get(f"/?{key}")
         id_ = client.post("/api/workspaces").json()["id"]
         began = time.perf_counter()
         with table.open("rb") as file:

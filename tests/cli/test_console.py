@@ -128,7 +128,10 @@ app()
 """
 SWALLOWED = "try: signal.raise_signal(signal.SIGINT)\n        except BaseException: pass"
 FINALISER = "Last()\n        while True: pass"
-RAISED = "signal.raise_signal(signal.SIGINT)"
+RAISED = (  # A process that stayed would hold the pipes, and the program would not seem to end.
+    "import subprocess; subprocess.Popen(['sleep', '600'])\n"
+    "        signal.raise_signal(signal.SIGINT)"
+)
 CONVERTED = (
     "try: signal.raise_signal(signal.SIGINT)\n"
     "        except BaseException: raise ValueError('CANARY') from None"

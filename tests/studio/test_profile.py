@@ -6,6 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal import policy
 from shoal.io.raw import Raw
 from shoal.studio import profile
 
@@ -49,12 +50,15 @@ def test_what_looks_odd_is_said_in_a_sentence():
 
 
 def test_what_is_returned_to_the_server_holds_no_cell(tmp_path):
-    TABLE.drop("cells").write_parquet(tmp_path / "a.parquet")
+    ordered = pl.Series("school", ["none", "primary", "secondary", "tertiary"] * 50)
+    TABLE.drop("cells").with_columns(ordered).write_parquet(tmp_path / "a.parquet")
     found = profile.write(tmp_path / "a.parquet", label="<i>a</i>.parquet")
     seen = profile.read(tmp_path / "a.parquet")
 
     assert found["rows"] == seen.rows == 200
-    assert not [cell for cell in ("person 1", "flu", '"m"') if cell in str(found)]
+    assert not [cell for cell in ("person 1", "flu", '"m"', "primary") if cell in str(found)]
+    assert seen.columns[-1].kind == "ordinal"  # which needs categories, and so is not drafted yet
+    assert policy.loads(found["policy"]).schema["school"].kind == "nominal"
     assert "person 1" not in str(seen)  # nor does the page show a row, or a cell of an identifier
     assert profile.read(tmp_path / "b.parquet") is None
 

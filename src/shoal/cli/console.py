@@ -176,6 +176,7 @@ def _end_children() -> None:
 def _report(error: BaseException, *, interrupted: bool) -> int:
     """Say in a sentence what happened, and return the exit code."""
     if interrupted or isinstance(error, KeyboardInterrupt):
+        _end_children()  # A Java machine that was interrupted while it started would stay.
         tell(_said["interrupted"])
         return 130
     if isinstance(error, ShoalError):

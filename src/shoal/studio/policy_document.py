@@ -150,11 +150,12 @@ def _flat(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_observed(text: str) -> str:
-    """Take categories out that were only observed."""
+    """Take categories out that were only observed; an ordinal column is nominal without them."""
     document = parsed(text)
     for column in document["columns"].values():
         if isinstance(column, dict) and column.pop("observed", False):
             column.pop("categories", None)
+            column["kind"] = "nominal"
     return written(document)
 
 

@@ -134,7 +134,9 @@ def copy(here: Present, form: Form) -> Response:
     seen = _seen(here).get(name)
     stated = policy_document.column_of(here.document, name)
     if seen is not None and seen.values:
-        stated |= {"categories": list(seen.values), "observed": True}
+        # Their order was left out of the draft with them.
+        kind = {"kind": "ordinal"} if seen.kind == "ordinal" else {}
+        stated |= {"categories": list(seen.values), "observed": True, **kind}
     return _store(here, name, stated, form, confirm=False)
 
 
