@@ -1,6 +1,6 @@
 """Do the intervals of `shoal.analysis` cover? A grid of methods, statistics and privacy parameters.
 
-    python bench/intervals.py [--releases N] [--seed N] [--rows N] [--only METHOD] [--json FILE]
+    python bench/intervals.py [--only METHOD ...] [--keep FILE] [--show FILE ...]
 
 The grid was fixed before it was run: six methods, seven statistics, epsilon 0.5, 1 and 4 (or k 5
 and 20), 200 releases per cell. Each release protects a fresh sample of a population whose truth is
@@ -103,106 +103,100 @@ def unprotected(frame: pl.DataFrame) -> PublishedTable:
     return PublishedTable(frame, facts, None)
 
 
-def runs(only: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def runs(only: list[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each release of the grid: its method, a label and the policy."""
     for method, settings in METHODS.items():
-        if only in {None, method}:
-            for setting in settings:
-                label = (
-                    f"epsilon {setting['epsilon']}" if "epsilon" in setting else f"k {setting['k']}"
-                )
-                protect = {"method": method, **setting}
-                yield method, label, {"version": 1, "columns": COLUMNS, "protect": protect}
+        for setting in settings if method in (only or METHODS) else ():
+            name = "epsilon" if "epsilon" in setting else "k"
+            protect = {"method": method, **setting}
+            policy = {"version": 1, "columns": COLUMNS, "protect": protect}
+            yield method, f"{name} {setting[name]}", policy
 
 
 def main() -> None:
-    """Run the grid and print it."""
+    """Run the grid, or some of its methods, and print it; or print what was kept."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--releases", type=int, default=200)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=27)
-    parser.add_argument("--only")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--show", type=Path, nargs="*", default=[])
     given = parser.parse_args()
-    truth = {
-        name: [
-            term.estimate
-            for term in of(unprotected(people(POPULATION // 4, np.random.default_rng(1)))).terms
-        ]
-        for name, of in STATISTICS.items()
-    }
-    cells: dict[tuple[str, str, str], Cell] = defaultdict(Cell)
-    began = time.process_time()
+    if given.show:
+        kept = {
+            key: one for path in given.show for key, one in json.loads(path.read_text()).items()
+        }
+        show({key: Cell(**one) for key, one in kept.items()})
+        return
+    whole = unprotected(people(POPULATION // 4, np.random.default_rng(1)))
+    truth = {name: [term.estimate for term in of(whole).terms] for name, of in STATISTICS.items()}
+    samples = [sample(given.rows, given.seed, number) for number in range(given.releases)]
+    cells: dict[str, Cell] = defaultdict(Cell)
     for method, label, policy in runs(given.only):
-        for number in range(given.releases):
-            # The same samples for every method, so differences are those of methods.
-            table = people(given.rows, np.random.default_rng([given.seed, number]))
+        for table, original in samples:
             release = shoal.protect(table, policy)
-            published = PublishedTable.of(release)
-            for name, of in STATISTICS.items():
-                score(cells[method, label, name], of, published, table, release.data, truth[name])
+            published, naive = PublishedTable.of(release), unprotected(release.data)
+            for name in STATISTICS:
+                cell = cells[f"{method}/{label}/{name}"]
+                score(cell, name, (published, naive), original[name], truth[name])
     show(cells)
-    print(f"\nCPU: {time.process_time() - began:,.0f} s in all")
-    if given.json:
-        given.json.write_text(
-            json.dumps({"/".join(key): vars(cell) for key, cell in cells.items()})
-        )
+    print(f"\n{time.process_time():,.0f} CPU seconds in all")
+    if given.keep:
+        given.keep.write_text(json.dumps({key: vars(cell) for key, cell in cells.items()}))
+
+
+def sample(rows: int, seed: int, number: int) -> tuple[pl.DataFrame, dict[str, list[float]]]:
+    """A table, the same for every method, and the widths of the intervals that it has itself."""
+    table = people(rows, np.random.default_rng([seed, number]))
+    source = unprotected(table)
+    return table, {
+        name: [term.high - term.low for term in of(source).terms] for name, of in STATISTICS.items()
+    }
 
 
 def score(
     cell: Cell,
-    of: Callable[[Any], analysis.AnalysisResult],
-    published: PublishedTable,
-    table: pl.DataFrame,
-    released: pl.DataFrame,
+    name: str,
+    sources: tuple[PublishedTable, PublishedTable],
+    original: list[float],
     truth: list[float],
 ) -> None:
-    """One release of one cell."""
+    """One release of one cell, by what is published, and taken for the original."""
     start = time.process_time()
-    try:
-        found = of(published).terms
-    except InputError as error:
-        cell.refused.append(str(error))
-        found = None
-    cell.seconds += time.process_time() - start
-    try:
-        naive = of(unprotected(released)).terms
-        cell.naive.append(
-            float(np.mean([t.low <= x <= t.high for t, x in zip(naive, truth, strict=True)]))
-        )
-    except (InputError, ValueError, np.linalg.LinAlgError):
-        cell.naive.append(0.0)
-    if found is not None:
-        cell.covered.append(
-            float(np.mean([t.low <= x <= t.high for t, x in zip(found, truth, strict=True)]))
-        )
-        before = of(unprotected(table)).terms
-        cell.width.append(
-            float(
-                np.median(
-                    [
-                        (t.high - t.low) / (b.high - b.low)
-                        for t, b in zip(found, before, strict=True)
-                    ]
-                )
-            )
-        )
+    for source, covered in zip(sources, (cell.covered, cell.naive), strict=True):
+        try:
+            terms = STATISTICS[name](source).terms
+        except (InputError, ValueError, np.linalg.LinAlgError) as error:
+            if source is sources[0]:
+                cell.refused.append(str(error))
+            else:
+                covered.append(0.0)
+            continue
+        hits = [one.low <= x <= one.high for one, x in zip(terms, truth, strict=True)]
+        covered.append(float(np.mean(hits)))
+        if source is sources[0]:
+            cell.seconds += time.process_time() - start
+            widths = [(t.high - t.low) / w for t, w in zip(terms, original, strict=True)]
+            cell.width.append(float(np.median(widths)))
 
 
-def show(cells: Mapping[tuple[str, str, str], Cell]) -> None:
+def show(cells: Mapping[str, Cell]) -> None:
     """Print the grid as a table of Markdown, and what is asked of it."""
     print("| method | | statistic | coverage | naive | width | CPU s | refused |")
     print("|---|---|---|---|---|---|---|---|")
     given, inside = 0, 0
-    for (method, label, name), cell in cells.items():
+    for key, cell in cells.items():
         tried = len(cell.covered) + len(cell.refused)
-        cover = f"{100 * np.mean(cell.covered):.1f}%" if cell.covered else "none"
+        share = float(np.mean(cell.covered)) if cell.covered else float("nan")
+        cover = f"{100 * share:.1f}%" if cell.covered else "refused"
         width = f"{np.median(cell.width):.2g}" if cell.width else ""
-        refused = f"{len(cell.refused)} of {tried}" if cell.refused else ""
-        print(f"| {method} | {label} | {name} | {cover} | {100 * np.mean(cell.naive):.1f}% | {width} "
-              f"| {cell.seconds / tried:.3f} | {refused} |")  # fmt: skip
+        refused = f"{len(cell.refused)} of {tried}" if cell.refused and cell.covered else ""
+        start = " | ".join(key.split("/"))
+        naive = f"{100 * np.mean(cell.naive):.1f}%"
+        print(f"| {start} | {cover} | {naive} | {width} | {cell.seconds / tried:.3f} | {refused} |")
         given += bool(cell.covered)
-        inside += bool(cell.covered) and 0.90 <= np.mean(cell.covered) <= 0.98
+        inside += 0.90 <= share <= 0.98
     print(f"\n{given} of {len(cells)} cells give an interval; {inside} of these cover 90 to 98%.")
     for reason in sorted({text for cell in cells.values() for text in cell.refused}):
         print("-", reason)

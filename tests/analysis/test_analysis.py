@@ -1,6 +1,10 @@
 """Estimates from public folders: exact laws, what is refused, and a small test of coverage."""
 
+import html
 import json
+import re
+import shutil
+import subprocess
 from functools import cache
 
 import numpy as np
@@ -66,7 +70,7 @@ def noisy_cells(values, *, low, high, b):
     loss = {"target": "x", "mechanism": "discrete-laplace", "draws": len(values), "epsilon": 1,
             "scale": b * (1 << 20) / (high - low)}  # fmt: skip
     facts = {
-        "policy": {"columns": {"x": {"role": "confidential", "kind": "numeric", "bounds": [low, high]}}},
+        "policy": {"columns": {"x": {"kind": "numeric", "bounds": [low, high]}}},
         "parameters": {}, "protected_columns": ["x"], "method": "kanon-dp", "suppressed": 0,
         "release_form": "linked-shuffled", "privacy_losses": [loss], "hierarchies": {},
     }  # fmt: skip
@@ -84,7 +88,9 @@ def test_clamped_laplace_cells_have_no_bias_in_means_and_squares(x, b):
             found = number(noisy_cells([y], low=0.0, high=10.0, b=b), "x")
             return float((found.values if power == 1 else found.squares)[0])
 
-        parts = [quad(lambda y: known(y) * law(y), *ends)[0] for ends in ((1e-12, x), (x, 10 - 1e-9))]
+        parts = [
+            quad(lambda y: known(y) * law(y), *ends)[0] for ends in ((1e-12, x), (x, 10 - 1e-9))
+        ]
         outside = known(0.0) * np.exp(-x / b) / 2 + known(10.0) * np.exp(-(10 - x) / b) / 2
         assert sum(parts) + outside == pytest.approx(x**power, abs=1e-5 * (1 + b * b))
 
@@ -243,6 +249,23 @@ def test_intervals_cover_about_as_often_as_they_say():
 
     assert (covered >= 27).all(), covered
     assert naive < 27
+
+
+def test_the_report_has_lines_of_python_and_r_that_run(tmp_path, monkeypatch, capsys):
+    folder = one("mondrian").write(tmp_path / "release", file_format="csv")
+    page = html.unescape((folder / "report.html").read_text("utf-8"))
+    lines = {name: re.search(f'<pre id="{name}">(.*?)</pre>', page, re.DOTALL)[1]
+             for name in ("python", "r")}  # fmt: skip
+    monkeypatch.chdir(folder)
+
+    exec(compile(lines["python"], "report", "exec"), {})  # noqa: S102 (it is ours)
+
+    assert "mean        age" in capsys.readouterr().out
+    assert "<code>{a, b}</code> is one of a and b" in page
+    if shutil.which("Rscript"):
+        (folder / "lines.r").write_text(lines["r"])
+        done = subprocess.run(["Rscript", "lines.r"], capture_output=True, text=True, check=False)
+        assert "income" in done.stdout, done.stderr
 
 
 def test_the_command_prints_one_statistic_or_every_column(tmp_path):

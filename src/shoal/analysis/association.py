@@ -21,7 +21,7 @@ References:
     doi:10.1007/978-1-4899-4541-9
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 
 from shoal.analysis import rows
-from shoal.analysis.measured import missing_measurement, one_way
+from shoal.analysis.measured import centres, combined, missing_measurement, one_way
 from shoal.analysis.published import NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, term_of
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.synthesis.maxent.posterior import expected
 
 REPLICATES = 30
 _NODES = 14
@@ -48,18 +47,19 @@ class _Axis:
     """A column of the grid.
 
     Attributes:
-        table: its one-way noisy counts.
-        node: of each bin of that table.
-        values: of the bins: numbers, or places of categories.
-        numeric: whether they are numbers.
+        cells: bins of its one-way noisy counts, or its categories.
+        node: of each of them.
+        values: of each of them: numbers, or places of categories.
+        inside: variance of numbers inside of each.
+        ends: of each, for numbers.
     """
 
     name: str
-    table: NoisyTable
+    cells: tuple[Any, ...]
     node: Ints
     values: Floats
     inside: Floats
-    numeric: bool
+    ends: Floats | None
 
     @property
     def size(self) -> int:
@@ -68,19 +68,20 @@ class _Axis:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """What was measured of two columns: counts over groups of nodes."""
+    """What was measured of two columns: in which answers, and their groups of nodes."""
 
     axes: tuple[int, int]
+    names: tuple[str, str]
+    source: int
     groups: tuple[Ints, Ints]
-    table: NoisyTable
 
 
 @dataclass(frozen=True, eq=False)
-class _Counts:
-    """One set of noisy answers: as published, or drawn again."""
+class _Answers:
+    """Noisy tables of each column by itself and of several: as published, or drawn again."""
 
-    one_way: list[Floats]
-    pairs: list[Floats]
+    one_way: list[NoisyTable]
+    sources: list[NoisyTable]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +114,8 @@ def regression(
     seed: int,
 ) -> list[AnalysisTerm]:
     """OLS of a numeric outcome, or logistic regression of a category of it."""
-    columns = [*names, outcome]
-    axes, pairs = _measured(published, columns)
+    axes, pairs, found = _measured(published, [*names, outcome])
     n = published.n
-    found = _Counts([axis.table.counts for axis in axes], [pair.table.counts for pair in pairs])
     model = _fit(axes, pairs, found, n)
     labels, beta = _coefficients(published, axes, model, category)
     rng = np.random.default_rng(seed)
@@ -125,11 +124,11 @@ def regression(
         cells = model.p * n
         if estimand is Estimand.POPULATION:
             cells = rng.multinomial(n, model.p.ravel()).reshape(model.p.shape).astype(np.float64)
-        again = _redrawn(axes, pairs, model, cells, rng)
-        drawn.append(_coefficients(published, axes, _fit(axes, pairs, again, n), category)[1])
+        again = _fit(axes, pairs, _redrawn(axes, model, found, cells, rng), n)
+        drawn.append(_coefficients(published, axes, again, category)[1])
     spread = np.array(drawn)
     kept = spread[np.isfinite(spread).all(axis=1)]
-    if len(kept) < 0.9 * REPLICATES:
+    if len(kept) < 0.9 * REPLICATES or not np.isfinite(beta).all():
         raise InputError("The noise of the release is too large for this regression.")
     variances = kept.var(axis=0, ddof=1)
     return [
@@ -138,52 +137,66 @@ def regression(
     ]
 
 
-def _measured(published: PublishedTable, columns: Sequence[str]) -> tuple[list[_Axis], list[_Pair]]:
+def _measured(
+    published: PublishedTable, columns: Sequence[str]
+) -> tuple[list[_Axis], list[_Pair], _Answers]:
     """The grid of the columns, and what was measured of every two."""
-    tables = {}
-    for pair in combinations(columns, 2):
-        found = covering(published.tables, pair)
-        found = [one for one in found if min(one.counts.shape) > 1]
-        if not found:
-            raise missing_measurement(pair, published.facts["method"])
-        tables[pair] = min(found, key=lambda one: one.variance * one.counts.size)
-    axes = [_axis(published, name, tables) for name in columns]
+    tables = [
+        table.over([name for name in columns if name in table.columns])
+        for table in published.tables
+        if len(set(columns) & set(table.columns)) > 1
+    ]
+    chosen: dict[tuple[str, str], int] = {}
+    for a, b in combinations(columns, 2):
+        sizes = {
+            k: pair.variance * pair.counts.size
+            for k, table in enumerate(tables)
+            if {a, b} <= set(table.columns) and min((pair := table.over([a, b])).counts.shape) > 1
+        }
+        if not sizes:
+            raise missing_measurement([a, b], published.facts["method"])
+        chosen[a, b] = min(sizes, key=sizes.__getitem__)
+    used = sorted(set(chosen.values()))
+    sources = [tables[k] for k in used]
+    found = [_axis(published, name, sources) for name in columns]
+    axes = [axis for axis, _ in found]
     pairs = []
-    for (a, b), table in tables.items():
-        places = columns.index(a), columns.index(b)
-        groups = tuple(
-            _groups(axes[place], cells) for place, cells in zip(places, table.cells, strict=True)
-        )
-        pairs.append(_Pair(places, (groups[0], groups[1]), table))
-    return axes, pairs
+    for names, k in chosen.items():
+        i, j = (columns.index(name) for name in names)
+        cells = tables[k].over(names).cells
+        groups = _groups(axes[i], cells[0]), _groups(axes[j], cells[1])
+        pairs.append(_Pair((i, j), names, used.index(k), groups))
+    return axes, pairs, _Answers([table for _, table in found], sources)
 
 
-def _axis(published: PublishedTable, name: str, tables: Mapping[Any, NoisyTable]) -> _Axis:
+def _axis(
+    published: PublishedTable, name: str, sources: Sequence[NoisyTable]
+) -> tuple[_Axis, NoisyTable]:
+    """A column of the grid, and its one-way noisy counts."""
     if not published.numeric(name):
         cells = tuple(frozenset([one]) for one in published.categories(name))
-        for table in covering(published.tables, [name]):
-            if set(table.cells[0]) == set(cells):
-                place = np.array([table.cells[0].index(one) for one in cells])
-                ordered = replace(table, cells=(cells,), counts=table.counts[place])
-                none = np.zeros(len(cells))
-                codes = np.arange(len(cells))
-                return _Axis(name, ordered, codes, codes.astype(float), none, numeric=False)
-        raise missing_measurement([name], published.facts["method"])
+        tables = covering(published.tables, [name])
+        resolved = [one for one in tables if set(one.cells[0]) == set(cells)]
+        if not resolved:
+            raise missing_measurement([name], published.facts["method"])
+        best = min(resolved, key=lambda one: one.variance)
+        place = np.array([best.cells[0].index(one) for one in cells])
+        ordered = replace(best, cells=(cells,), counts=best.counts[place])
+        codes = np.arange(len(cells))
+        none = np.zeros(len(cells))
+        return _Axis(name, cells, codes, codes.astype(np.float64), none, None), ordered
     table = one_way(published, name)
     ends = np.array(table.cells[0], dtype=np.float64)
-    values, inside = ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) ** 2 / 12
-    others = [
-        _place(values, one.cells[one.columns.index(name)])
-        for one in tables.values()
-        if name in one.columns
-    ]
+    rows_ = published.numbers(name)
+    values, inside = centres(table, rows_), (ends[:, 1] - ends[:, 0]) ** 2 / 12
+    others = [_place(values, one.over([name]).cells[0]) for one in sources if name in one.columns]
     group = np.unique(np.array(others), axis=1, return_inverse=True)[1].ravel()
     # Bins of one group are joined to nodes of about equal numbers of released rows.
-    counts = np.histogram(published.numbers(name), np.append(ends[:, 0], ends[-1, 1]))[0] + 1e-9
+    counts = np.histogram(rows_, np.append(ends[:, 0], ends[-1, 1]))[0] + 1e-9
     rank = np.minimum((np.cumsum(counts) - counts / 2) / counts.sum() * _NODES, _NODES - 1)
     both = np.column_stack([np.cumsum(np.diff(group, prepend=group[0]) != 0), rank.astype(int)])
     node = np.unique(both, axis=0, return_inverse=True)[1].ravel()
-    return _Axis(name, table, node, values, inside, numeric=True)
+    return _Axis(name, table.cells[0], node, values, inside, ends), table
 
 
 def _place(values: Floats, cells: Sequence[tuple[float, float]]) -> Ints:
@@ -193,38 +206,33 @@ def _place(values: Floats, cells: Sequence[tuple[float, float]]) -> Ints:
 
 def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
     """The group of each node in a table."""
-    if not axis.numeric:
+    if axis.ends is None:
         return np.array(
-            [next(g for g, cell in enumerate(cells) if one <= cell) for one in axis.table.cells[0]]
+            [next(g for g, cell in enumerate(cells) if one <= cell) for one in axis.cells]
         )
-    of_bins = _place(axis.values, cells)
     groups = np.zeros(axis.size, dtype=np.int64)
-    groups[axis.node] = of_bins
+    groups[axis.node] = _place(axis.values, cells)
     return groups
 
 
-def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], counts: _Counts, n: int) -> _Model:
-    """The grid whose margins and products of scores are those of the counts."""
-    inside, shares, values, within = [], [], [], []
-    for axis, noisy in zip(axes, counts.one_way, strict=True):
-        bins = _believed(axis, noisy, n)
-        mass = np.bincount(axis.node, bins)
-        mid = np.bincount(axis.node, bins * axis.values) / mass
-        square = np.bincount(axis.node, bins * (axis.values**2 + axis.inside)) / mass
-        inside.append(bins / mass[axis.node])
-        shares.append(mass / mass.sum())
-        values.append(mid)
-        within.append(np.maximum(square - mid**2, 0.0))
+def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, n: int) -> _Model:
+    """The grid whose margins and products of scores are those of the answers."""
+    nodes = [
+        _nodes(axis, table, answers.sources, n)
+        for axis, table in zip(axes, answers.one_way, strict=True)
+    ]
+    inside, shares, values, within = (list(part) for part in zip(*nodes, strict=True))
     scores = [_scores(a, v, s) for a, v, s in zip(axes, values, shares, strict=True)]
     d = len(axes)
     goals = []
-    for pair, noisy in zip(pairs, counts.pairs, strict=True):
+    for pair in pairs:
         (i, j), (gi, gj) = pair.axes, pair.groups
+        noisy = answers.sources[pair.source].over(pair.names).counts
         left, right = _averages(scores[i], shares[i], gi), _averages(scores[j], shares[j], gj)
         even = (noisy + (n - noisy.sum()) / noisy.size) / n
         goals.append((left.T @ even @ right, left[gi], right[gj]))
     a = [np.zeros((scores[p.axes[0]].shape[1], scores[p.axes[1]].shape[1])) for p in pairs]
-    margins = [np.log(np.maximum(share, 1e-12)) for share in shares]
+    margins = [np.log(share) for share in shares]
     for _ in range(_ROUNDS):
         energy = reduce(np.add, (_wide(m, [k], d) for k, m in enumerate(margins)))
         for pair, own in zip(pairs, a, strict=True):
@@ -247,19 +255,34 @@ def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], counts: _Counts, n: int)
     return _Model(p, inside, shares, values, within)
 
 
-def _believed(axis: _Axis, noisy: Floats, n: int) -> Floats:
-    """What is believed of the noisy counts of a column: positive, with sum n."""
-    if axis.numeric:
-        table = axis.table
-        scale = sqrt(table.variance / (1 if table.gaussian else 2))
-        return expected(noisy, float(n), scale, gaussian=table.gaussian)
-    believed: Floats = np.maximum(noisy + (n - noisy.sum()) / noisy.size, 0.5)
-    return believed
+def _nodes(
+    axis: _Axis, table: NoisyTable, sources: Sequence[NoisyTable], n: int
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Shares of bins in their nodes; masses, means and inner variances of nodes.
+
+    Counts of bins stay as noisy as they are, also below zero: positive ones alone would move
+    people into the tails. Only nodes are made positive, and their means put between their ends.
+    """
+    if axis.ends is None:
+        bins = np.maximum(table.counts + (n - table.counts.sum()) / table.counts.size, 0.5)
+        return np.ones(bins.size), bins / bins.sum(), axis.values, axis.inside
+    others = [one.over([axis.name]) for one in sources if axis.name in one.columns]
+    bins, _ = combined(table, others, n)
+    low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
+    np.minimum.at(low, axis.node, axis.ends[:, 0])
+    np.maximum.at(high, axis.node, axis.ends[:, 1])
+    mass = np.maximum(np.bincount(axis.node, bins), 0.1 * n / axis.size)
+    mid = np.clip(np.bincount(axis.node, bins * axis.values) / mass, low, high)
+    square = np.bincount(axis.node, bins * (axis.values**2 + axis.inside)) / mass
+    within = np.clip(square - mid**2, 0.0, (high - mid) * (mid - low))
+    positive = np.maximum(bins, 1e-3 * n / bins.size)
+    inside = positive / np.bincount(axis.node, positive)[axis.node]
+    return inside, mass / mass.sum(), mid, within
 
 
 def _scores(axis: _Axis, values: Floats, shares: Floats) -> Floats:
     """Scores of the nodes with mean 0: a number in standard deviations, or a category each."""
-    if axis.numeric:
+    if axis.ends is not None:
         centred = values - shares @ values
         return np.atleast_2d(centred / sqrt(max(float(shares @ centred**2), 1e-300))).T
     dummies = np.eye(len(values))[:, 1:]
@@ -285,22 +308,24 @@ def _margin(p: Floats, axes: Sequence[int]) -> Floats:
 
 def _redrawn(
     axes: Sequence[_Axis],
-    pairs: Sequence[_Pair],
     model: _Model,
+    answers: _Answers,
     cells: Floats,
     rng: np.random.Generator,
-) -> _Counts:
+) -> _Answers:
     """Answers as they would be measured again: of these people by node, with new noise."""
-    one_way_counts, pair_counts = [], []
-    for k, (axis, inside) in enumerate(zip(axes, model.bins, strict=True)):
+    names = [axis.name for axis in axes]
+    one_way_again, sources = [], []
+    for k, (axis, table, inside) in enumerate(zip(axes, answers.one_way, model.bins, strict=True)):
         exact = _margin(cells, [k])[axis.node] * inside
-        one_way_counts.append(exact + _noise(axis.table, rng))
-    for pair in pairs:
-        joint = _margin(cells, list(pair.axes))
-        exact = np.zeros(pair.table.counts.shape)
-        np.add.at(exact, (pair.groups[0][:, None], pair.groups[1][None, :]), joint)
-        pair_counts.append(exact + _noise(pair.table, rng))
-    return _Counts(one_way_counts, pair_counts)
+        one_way_again.append(replace(table, counts=exact + _noise(table, rng)))
+    for table in answers.sources:
+        places = [names.index(name) for name in table.columns]
+        groups = [_groups(axes[k], own) for k, own in zip(places, table.cells, strict=True)]
+        exact = np.zeros(table.counts.shape)
+        np.add.at(exact, np.ix_(*groups), _margin(cells, places))
+        sources.append(replace(table, counts=exact + _noise(table, rng)))
+    return _Answers(one_way_again, sources)
 
 
 def _noise(table: NoisyTable, rng: np.random.Generator) -> Floats:
@@ -317,7 +342,7 @@ def _coefficients(
     labels, columns, extra = ["intercept"], [np.ones(model.p.shape[:-1])], [0.0]
     d = len(axes) - 1
     for k, (axis, values) in enumerate(zip(axes[:-1], model.values[:-1], strict=True)):
-        if axis.numeric:
+        if axis.ends is not None:
             labels.append(axis.name)
             columns.append(np.broadcast_to(_wide(values, [k], d), columns[0].shape))
             extra.append(float(model.shares[k] @ model.within[k]))

@@ -58,27 +58,34 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
         noise = len(blocks.sums) * blocks.variance * (unit / n) ** 2
         return low + unit * float(blocks.sums.sum()) / n, noise + sampling
     table = one_way(published, name)
-    counts, noise = combined(published, table)
+    counts, noise = combined(table, covering(published.tables, [name]), known_rows(published))
     x, n = centres(table, rows), counts.sum()
     estimate = float(x @ counts / n)
     return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + sampling
 
 
-def combined(published: PublishedTable, table: NoisyTable) -> tuple[Floats, Floats]:
+def known_rows(published: PublishedTable) -> int | None:
+    """The number of rows of the confidential table, where it is public."""
+    return published.n if published.rows_are_public else None
+
+
+def combined(
+    table: NoisyTable, others: Sequence[NoisyTable], n: int | None
+) -> tuple[Floats, Floats]:
     """The counts of a column's bins by all tables that have it, and the covariance of their noise.
 
     Generalised least squares: tables of several columns count the same people in groups of these
     bins, with independent noise. It is linear and unbiased, so its covariance holds for any data.
     The number of rows is one more table, nearly without noise where it is public.
     """
-    (name,), (bins,) = table.columns, table.cells
+    (bins,) = table.cells
     precision = np.eye(len(bins)) / table.variance
     weighted = table.counts / table.variance
-    if published.rows_are_public:
+    if n is not None:
         exact = 1e-6 * table.variance
         precision += 1 / exact
-        weighted = weighted + published.n / exact
-    for other in covering(published.tables, [name]):
+        weighted = weighted + n / exact
+    for other in others:
         groups = _nested(bins, other.cells[0])
         if other.counts.size < len(bins) and groups is not None:
             precision += groups.T @ groups / other.variance
@@ -188,7 +195,8 @@ def quantile(
             name, blocks, _units(published, name), at=at, error=error, confidence=confidence
         )
     table = one_way(published, name)
-    counts, covariance = combined(published, table)
+    others = covering(published.tables, [name])
+    counts, covariance = combined(table, others, known_rows(published))
     n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
     edges = np.append(ends[:, 0], ends[-1, 1])

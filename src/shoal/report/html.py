@@ -52,6 +52,7 @@ def public_report(
         do=do,
         dont=dont,
         codebook=phrases.codebook(manifest),
+        analysis=phrases.analysis(manifest),
         columns=[pictures.column(one) for one in columns or ()],
         with_margins=[one["name"] for one in columns or () if one["answers"]],
         glossary=phrases.PUBLIC_GLOSSARY,

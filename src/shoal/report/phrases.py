@@ -308,7 +308,8 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         dont.append("Do not replace a range by its middle where exactness matters; try both "
                     "ends.")  # fmt: skip
     if manifest["privacy_losses"]:
-        do.append("Allow for noise: average over many rows, and give wide intervals.")
+        do.append("Allow for noise: average over many rows, and give intervals that account for "
+                  "it, as below.")  # fmt: skip
         dont.append(
             "Do not use standard errors from software as they are: noise inflates variances and "
             "weakens relations between noisy columns, and the usual formula allows for neither."
@@ -338,6 +339,53 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 _MEASURED = ("numeric", "date")
+
+_LOADERS = {
+    "csv": "read.csv(file.path(folder, {}))",
+    "parquet": "arrow::read_parquet(file.path(folder, {}))",
+    "sav": "haven::read_sav(file.path(folder, {}))",
+    "dta": "haven::read_dta(file.path(folder, {}))",
+    "xpt": "haven::read_xpt(file.path(folder, {}))",
+}
+
+
+def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How to read cells that were changed, and lines of Python and R; none for boxes."""
+    tables = [name for name in manifest.get("files", {}) if name.startswith("release.")]
+    if manifest["release_form"] == "tree" or not tables:
+        return None
+    name = tables[0].split("/")[0]
+    labels = "labels.json" if "labels.json" in manifest["files"] else "manifest.json"
+    texts = [n for n in manifest["protected_columns"] if manifest["columns"].get(n) == "String"]
+    loader = _LOADERS[name.split(".")[-1]].format(f'"{name}"')
+    python, r = _PYTHON.format(labels, name), _R.format(labels, loader)
+    return {"marks": texts, "python": python.splitlines(), "r": r.splitlines()}
+
+
+_PYTHON = """\
+import json
+from pathlib import Path
+
+import shoal
+from shoal import analysis
+
+folder = Path(".")  # the folder of this report
+labels = json.loads((folder / "{}").read_text("utf-8"))
+people = shoal.read(folder / "{}").frame
+print(people.describe())
+print(analysis.analyse(folder))  # every column, with intervals
+# analysis.mean(folder, COLUMN), .total, .proportion, .quantile, .crosstab, .ols, .logit"""
+
+_R = """\
+library(jsonlite)
+folder <- "."  # the folder of this report
+labels <- fromJSON(file.path(folder, "{}"))
+people <- {}
+print(summary(people))
+ask <- function(...) fromJSON(paste(collapse = "",
+  system2("shoal", c("analyse", folder, shQuote(c(...)), "--json"), stdout = TRUE)))
+print(ask()$results)  # every column, with intervals
+# ask("mean", COLUMN), ask("ols", "OUTCOME ~ COLUMN + COLUMN")"""
 
 
 def _kinds(manifest: Mapping[str, Any]) -> dict[str, str]:
