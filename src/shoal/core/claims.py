@@ -56,7 +56,7 @@ SETTLED_BY = {
         "state one_row_per_person = true, or mark the column that numbers persons: "
         "privacy_unit = true"
     ),
-    "copied from the data, are public": "if the categories are public, remove observed = true",
+    "copied from the data, are public": "if they are public, remove observed = true",
     "floor(n / k) is odd": "whether this holds is known with the number of rows",
 }
 """What settles an assumption that ends in these words, usually a line of the policy."""

@@ -150,6 +150,7 @@ def run(
         decimal=planned.policy.reading.decimal,
         keep_missing=planned.method.input.missing,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
+        constraints=planned.policy.constraints,
     )
     rows = source.adopt(how)
     planned = with_rows(planned, rows.public_rows(planned.setting))
