@@ -6,11 +6,13 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import shoal
 from shoal import policy, sample
+from shoal.cli.commands import app
 from shoal.core import ConstraintChoices, DifferentialPrivacy, KAnonymity, Schema, Status
 from shoal.core.constraint_language import parse
 from shoal.core.exits import for_method
@@ -159,6 +161,7 @@ def test_without_noise_the_steward_chooses_whether_records_are_repaired():
     assert set(violations(release.data, text(stated)).values()) == {0}
 
 
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 90), st.integers(0, 9), st.integers(0, 9)), min_size=1),
     st.tuples(st.integers(0, 90), st.integers(0, 9), st.integers(0, 9)),
@@ -198,7 +201,8 @@ def test_neighbours_stay_neighbours_when_a_record_breaks_a_rule(rows, other):
         ('method = "mdav"\nk = 5', ["marital = 'wed'"], "is not a category of 'marital'"),
         ('method = "mdav"\nk = 5\ncolumns = ["age", "tax"]', ["tax <= income"],
          "which 5 records must share, with income, which those records need not share"),
-        ('method = "individual-ranking"\nk = 5', ["tax <= income"], "which those records need not share"),
+        ('method = "individual-ranking"\nk = 5', ["tax <= income"],
+         "which those records need not share"),
         ('method = "ir-laplace"\nk = 5\nepsilon = 1\nrelease_form = "column-shuffled"',
          ["tax <= income"], "'column-shuffled' joins none"),
     ],
@@ -223,3 +227,23 @@ def test_a_plan_names_the_rules_and_observed_ones_make_an_epsilon_conditional():
     assert not any("tax" in note and "income" in note for note in observed.notes[-1:])
     with pytest.raises(InputError, match="one machine only"):
         plan(text('method = "mondrian"\nk = 5', ["tax <= income"]), distributed=True)
+
+
+def test_check_counts_the_rows_of_any_table_that_break_a_rule(tmp_path):
+    table, stated = broken(stays()), text('method = "mdav"\nk = 5')
+    table.write_csv(tmp_path / "table.csv")
+    (tmp_path / "policy.toml").write_text(stated)
+    found = {str(one.guarantee): one for one in shoal.check(tmp_path / "table.csv", stated)}
+    expected = violations(table, stated)
+
+    assert {rule: found[f"every row keeps {rule}"].achieved for rule in RULES} == expected
+    assert not found["every row keeps tax <= income"].holds
+    assert found["every row keeps discharge >= admission"].holds
+    shown = CliRunner().invoke(
+        app, ["check", str(tmp_path / "table.csv"), "--policy", str(tmp_path / "policy.toml")]
+    )
+    assert shown.exit_code == 3
+    count = expected["tax <= income"]
+    assert f"FAILS: every row keeps tax <= income\n  {count} rows break it, of 600" in shown.output
+    intervals = shoal.protect(stays(), text('method = "mondrian"\nk = 5'))
+    assert all(one.holds for one in shoal.check(intervals.data, stated))

@@ -26,7 +26,7 @@ from shoal.core import (
 )
 from shoal.core.exits import for_method
 from shoal.engine.interface import Adoption
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, InternalError, counted
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import Repaired, repaired
 from shoal.io.table import Table
@@ -228,6 +228,8 @@ def _kept_rules(masked: Masked, setting: Setting[Any], method: Method[Any]) -> M
     bare = [name for name in masked.data.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
     made = repaired(masked.data, rules, frozen=bare, missing=absent, stepped=False)
+    if any(repaired(made.table, rules, stepped=False).broken.values()):
+        raise InternalError("A released row breaks a rule of [constraints]. This is our bug.")
     return replace(masked, data=made.table)
 
 
