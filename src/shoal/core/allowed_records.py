@@ -43,7 +43,6 @@ from shoal.core._arrays import Array, Bools, Floats, Ints
 from shoal.core.columns import Column, Schema
 from shoal.core.constraints import (
     CATEGORICAL,
-    TOLERANCE,
     AllOf,
     AnyOf,
     Atom,
@@ -53,6 +52,7 @@ from shoal.core.constraints import (
     Node,
     Relation,
     allowed,
+    beyond,
     cells,
     grain,
     leaves,
@@ -267,7 +267,7 @@ class _Part:
         grid = self.grid(name)
         low, high = limits(column)
         starts = cast("tuple[float, ...]", cells(column, self.constraints, grid))
-        below = [start - (grid or 2 * TOLERANCE * abs(start) or 1e-300) for start in starts[1:]]
+        below = [start - (grid or beyond(start)) for start in starts[1:]]
         values = (-np.inf if low is None else starts[0], *starts[1:])
         return _Axis(column, values, np.array([*below, np.inf if high is None else high]), leaves)
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from shoal.core.guarantees import Guarantee, Testable
+from shoal.core.guarantees import Guarantee, KeptRule, Testable
 from shoal.errors import InternalError
 
 
@@ -56,7 +56,7 @@ SETTLED_BY = {
         "state one_row_per_person = true, or mark the column that numbers persons: "
         "privacy_unit = true"
     ),
-    "copied from the data, are public": "if the categories are public, remove observed = true",
+    "copied from the data, are public": "if they are public, remove observed = true",
     "floor(n / k) is odd": "whether this holds is known with the number of rows",
 }
 """What settles an assumption that ends in these words, usually a line of the policy."""
@@ -107,13 +107,13 @@ class Check:
 
     Attributes:
         achieved: the best parameter for which the guarantee holds, e.g. the smallest class;
-            exact where it is rational.
+            exact where it is rational. Of a rule, the number of rows that break it.
         witness: the group of records that decides: its size, and row numbers from 1 in the
             table that was checked, never cells.
         remarks: further facts computed on the same table.
     """
 
-    guarantee: Testable
+    guarantee: Testable | KeptRule
     holds: bool
     achieved: int | Fraction | float
     witness: Mapping[str, Any]

@@ -244,14 +244,18 @@ def cells(
     starts = set()
     for atom in (atom for one in constraints for atom in one.atoms() if atom.column == column.name):
         for value in cast("tuple[float, ...]", atom.values):
-            # Beyond what counts as equal.
-            after = value + (2 * TOLERANCE * abs(value) or 1e-300 if grid is None else grid)
+            after = value + (grid or beyond(value))
             starts |= {value} if atom.op == "<" else {after} if atom.op == "<=" else {value, after}
     if grid is not None:
         starts = {grid * float(np.ceil(start / grid - TOLERANCE)) for start in starts}
     low, high = limits(column)
     low = min(starts, default=0.0) - 1.0 if low is None else low
     return (low, *sorted(one for one in starts if low < one <= (np.inf if high is None else high)))
+
+
+def beyond(value: float) -> float:
+    """How far from a number others lie that do not count as equal."""
+    return max(2 * TOLERANCE * abs(value), 1e-300)
 
 
 def grain(column: Column) -> float | None:

@@ -210,6 +210,18 @@ class StochasticTCloseness:
         return f"stochastic {self.t:.4g}-closeness of {what} given {' + '.join(self.keys)}"
 
 
+@dataclass(frozen=True)
+class KeptRule:
+    """No row of the table breaks a rule that the policy states."""
+
+    name: ClassVar[str] = "constraint"
+    rule: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"every row keeps {visible(self.rule)}"
+
+
 Guarantee = KAnonymity | LDiversity | TCloseness | StochasticTCloseness | DifferentialPrivacy
 Testable = KAnonymity | LDiversity | TCloseness
 """Guarantees that a finished table can be tested for."""

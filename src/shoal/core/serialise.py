@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from shoal.core import Guarantee
+from shoal.core import Guarantee, KeptRule
 
 
 def plain(value: Any) -> Any:
@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Fraction | Decimal | float):
         return _plain_number(value)
     if is_dataclass(value):
-        named = {"name": value.name} if isinstance(value, Guarantee) else {}
+        named = {"name": value.name} if isinstance(value, Guarantee | KeptRule) else {}
         kept = [
             f
             for f in fields(value)

@@ -6,10 +6,18 @@ confidential all the way; `Evidence` compares it with the release.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from shoal.core import Check, Confidential, PrivacyLoss, ReleaseForm, Schema, Testable
+from shoal.core import (
+    Check,
+    Confidential,
+    ConstraintChoices,
+    PrivacyLoss,
+    ReleaseForm,
+    Schema,
+    Testable,
+)
 from shoal.methods import Method, Setting, Tools
 
 
@@ -23,6 +31,10 @@ class Evidence(Protocol):
     @property
     def dropped(self) -> int:
         """How many rows were left out because a person had more than the policy states."""
+
+    @property
+    def repaired(self) -> Mapping[str, int]:
+        """How many rows broke each rule, and were repaired before the method ran."""
 
     def close(self) -> None:
         """Free the original."""
@@ -116,6 +128,8 @@ class Adoption:
         decimal: the decimal mark of numbers in text.
         keep_missing: missing cells of clamped columns stay where the policy keeps them.
         key: random bits that choose among the rows of a person with too many.
+        constraints: rules that the rows must keep. With noise those that break one are repaired;
+            otherwise they are refused unless the policy lets them be repaired.
     """
 
     schema: Schema
@@ -123,6 +137,7 @@ class Adoption:
     decimal: str | None
     keep_missing: bool
     key: int
+    constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
 
 class Source(Protocol):

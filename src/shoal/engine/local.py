@@ -26,12 +26,15 @@ from shoal.core import (
 )
 from shoal.core.exits import for_method
 from shoal.engine.interface import Adoption
+from shoal.errors import InputError, InternalError, counted
 from shoal.io import clamp, decomposition_table, validate
+from shoal.io.repair import Repaired, repaired
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
 from shoal.metrics import information_loss
 from shoal.pipeline.check_table import check_frame, check_leaves, class_labels, value_codes
+from shoal.pipeline.constraint_fit import may_be_missing
 from shoal.privacy_models import Counts
 
 GENERALISED = "share of rows whose cell was generalised"
@@ -48,6 +51,7 @@ class LocalEvidence:
         protected: what was made of them.
         clamped: for each clamped column, how many cells were changed.
         dropped: how many rows were left out because a person had more than stated.
+        repaired: how many rows broke each rule, and were repaired.
     """
 
     raw: io.Raw
@@ -55,6 +59,7 @@ class LocalEvidence:
     protected: Table | SpatialDecomposition
     clamped: Mapping[str, Mapping[str, int]]
     dropped: int
+    repaired: Mapping[str, int]
 
     def close(self) -> None:
         """Do nothing: memory frees itself."""
@@ -137,6 +142,7 @@ class _Typed:
     table: Table
     clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dropped: int = 0
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +183,11 @@ class LocalRows:
         original = typed.table.take(order)
         if recoding is not None:
             tools = replace(tools, recoding=for_method(recoding))
-        masked = method.run(original, setting, tools)
+        masked = _kept_rules(method.run(original, setting, tools), setting, method)
         kept = original if masked.kept is None else original.take(masked.kept)
-        evidence = LocalEvidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
+        evidence = LocalEvidence(
+            typed.raw, kept, masked.data, typed.clamped, typed.dropped, typed.repaired
+        )
         boxes = units = None
         if isinstance(masked.data, SpatialDecomposition):
             boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
@@ -205,6 +213,24 @@ class LocalRows:
             recoding=None if masked.recoding is None else Confidential(masked.recoding),
             recoding_public=masked.recoding_public,
         )
+
+
+def _kept_rules(masked: Masked, setting: Setting[Any], method: Method[Any]) -> Masked:
+    """Project released rows that break a rule on those that break none: post-processing.
+
+    A row's values decide what becomes of it, so rows that are alike stay alike, and groups of k
+    stay groups of k; `constraint_fit` refuses rules for which that is not enough. Whole means
+    satisfy linear rules that the records satisfy, and stay.
+    """
+    rules = setting.constraints.rules
+    if not rules or not isinstance(masked.data, Table):
+        return masked
+    bare = [name for name in masked.data.schema.names if name not in setting.columns]
+    absent = may_be_missing(method, setting.schema)
+    made = repaired(masked.data, rules, frozen=bare, missing=absent, stepped=False)
+    if any(repaired(made.table, rules, stepped=False).broken.values()):
+        raise InternalError("A released row breaks a rule of [constraints]. This is our bug.")
+    return replace(masked, data=made.table)
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -274,18 +300,38 @@ class LocalSource:
 
 
 def _typed(raw: io.Raw, how: Adoption) -> _Typed:
-    schema = how.schema
+    schema, stated = how.schema, how.constraints
     if how.clamped is None:
-        return _Typed(raw, validate.validate(raw.frame, schema, decimal=how.decimal))
+        table = validate.validate(raw.frame, schema, decimal=how.decimal)
+        made = repaired(table, stated.rules, missing=table.schema.names)
+        if made.rows and not stated.repair:
+            raise InputError(broken_rules(made))
+        return _Typed(raw, made.table, repaired=made.broken)
     table, counts = clamp.clamp(
         raw.frame, schema, columns=how.clamped, decimal=how.decimal, keep=how.keep_missing
     )
+    absent = [name for name in schema.released if schema[name].keep_missing and how.keep_missing]
+    made = repaired(table, stated.rules, missing=absent)
+    table = made.table
     if schema.persons is None:
-        return _Typed(raw, table, counts)
+        return _Typed(raw, table, counts, repaired=made.broken)
     name = schema.persons.column
     unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
     kept = validate.at_most(table, unit, schema.persons, key=how.key)
-    return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
+    return _Typed(raw, table.take(kept), counts, len(table) - kept.size, made.broken)
+
+
+def broken_rules(made: Repaired) -> str:
+    """Which rules rows of an original break, and what a steward can do, in sentences."""
+    said = "; ".join(
+        f"{counted(count, 'row breaks', 'rows break')} '{text}'"
+        for text, count in made.broken.items()
+        if count
+    )
+    return (
+        f"{said}. Correct the table or the rules; or let Shoal bring each such row to the nearest "
+        "one that keeps them, with repair = true under [constraints]. Nothing was written."
+    )
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:

@@ -98,8 +98,7 @@ def clamped(
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         values, unknown = _categories(cells, column, keep=keep)
         return values, {"missing": missing, "unknown": unknown}
-    found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
-    numbers = (found.set(cells.missing, None) if column.missing else found).alias(column.name)
+    numbers = _of_kind(cells, column, decimal)
     unreadable = numbers.null_count() - missing
     values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
     outside = 0
@@ -111,6 +110,11 @@ def clamped(
     if column.step:
         values = rounded(values, column.step)
     return values, {"missing": missing, "unreadable": unreadable, "outside": outside}
+
+
+def readable(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """A column of numbers or dates as they are; null where a cell is missing or not one."""
+    return _of_kind(read(series, column), column, decimal)
 
 
 def constant(column: Column) -> Any:
@@ -207,6 +211,11 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
         return None, None if missing else number, None, bool(missing)
     missing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
     return None, None, None, missing or (isinstance(cell, np.datetime64) and bool(np.isnat(cell)))
+
+
+def _of_kind(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:
+    found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
+    return (found.set(cells.missing, None) if column.missing else found).alias(column.name)
 
 
 def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:

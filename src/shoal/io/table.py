@@ -80,7 +80,7 @@ class Table:
         physical = pl.Series(name, codes, dtype=pl.Int64)
         present = physical.set(physical < 0, None)
         categories = pl.Series(self.categories(name), dtype=self.frame.schema[name])
-        return self._with(categories.gather(present.cast(pl.UInt32)).alias(name))
+        return self.with_series(categories.gather(present.cast(pl.UInt32)).alias(name))
 
     def with_numbers(
         self, name: str, values: NDArray[np.float64], *, integers: bool = False
@@ -98,9 +98,10 @@ class Table:
             series = (series * unit).round(mode="half_to_even").cast(physical).cast(dtype)
         elif integers and dtype.is_integer():
             series = series.round(mode="half_to_even").cast(pl.Int64)
-        return self._with(series)
+        return self.with_series(series)
 
-    def _with(self, series: pl.Series) -> "Table":
+    def with_series(self, series: pl.Series) -> "Table":
+        """Replace a column of the same name."""
         return replace(self, frame=self.frame.with_columns(series))
 
     def take(self, order: NDArray[np.int64]) -> "Table":

@@ -13,7 +13,10 @@ from shoal.core import (
     Check,
     Distance,
     KAnonymity,
+    KeptRule,
+    Kind,
     LDiversity,
+    Policy,
     Role,
     Schema,
     SpatialDecomposition,
@@ -22,7 +25,8 @@ from shoal.core import (
 )
 from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
-from shoal.io import decomposition_table
+from shoal.io import clamp, decomposition_table, validate
+from shoal.io.repair import plain_columns
 from shoal.io.validate import composed, spelled
 from shoal.privacy_models import Counts, Verdict, decided, k_when_missing_matches, verdict
 
@@ -72,7 +76,10 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
             or f"The table has a column {shown}that the policy does not name."
             f"{did_you_mean(name, schema.names)}"
         )
+    rules = () if boxes else check_rules(frame, policy)
     if policy.required and not any(isinstance(g, Testable) for g in policy.required):
+        if rules:
+            return rules
         raise InputError(
             f"The policy requires only {' and '.join(sorted({g.name for g in policy.required}))}. "
             "Such a promise is about how a table was made; no table can be checked for it."
@@ -92,10 +99,41 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     unit = schema.flagged("privacy_unit")
     rows = unit is not None and unit not in frame.columns
     more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
-    return tuple(
-        replace(one, remarks={**one.remarks, **more}) if rows else one
-        for one in (check_frame(frame, guarantee, schema) for guarantee in wanted)
+    made = (check_frame(frame, guarantee, schema) for guarantee in wanted)
+    return (
+        *(replace(one, remarks={**one.remarks, **more}) if rows else one for one in made),
+        *rules,
     )
+
+
+def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
+    """Count the rows of any table that break each rule of a policy.
+
+    A cell that cannot be read as a value of its column, such as an interval, counts as missing.
+    """
+    names = {name for rule in policy.constraints.rules for name in rule.columns}
+    read = [_read(frame[name], policy) for name in frame.columns if name in names]
+    columns = plain_columns(pl.DataFrame(read), policy.schema, [one.name for one in read])
+    found = []
+    for rule in policy.constraints.rules:
+        if any(name not in columns for name in rule.columns):
+            continue
+        true, false = rule.truth(columns)
+        rows = np.flatnonzero(false)
+        witness = {"size": int(false.sum()), "rows": [int(r) + 1 for r in rows[:WITNESS_ROWS]]}
+        remarks = {"rows_that_decide": int((true | false).sum())}
+        kept = KeptRule(rule.text, rule.columns)
+        found.append(Check(kept, not rows.size, int(false.sum()), witness, remarks))
+    return tuple(found)
+
+
+def _read(series: pl.Series, policy: Policy) -> pl.Series:
+    """A column as its kind says; null where a cell is not of that kind."""
+    column = policy.schema[series.name]
+    if column.kind in {Kind.NUMERIC, Kind.DATE}:
+        open_ended = replace(column, bounds=None, bottom_code=None, top_code=None, step=None)
+        return clamp.readable(series, open_ended, policy.reading.decimal)
+    return composed(validate.marked_missing(series, column).cast(pl.String))
 
 
 def check_frame(

@@ -16,7 +16,7 @@ from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
 from shoal.core.serialise import parsed
 from shoal.engine import local
-from shoal.errors import InputError, withheld
+from shoal.errors import InputError, counted, withheld
 from shoal.io import folders
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, public_folder
@@ -120,8 +120,18 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
         **compared,
         "clamped": found.clamped,
         "beyond_max_contributions": found.dropped,
-        "remarks": _unreadable(found.clamped, compared["rows"]),
+        "remarks": [*_unreadable(found.clamped, compared["rows"]), *_repaired(found.repaired)],
     }
+
+
+def _repaired(broken: Mapping[str, int]) -> list[str]:
+    """Say which rules rows of the original broke."""
+    return [
+        f"{counted(rows, 'row')} of the original broke the rule '{text}'; each was brought to the "
+        "nearest row that breaks none, before the method saw it."
+        for text, rows in broken.items()
+        if rows
+    ]
 
 
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> list[str]:
@@ -235,6 +245,7 @@ class _Unmatched:
     raw: io.Raw
     dropped: int = 0
     clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
         """The number of rows; nothing that compares row by row."""

@@ -36,7 +36,7 @@ from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof, Expectation
-from shoal.pipeline import audiences, forecast
+from shoal.pipeline import audiences, constraint_fit, forecast
 from shoal.pipeline.doubts import SeenTable, doubts
 from shoal.pipeline.plan_notes import notes
 from shoal.policy.misfits import sentence
@@ -126,6 +126,7 @@ def plan(
     method.refuse(setting)
     if distributed:
         _refuse_distributed(method, setting)
+    constraint_fit.refuse(method, setting, distributed=distributed)
     planned = Plan(
         policy=policy,
         method=method,
@@ -135,6 +136,7 @@ def plan(
         not_claimed=method.promises.not_claimed(setting),
         notes=(
             *notes(policy, method, setting),
+            *constraint_fit.notes(policy.constraints, setting.release_form),
             *filter(None, [method.approximate(distributed=distributed)]),
         ),
         distributed=distributed,
@@ -185,7 +187,7 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
     approximate one the blocks follow the data, and a changed record may move them: its proof
     is about other groups. Groups of k stay groups of k.
     """
-    claims = method.promises.claims(setting)
+    claims = constraint_fit.declared(method.promises.claims(setting), setting.constraints)
     if not method.approximate(distributed=distributed):
         return claims
     return tuple(

@@ -14,23 +14,22 @@ class ConstraintsSpec(Spec):
 
     rules: list[str] = Field(
         default_factory=list,
-        description="Relations that hold for every true record, such as tax <= income. Every "
-        "released row keeps them; they cost no epsilon, because they are public.",
+        description="Relations between columns, such as tax <= income. Every released row keeps "
+        "them, at no epsilon.",
     )
     lookups: dict[str, dict[str, dict[Category, Category]]] = Field(
         default_factory=dict,
-        description="For each column that determines another, and each column that it determines, "
-        "the value that belongs to each value.",
+        description="For a column that determines another, and for that one, the pairs of values.",
     )
     observed: bool = Field(
         default=False,
-        description="The rules were found in the data, and nobody confirmed that they are public. "
-        "They stay out of the manifest, and a claim of differential privacy becomes conditional.",
+        description="The rules were found in the data. They stay out of the manifest, and an "
+        "epsilon becomes conditional.",
     )
     repair: bool = Field(
         default=False,
-        description="Let a method without epsilon repair records that break a rule. Otherwise it "
-        "stops; with epsilon they are always repaired, record by record.",
+        description="A method without epsilon repairs records that break a rule, and otherwise "
+        "stops. With epsilon they are always repaired.",
     )
 
 

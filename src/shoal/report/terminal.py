@@ -12,6 +12,7 @@ from shoal.core import (
     Check,
     Column,
     KAnonymity,
+    KeptRule,
     Kind,
     Release,
     ReleaseForm,
@@ -39,6 +40,12 @@ def checks_text(checks: Iterable[Check]) -> str:
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
         lines.append(f"{verdict}: {check.guarantee}")
+        if isinstance(check.guarantee, KeptRule):
+            rows = ", ".join(map(str, check.witness["rows"]))
+            which = f", for example {rows}" if rows else ""
+            broken = counted(check.witness["size"], "row breaks", "rows break")
+            lines.append(f"  {broken} it, of {check.remarks['rows_that_decide']:,}{which}")
+            continue
         if not isinstance(check.guarantee, KAnonymity):
             lines.append(f"  achieved: {figure(check.achieved)}")
         rows = ", ".join(map(str, check.witness.get("rows", [])))

@@ -74,6 +74,11 @@ class SparkOutcome:
         return
 
     @property
+    def repaired(self) -> Mapping[str, int]:
+        """Nothing: rules are kept on one machine only."""
+        return {}
+
+    @property
     def constant(self) -> tuple[str, ...]:
         """Not looked for in blocks."""
         return ()

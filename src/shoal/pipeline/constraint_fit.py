@@ -1,0 +1,115 @@
+"""Whether the rules of a policy can be kept by a plan, and what they mean for its claims.
+
+Rules that no record can keep are refused, and so are those that a projection of released rows would
+keep only at the expense of a claim. A projection is a function of a row's values. Where a claim
+says that k records share some columns, rows that are alike there stay alike only if every rule
+that moves one of these columns reads no other column.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from shoal.core import (
+    Claim,
+    ConstraintChoices,
+    DifferentialPrivacy,
+    KAnonymity,
+    ReleaseForm,
+    Schema,
+    Status,
+)
+from shoal.core.allowed_records import ConstraintSet, unusable
+from shoal.errors import InputError
+from shoal.methods import Method, Setting
+
+DECLARED = "the rules under [constraints] are public, as the policy declares"
+OBSERVED = "the rules under [constraints], which were copied from the data, are public"
+
+
+def may_be_missing(method: Method[Any], schema: Schema) -> tuple[str, ...]:
+    """Columns in which a rule may ask for a missing cell: with noise those that keep them."""
+    if not method.noisy:
+        return schema.released
+    return tuple(n for n in schema.released if schema[n].keep_missing and method.input.missing)
+
+
+def refuse(method: Method[Any], setting: Setting[Any], *, distributed: bool) -> None:
+    """Refuse rules that cannot be kept, or only at the expense of a claim."""
+    rules, schema = setting.constraints.rules, setting.schema
+    if not rules:
+        return
+    if distributed:
+        raise InputError("[constraints] rules are kept on one machine only, not on Spark.")
+    chosen = ConstraintSet(rules, schema, missing=frozenset(may_be_missing(method, schema)))
+    for name in chosen.columns:
+        if schema[name].kind is None:
+            raise InputError(f"[constraints] names '{name}', which has no kind. State it.")
+        if method.noisy and name not in method.clamps(setting):
+            raise InputError(
+                f"[constraints] names '{name}', which is public and released as it is: rows cannot "
+                "be moved to keep the rule. Protect the column, or remove the rule."
+            )
+    if found := unusable(rules) or chosen.contradiction():
+        raise InputError(f"[constraints] {found}")
+    if setting.release_form is ReleaseForm.TREE:
+        return
+    for part in chosen.parts:
+        _refuse_part(method, setting, part.columns, part.constraints[0].text)
+
+
+def _refuse_part(
+    method: Method[Any], setting: Setting[Any], columns: tuple[str, ...], text: str
+) -> None:
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED and len(columns) > 1:
+        raise InputError(
+            f"[constraints] Rule '{text}' joins columns, but the release form 'column-shuffled' "
+            "joins none: a row is not a record. Choose another form, or remove the rule."
+        )
+    for claim in method.promises.claims(setting):
+        shared = set(claim.guarantee.columns)
+        partly = shared & set(columns) and not shared >= set(columns)
+        if (
+            isinstance(claim.guarantee, KAnonymity)
+            and partly
+            and claim.status is not Status.REFUTED
+        ):
+            beside = sorted(set(columns) - shared)
+            raise InputError(
+                f"[constraints] Rule '{text}' joins {', '.join(sorted(shared & set(columns)))}, "
+                f"which {claim.guarantee.k:,} records must share, with {', '.join(beside)}, which "
+                "those records need not share: to keep it, rows that are alike would have to "
+                "differ. Protect all columns of the rule together (mdav, mondrian), or remove it."
+            )
+
+
+def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
+    """What a plan says about its rules."""
+    if not choices.rules:
+        return ()
+    if form is ReleaseForm.TREE:
+        return ("The rules under [constraints] are not used: a box is not a record.",)
+    if choices.observed:
+        return ("Every released row keeps rules that were copied from the data.",)
+    return (f"Every released row keeps: {'; '.join(rule.text for rule in choices.rules)}.",)
+
+
+def declared(claims: Iterable[Claim], choices: ConstraintChoices) -> tuple[Claim, ...]:
+    """Claims of differential privacy with what the rules assume."""
+    if not choices.rules and not choices.observed:
+        return tuple(claims)
+    return tuple(
+        _declared(claim, observed=choices.observed)
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
+        else claim
+        for claim in claims
+    )
+
+
+def _declared(claim: Claim, *, observed: bool) -> Claim:
+    weak = observed and claim.status is Status.PROVED
+    return replace(
+        claim,
+        status=Status.CONDITIONAL if weak else claim.status,
+        assumes=(*claim.assumes, OBSERVED if observed else DECLARED),
+    )

@@ -1,0 +1,249 @@
+"""Public constraints from the policy to the release: none is broken, and none costs epsilon."""
+
+from collections import Counter
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import shoal
+from shoal import policy, sample
+from shoal.cli.commands import app
+from shoal.core import ConstraintChoices, DifferentialPrivacy, KAnonymity, Schema, Status
+from shoal.core.constraint_language import parse
+from shoal.core.exits import for_method
+from shoal.engine.interface import Adoption
+from shoal.engine.local import LocalSource
+from shoal.errors import InputError
+from shoal.io import from_native
+from shoal.io.repair import plain_columns
+from shoal.pipeline.planning import plan
+from shoal.pipeline.protect_table import run
+
+RULES = [
+    "tax <= income",
+    "size = adults + children",
+    "adults >= 1",
+    "discharge >= admission",
+    "age < 15 implies marital = 'single' and income = 0",
+]
+COLUMNS = """
+version = 1
+one_row_per_person = true
+[columns]
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110], step = 1 }
+marital = { role = "quasi-identifier", kind = "nominal", categories = ["single", "married"] }
+income = { role = "quasi-identifier", kind = "numeric", bounds = [0, 500000] }
+tax = { role = "quasi-identifier", kind = "numeric", bounds = [0, 500000] }
+adults = { role = "quasi-identifier", kind = "numeric", bounds = [0, 6], step = 1 }
+children = { role = "quasi-identifier", kind = "numeric", bounds = [0, 6], step = 1 }
+size = { role = "quasi-identifier", kind = "numeric", bounds = [0, 12], step = 1 }
+admission = { role = "quasi-identifier", kind = "date", bounds = [2020-01-01, 2021-12-31] }
+discharge = { role = "quasi-identifier", kind = "date", bounds = [2020-01-01, 2021-12-31] }
+"""
+
+
+def stays(rows=600):
+    people = sample.load().head(rows)
+    rng = np.random.default_rng(5)
+    age = people["age"].to_numpy()
+    adults, children = rng.integers(1, 4, rows), rng.integers(0, 4, rows)
+    came = rng.integers(0, 700, rows)
+    days = [date(2020, 1, 1) + timedelta(int(day)) for day in came]
+    left = [
+        day + timedelta(int(stay))
+        for day, stay in zip(days, rng.geometric(0.2, rows) - 1, strict=True)
+    ]
+    income = np.where(age < 15, 0.0, people["income"].fill_null(0).to_numpy())
+    return pl.DataFrame(
+        {
+            "age": age,
+            "marital": ["married" if a >= 15 and m == "married" else "single"
+                        for a, m in zip(age, people["marital"], strict=True)],
+            "income": income,
+            "tax": np.minimum(people["tax"].fill_null(0).to_numpy(), income),
+            "adults": adults,
+            "children": children,
+            "size": adults + children,
+            "admission": days,
+            "discharge": left,
+        }
+    )  # fmt: skip
+
+
+def text(method, rules=RULES, extra=""):
+    listed = ", ".join(f'"{rule}"' for rule in rules)
+    stated = f"[constraints]\nrules = [{listed}]\n{extra}" if rules else ""
+    return f"{COLUMNS}\n[protect]\n{method}\n{stated}"
+
+
+def violations(frame, stated):
+    loaded = policy.loads(stated)
+    columns = plain_columns(frame, loaded.schema, loaded.schema.names)
+    return {rule.text: int((~rule.holds(columns)).sum()) for rule in loaded.constraints.rules}
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        'method = "mdav"\nk = 5',
+        'method = "mdav"\nk = 5\nintegers = true',
+        'method = "mdav"\nk = 5\naggregate = "median"',
+        'method = "vmdav"\nk = 5\naggregate = "medoid"',
+        'method = "mondrian"\nk = 5\noutput = "centroids"',
+        'method = "ir-laplace"\nk = 5\nepsilon = 10\nrelease_form = "linked-shuffled"',
+        'method = "mdav-laplace"\nk = 20\nepsilon = 10',
+        'method = "laplace"\nepsilon = 10',
+        'method = "copula"\nepsilon = 10',
+    ],
+)
+def test_no_released_row_breaks_a_rule_and_claims_stay(method):
+    table = stays()
+    stated, bare = text(method), text(method, rules=())
+    release, without = shoal.protect(table, stated), plan(bare)
+
+    assert set(violations(release.data, stated).values()) == {0}
+    assert [
+        (c.guarantee, c.status) for c in release.claims if isinstance(c.guarantee, KAnonymity)
+    ] == [(c.guarantee, c.status) for c in without.claims if isinstance(c.guarantee, KAnonymity)]
+    assert all(check.holds for check in release.checks)
+    for claim in release.claims:
+        declared = "the rules under [constraints] are public, as the policy declares"
+        private = isinstance(claim.guarantee, DifferentialPrivacy)
+        assert (declared in claim.assumes) == (private and claim.status is not Status.REFUTED)
+
+
+def broken(table, share=0.05):
+    """The table with a share of records that break several rules."""
+    rows = np.random.default_rng(1).random(table.height) < share
+    return table.with_columns(
+        tax=pl.when(pl.Series(rows)).then(pl.col("income") + 5000).otherwise("tax"),
+        size=pl.when(pl.Series(rows)).then(0).otherwise("size"),
+        marital=pl.when(pl.Series(rows)).then(pl.lit("married")).otherwise("marital"),
+        age=pl.when(pl.Series(rows)).then(7).otherwise("age"),
+    )
+
+
+def test_with_noise_records_that_break_rules_are_repaired_and_only_the_officer_learns_it(tmp_path):
+    stated = text('method = "laplace"\nepsilon = 50')
+    (tmp_path / "policy.toml").write_text(stated)
+    made = {}
+    for name, table in {"true": stays(), "false": broken(stays())}.items():
+        table.write_parquet(tmp_path / f"{name}.parquet")
+        done = run(plan(stated), from_native(table))
+        made[name] = (done.release, done.evidence.map(lambda one: one.repaired))
+    release, repaired = made["false"]
+
+    assert set(violations(release.data, stated).values()) == {0}
+    counts = for_method(repaired)
+    assert counts["tax <= income"] > 10
+    assert for_method(made["true"][1]) == dict.fromkeys(RULES, 0)
+    public = [
+        {key: value for key, value in one.manifest.items() if key != "created"}
+        for one, _ in made.values()
+    ]
+    assert public[0] == public[1]
+    assert str(release.data.schema) == str(made["true"][0].data.schema)
+
+
+def test_without_noise_the_steward_chooses_whether_records_are_repaired():
+    table, stated = broken(stays()), 'method = "mdav"\nk = 5'
+    with pytest.raises(InputError) as error:
+        shoal.protect(table, text(stated))
+    assert "rows break 'tax <= income'" in str(error.value)
+    assert "repair = true under [constraints]" in str(error.value)
+
+    release = shoal.protect(table, text(stated, extra="repair = true"))
+    assert set(violations(release.data, text(stated)).values()) == {0}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 9), st.integers(0, 9)), min_size=1),
+    st.tuples(st.integers(0, 90), st.integers(0, 9), st.integers(0, 9)),
+)
+def test_neighbours_stay_neighbours_when_a_record_breaks_a_rule(rows, other):
+    schema = policy.loads(text('method = "laplace"\nepsilon = 1')).schema
+    names = ("age", "income", "tax")
+    some = Schema(tuple(schema[name] for name in names))
+    stated = (parse("tax <= income", some), parse("age < 15 implies income = 0", some))
+    how = Adoption(schema=some, clamped=names, decimal=None, keep_missing=False, key=0,
+                   constraints=ConstraintChoices(stated))  # fmt: skip
+
+    def adopted(records):
+        frame = pl.DataFrame(records, schema=names, orient="row")
+        typed = LocalSource.of(from_native(frame)).adopt(how).typed
+        return Counter(for_method(typed).table.frame.rows())
+
+    before = adopted(rows)
+    changed, added = adopted([*rows[1:], other]), adopted([*rows, other])
+    assert sum((before - changed).values()) <= 1  # change-one: at most one record is another
+    assert sum((changed - before).values()) <= 1
+    assert sum((added - before).values()) == 1  # add-remove: exactly one record more
+    assert not before - added
+    assert all(tax <= income and (age >= 15 or income == 0) for age, income, tax in added)
+
+
+@pytest.mark.parametrize(
+    ("method", "rules", "message"),
+    [
+        ('method = "mdav"\nk = 5', ["age > 120"], "No record within the bounds and categories"),
+        ('method = "mdav"\nk = 5', ["tax > income", "tax <= income"],
+         "No record keeps 'tax > income' and 'tax <= income' together"),
+        ('method = "mdav"\nk = 5', ["size = adults + children", "size > 11", "adults < 4"],
+         "size = adults + children, size > 11, adults < 4"),
+        ('method = "mdav"\nk = 5', ["tax * income > 3"], "is not linear"),
+        ('method = "mdav"\nk = 5', ["tax <= incme"], "character 8: no column named 'incme'"),
+        ('method = "mdav"\nk = 5', ["marital = 'wed'"], "is not a category of 'marital'"),
+        ('method = "mdav"\nk = 5\ncolumns = ["age", "tax"]', ["tax <= income"],
+         "which 5 records must share, with income, which those records need not share"),
+        ('method = "individual-ranking"\nk = 5', ["tax <= income"],
+         "which those records need not share"),
+        ('method = "ir-laplace"\nk = 5\nepsilon = 1\nrelease_form = "column-shuffled"',
+         ["tax <= income"], "'column-shuffled' joins none"),
+    ],
+)  # fmt: skip
+def test_rules_that_cannot_be_kept_are_refused_at_planning(method, rules, message):
+    with pytest.raises(InputError) as error:
+        plan(text(method, rules))
+    assert message in str(error.value)
+    assert "[constraints]" in str(error.value)
+
+
+def test_a_plan_names_the_rules_and_observed_ones_make_an_epsilon_conditional():
+    stated = text('method = "laplace"\nepsilon = 1', ["tax <= income"])
+    planned = plan(stated)
+    assert "Every released row keeps: tax <= income." in planned.notes
+    assert planned.claims[0].status is Status.PROVED
+
+    observed = plan(text('method = "laplace"\nepsilon = 1', ["tax <= income"], "observed = true"))
+    assert observed.claims[0].status is Status.CONDITIONAL
+    assert "which were copied from the data, are public" in observed.claims[0].assumes[-1]
+    assert observed.policy.document["constraints"] == {"observed": True}
+    assert not any("tax" in note and "income" in note for note in observed.notes[-1:])
+    with pytest.raises(InputError, match="one machine only"):
+        plan(text('method = "mondrian"\nk = 5', ["tax <= income"]), distributed=True)
+
+
+def test_check_counts_the_rows_of_any_table_that_break_a_rule(tmp_path):
+    table, stated = broken(stays()), text('method = "mdav"\nk = 5')
+    table.write_csv(tmp_path / "table.csv")
+    (tmp_path / "policy.toml").write_text(stated)
+    found = {str(one.guarantee): one for one in shoal.check(tmp_path / "table.csv", stated)}
+    expected = violations(table, stated)
+
+    assert {rule: found[f"every row keeps {rule}"].achieved for rule in RULES} == expected
+    assert not found["every row keeps tax <= income"].holds
+    assert found["every row keeps discharge >= admission"].holds
+    shown = CliRunner().invoke(
+        app, ["check", str(tmp_path / "table.csv"), "--policy", str(tmp_path / "policy.toml")]
+    )
+    assert shown.exit_code == 3
+    count = expected["tax <= income"]
+    assert f"FAILS: every row keeps tax <= income\n  {count} rows break it, of 600" in shown.output
+    intervals = shoal.protect(stays(), text('method = "mondrian"\nk = 5'))
+    assert all(one.holds for one in shoal.check(intervals.data, stated))
