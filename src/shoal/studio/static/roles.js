@@ -155,7 +155,7 @@ if (grid) {
     else if (event.ctrlKey || event.metaKey) { toggle(row); row.focus({ preventScroll: true }); }
     else {
       go(row);
-      if (matchMedia("(max-width: 70rem)").matches) inspect(placeOf(row), true); // It lies over the list there.
+      if (matchMedia("(max-width: 78rem)").matches) inspect(placeOf(row), true); // It lies over the list there.
     }
   });
   grid.addEventListener("change", (event) => {
