@@ -24,9 +24,9 @@ DAYS = [date(1970, 1, 1), date(1970, 1, 10)]
 GROUPING = sorted(name for name, method in REGISTRY.items() if not method.noisy)
 CENTRED = {"mondrian": {"output": "centroids"}}
 """Intervals are texts; what the contract says of types and means is about centres."""
-AVERAGED = sorted(set(GROUPING) - {"full-domain"})
+AVERAGED = sorted(set(GROUPING) - {"full-domain", "local-suppression"})
 """Methods that release a centre of each group, of the type that its column has; the others
-release labels."""
+release labels, or cells as they were."""
 DRAWN = {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}
 """Forms in which no row stands for a row of the original."""
 OUTPUT = {ReleaseForm.TREE: {"output": "tree"}}

@@ -23,16 +23,34 @@ class Neighbours(StrEnum):
     ADD_REMOVE = "add-remove"
 
 
+class MissingMeaning(StrEnum):
+    """What a missing cell means when records are counted.
+
+    `own-value`: Missing is a value like any other.
+    `matches-anything`: A missing cell agrees with every value, as in sdcMicro.
+    """
+
+    OWN_VALUE = "own-value"
+    MATCHES = "matches-anything"
+
+
 @dataclass(frozen=True)
 class KAnonymity:
-    """Every combination of released values in `columns` is shared by at least k records."""
+    """Every combination of released values in `columns` is shared by at least k records.
+
+    Attributes:
+        missing: whether a missing cell is a value of its own, or agrees with every value.
+    """
 
     name: ClassVar[str] = "k-anonymity"
     k: int
     columns: tuple[str, ...]
+    missing: MissingMeaning = field(default=MissingMeaning.OWN_VALUE, metadata=OMITTED)
 
     def __str__(self) -> str:
-        return f"{self.k}-anonymity of {' + '.join(self.columns)}"
+        loose = self.missing is MissingMeaning.MATCHES
+        more = " if a missing cell matches anything" if loose else ""
+        return f"{self.k}-anonymity of {' + '.join(self.columns)}{more}"
 
 
 class Diversity(StrEnum):

@@ -18,6 +18,7 @@ TITLES = {
     "mu-approx": "Groups of similar people along nearest neighbours (mu-Approx)",
     "mondrian": "Groups by cuts at medians (Mondrian)",
     "full-domain": "Coarser categories for everybody (full-domain generalisation)",
+    "local-suppression": "Rare cells left blank (local suppression)",
     "bucketization": "Groups alike in their confidential values (bucketization)",
     "insensitive": "Groups of neighbours in a public order (insensitive microaggregation)",
     "stable": "Groups that few changes disturb (stable microaggregation)",

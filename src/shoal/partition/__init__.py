@@ -15,6 +15,7 @@ from shoal.partition.bucketization import (
 )
 from shoal.partition.full_domain import Generalisation, Loss, full_domain
 from shoal.partition.insensitive import insensitive
+from shoal.partition.local_suppression import Suppression, local_suppression
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import (
@@ -50,6 +51,7 @@ __all__ = [
     "PartitionTree",
     "Requirement",
     "Sizes",
+    "Suppression",
     "blocks",
     "bucketization",
     "cell_of",
@@ -64,6 +66,7 @@ __all__ = [
     "insensitive",
     "insensitivity",
     "joint_buckets",
+    "local_suppression",
     "marginality",
     "marginality_order",
     "mdav",

@@ -16,6 +16,7 @@ from shoal.core import (
     KeptRule,
     Kind,
     LDiversity,
+    MissingMeaning,
     Policy,
     Role,
     Schema,
@@ -28,7 +29,14 @@ from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import plain_columns
 from shoal.io.validate import composed, spelled
-from shoal.privacy_models import Counts, Verdict, decided, k_when_missing_matches, verdict
+from shoal.privacy_models import (
+    Counts,
+    Verdict,
+    decided,
+    k_when_missing_matches,
+    persons_agreeing,
+    verdict,
+)
 
 WITNESS_ROWS = 5
 """How many rows of a witness group are named."""
@@ -148,6 +156,8 @@ def check_frame(
     if isinstance(guarantee, LDiversity | TCloseness):
         return _check_counts(frame, guarantee, schema, units)
     keys = list(guarantee.columns)
+    if guarantee.missing is MissingMeaning.MATCHES:
+        return _check_matching(frame, guarantee, units)
     if len(keys) == 1 and frame.schema[keys[0]].is_float() and units is None:
         # One numeric column, as individual ranking promises: counting it alone is quicker.
         quick = _check_column(frame[keys[0]], guarantee)
@@ -178,6 +188,30 @@ def check_frame(
         achieved=achieved,
         witness={"size": achieved, "rows": rows.head(WITNESS_ROWS).to_list()},
         remarks=remarks,
+    )
+
+
+def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | None) -> Check:
+    """Recompute k where a missing cell agrees with every value.
+
+    Persons are counted where some have several rows.
+    """
+    keys = list(guarantee.columns)
+    classes = frame.group_by(keys).len("\0rows")
+    held = classes["\0rows"].cast(pl.Int64).to_numpy()
+    own = int(held.min())
+    if units is None:
+        codes = np.column_stack([_dense(classes[name]) for name in keys])
+        achieved = k_when_missing_matches(codes, held)
+    else:
+        codes = np.column_stack([_dense(frame[name]) for name in keys])
+        achieved = persons_agreeing(codes, units, MissingMeaning.MATCHES)
+    return Check(
+        guarantee,
+        holds=achieved >= guarantee.k,
+        achieved=achieved,
+        witness={"size": achieved},
+        remarks={"classes": classes.height, "k_if_missing_is_a_value": own, **_persons(units)},
     )
 
 

@@ -21,6 +21,7 @@ from shoal.core import (
     Guarantee,
     KAnonymity,
     LDiversity,
+    MissingMeaning,
     Neighbours,
     Policy,
     ReleaseForm,
@@ -244,7 +245,8 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
     if claimed == guarantee:
         return True
     if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
-        return claimed.k >= guarantee.k
+        as_strict = claimed.missing in {MissingMeaning.OWN_VALUE, guarantee.missing}
+        return claimed.k >= guarantee.k and as_strict
     if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
         return _as_private(claimed, guarantee)
     return isinstance(guarantee, StochasticTCloseness) and _as_close(claimed, guarantee)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from shoal.core import KAnonymity, LDiversity, TCloseness
 from shoal.core._arrays import Ints
-from shoal.privacy_models.class_counts import Counts, k_when_missing_matches
+from shoal.privacy_models.class_counts import Counts, k_when_missing_matches, persons_agreeing
 from shoal.privacy_models.exact_comparison import Verdict
 from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
 from shoal.privacy_models.stochastic_t_closeness import (
@@ -41,6 +41,7 @@ __all__ = [
     "k_anonymity",
     "k_when_missing_matches",
     "l_diversity",
+    "persons_agreeing",
     "stochastic_t",
     "t_closeness",
     "t_for_epsilon",

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import whole_numbers
+from shoal.core import MissingMeaning, whole_numbers
 from shoal.core._arrays import Ints
 from shoal.errors import InputError
 
@@ -171,6 +171,23 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
         total = np.bincount(key[mine.size :], counts[theirs], minlength=int(key.max()) + 1)
         matches[mine] += total[key[: mine.size]].astype(np.int64)
     return int(matches.min())
+
+
+def persons_agreeing(codes: Ints, units: Ints, missing: MissingMeaning) -> int:
+    """The least number of persons among those whose rows agree with a row.
+
+    Rows agree if they are equal, or wherever both are present. Cost O(n) for each class.
+
+    >>> persons_agreeing(np.array([[0], [0], [-1]]), np.array([0, 0, 1]), MissingMeaning.MATCHES)
+    2
+    """
+    least = len(units)
+    for row in np.unique(codes, axis=0):
+        same = codes == row
+        if missing is MissingMeaning.MATCHES:
+            same |= (codes < 0) | (row < 0)
+        least = min(least, int(np.unique(units[same.all(axis=1)]).size))
+    return least
 
 
 def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:

@@ -58,6 +58,7 @@ REMARK_WORDS = {
     "homogeneous_classes": "Equivalence classes in which all share a value",
     "counted": "Unit that is counted",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match any value",
+    "k_if_missing_is_a_value": "k, if a missing cell is a value of its own",
     "patterns_of_missing_cells": "Number of patterns of missing cells, too many to match rows by",
 }
 
