@@ -19,6 +19,7 @@ import shoal
 
 ROOMS = (
     "shoal",
+    "shoal.analysis",
     "shoal.core",
     "shoal.hierarchy",
     "shoal.io",

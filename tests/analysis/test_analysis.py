@@ -10,9 +10,8 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 from typer.testing import CliRunner
 
 import shoal
@@ -77,27 +76,26 @@ def noisy_cells(values, *, low, high, b):
     return PublishedTable(pl.DataFrame({"x": values}), facts, None)
 
 
-@given(x=st.floats(0, 10), b=st.floats(0.2, 30))
+@settings(max_examples=30)
+@given(x=st.floats(0.01, 9.99), b=st.floats(0.2, 30))
 def test_clamped_laplace_cells_have_no_bias_in_means_and_squares(x, b):
-    def law(y):
-        return np.exp(-abs(y - x) / b) / (2 * b)
+    # Both sides of x by quadrature, and what falls on the bounds: 0 first, 10 last.
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    sides = [(x * (nodes + 1) / 2, x / 2), (x + (10 - x) * (nodes + 1) / 2, (10 - x) / 2)]
+    cells = np.concatenate([[0.0], *(side for side, _ in sides), [10.0]])
+    inside = [half * weights * np.exp(-abs(side - x) / b) / (2 * b) for side, half in sides]
+    law = np.concatenate([[np.exp(-x / b) / 2], *inside, [np.exp(-(10 - x) / b) / 2]])
 
-    for power in (1, 2):
+    found = number(noisy_cells(cells, low=0.0, high=10.0, b=b), "x")
 
-        def known(y, power=power):
-            found = number(noisy_cells([y], low=0.0, high=10.0, b=b), "x")
-            return float((found.values if power == 1 else found.squares)[0])
-
-        parts = [
-            quad(lambda y: known(y) * law(y), *ends)[0] for ends in ((1e-12, x), (x, 10 - 1e-9))
-        ]
-        outside = known(0.0) * np.exp(-x / b) / 2 + known(10.0) * np.exp(-(10 - x) / b) / 2
-        assert sum(parts) + outside == pytest.approx(x**power, abs=1e-5 * (1 + b * b))
+    assert law.sum() == pytest.approx(1)
+    assert law @ found.values == pytest.approx(x, abs=1e-8 * (1 + b))
+    assert law @ found.squares == pytest.approx(x * x, abs=1e-8 * (1 + b * b))
 
 
 def test_random_responses_have_no_bias_in_shares():
     published = PublishedTable.of(one("kanon-dp"))
-    P = response_matrix(2, float(published.response("owner")[0] and 2.0))  # epsilon 4 for two
+    P = response_matrix(2, 2.0)  # epsilon 4, of which two columns have one half each
     values = indicator(published, "owner", "yes").values
     cells = published.frame["owner"].to_numpy()
     u = [values[cells == "no"][0], values[cells == "yes"][0]]
@@ -164,6 +162,15 @@ def test_weights_that_are_released_count():
     assert analysis.total(release, "income").estimate == pytest.approx((w * income).sum())
 
 
+def test_a_number_of_rows_that_is_not_public_is_not_used():
+    release = released("maxent", epsilon=4.0, neighbours="add-remove")
+
+    assert analysis.ols(release, "income ~ age").terms[1].standard_error > 0
+    assert 0 < analysis.proportion(release, "owner", "yes").estimate < 1
+    with pytest.raises(InputError, match="number of rows"):
+        analysis.total(release, "age", estimand="table")
+
+
 def test_spread_keeps_rows_inside_their_intervals_and_their_number():
     low = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 9.0])
     high = np.array([4.0, 4.0, 8.0, 8.0, 8.0, 9.0])
@@ -227,11 +234,11 @@ def test_a_column_that_was_shuffled_by_itself_supports_its_mean_alone():
 
 
 def test_intervals_cover_about_as_often_as_they_say():
-    """40 releases each by kanon-dp and maxent, nominal 95%: at least 27 of 40 cover.
+    """40 releases each by kanon-dp and maxent, nominal 95%: at least 26 of 40 cover.
 
-    False alarm: if an interval covers with probability 0.92, fewer than 27 of 40 do with
-    probability 8e-7 for each of the four. The naive shares cover fewer than 27 times, where noise
-    moves one half of the responses.
+    False alarm: if an interval covers with probability 0.92, fewer than 26 of 40 do with
+    probability 2e-7, or 8e-7 for one of the four. The naive mean of noisy cells, which clamping
+    biases, does not cover as often.
     """
     covered, naive = np.zeros(4, dtype=int), 0
     for number_ in range(40):
@@ -247,8 +254,8 @@ def test_intervals_cover_about_as_often_as_they_say():
         cells = noisy.data["income"].to_numpy()
         naive += abs(cells.mean() - TRUE_MEAN) < 1.96 * cells.std() / np.sqrt(200)
 
-    assert (covered >= 27).all(), covered
-    assert naive < 27
+    assert (covered >= 26).all(), covered
+    assert naive < 26
 
 
 def test_the_report_has_lines_of_python_and_r_that_run(tmp_path, monkeypatch, capsys):

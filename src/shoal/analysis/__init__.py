@@ -383,12 +383,7 @@ def _result(
         accounts.append("the sampling of people, by the released weights" if weighted else
                         "the simple random sampling of people")  # fmt: skip
         leaves.append("strata and clusters of the sampling design")
-    if treatments & {
-        Treatment.DRAWN,
-        Treatment.CELL_NOISE,
-        Treatment.RESPONSE,
-        Treatment.GROUP_NOISE,
-    }:
+    if treatments - {Treatment.NONE, Treatment.GROUP_MEANS, Treatment.INTERVALS}:
         accounts.append("the noise of the release, by its published law")
     if drawn and statistic in {"ols", "logit"}:
         leaves.append("dependence inside counted groups that is not linear in the scores")
@@ -400,12 +395,11 @@ def _result(
             f"{text}, beyond the density that all intervals show" if population
             else f"{text}: the interval has bounds that hold for certain"
         )  # fmt: skip
-    if Treatment.GROUP_MEANS in treatments and statistic not in {"mean", "total"}:
-        leaves.append("the spread of people inside groups, which is not released")
-    elif Treatment.GROUP_MEANS in treatments and population:
-        leaves.append("the spread inside groups in the standard error, which is a little too small")
-    if published.facts["suppressed"]:
-        leaves.append("the rows that were left out")
+    if Treatment.GROUP_MEANS in treatments and population:
+        leaves.append("the spread inside groups, beyond that of groups which tile the space")
+    if Treatment.GROUP_MEANS in treatments and weighted:
+        leaves.append("weights that differ inside groups, whose means are unweighted")
+    leaves += _left_out(published, columns, treatments)
     leaves.append("error in the confidential table, such as nonresponse")
     how = _ROWS if not drawn else _BOOTSTRAP if statistic in {"ols", "logit"} else _MEASURED
     return AnalysisResult(
@@ -418,3 +412,20 @@ def _result(
         tuple(accounts),
         tuple(leaves),
     )
+
+
+def _left_out(
+    published: PublishedTable, columns: Sequence[str], treatments: set[Treatment]
+) -> list[str]:
+    """What the policy and the table say that no interval accounts for."""
+    leaves = []
+    grouped = treatments & {Treatment.GROUP_MEANS, Treatment.INTERVALS}
+    if grouped and {"l-diversity", "t-closeness"} & {*published.facts["policy"].get("require", ())}:
+        leaves.append("groups that were steered by confidential values")
+    if published.facts["suppressed"]:
+        leaves.append("the rows that were left out")
+    if any({"top_code", "bottom_code"} & {*published.column(name)} for name in columns):
+        leaves.append("values beyond those at which the column was cut off")
+    if any(published.frame[name].null_count() for name in columns):
+        leaves.append("rows in which a cell is missing, which are left out")
+    return leaves

@@ -31,7 +31,13 @@ from typing import Any
 import numpy as np
 
 from shoal.analysis import rows
-from shoal.analysis.measured import centres, combined, missing_measurement, one_way
+from shoal.analysis.measured import (
+    centres,
+    combined,
+    known_rows,
+    missing_measurement,
+    one_way,
+)
 from shoal.analysis.published import NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, term_of
 from shoal.core._arrays import Floats, Ints
@@ -115,8 +121,8 @@ def regression(
 ) -> list[AnalysisTerm]:
     """OLS of a numeric outcome, or logistic regression of a category of it."""
     axes, pairs, found = _measured(published, [*names, outcome])
-    n = published.n
-    model = _fit(axes, pairs, found, n)
+    n, known = published.n, known_rows(published)
+    model = _fit(axes, pairs, found, known)
     labels, beta = _coefficients(published, axes, model, category)
     rng = np.random.default_rng(seed)
     drawn = []
@@ -124,7 +130,7 @@ def regression(
         cells = model.p * n
         if estimand is Estimand.POPULATION:
             cells = rng.multinomial(n, model.p.ravel()).reshape(model.p.shape).astype(np.float64)
-        again = _fit(axes, pairs, _redrawn(axes, model, found, cells, rng), n)
+        again = _fit(axes, pairs, _redrawn(axes, model, found, cells, rng), known)
         drawn.append(_coefficients(published, axes, again, category)[1])
     spread = np.array(drawn)
     kept = spread[np.isfinite(spread).all(axis=1)]
@@ -215,10 +221,15 @@ def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
     return groups
 
 
-def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, n: int) -> _Model:
-    """The grid whose margins and products of scores are those of the answers."""
+def _fit(
+    axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, known: int | None
+) -> _Model:
+    """The grid whose margins and products of scores are those of the answers.
+
+    Where the number of rows is not public, each table is taken relative to its own sum.
+    """
     nodes = [
-        _nodes(axis, table, answers.sources, n)
+        _nodes(axis, table, answers.sources, known)
         for axis, table in zip(axes, answers.one_way, strict=True)
     ]
     inside, shares, values, within = (list(part) for part in zip(*nodes, strict=True))
@@ -229,6 +240,7 @@ def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, n: in
         (i, j), (gi, gj) = pair.axes, pair.groups
         noisy = answers.sources[pair.source].over(pair.names).counts
         left, right = _averages(scores[i], shares[i], gi), _averages(scores[j], shares[j], gj)
+        n = float(noisy.sum()) if known is None else known
         even = (noisy + (n - noisy.sum()) / noisy.size) / n
         goals.append((left.T @ even @ right, left[gi], right[gj]))
     a = [np.zeros((scores[p.axes[0]].shape[1], scores[p.axes[1]].shape[1])) for p in pairs]
@@ -256,18 +268,20 @@ def _fit(axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, n: in
 
 
 def _nodes(
-    axis: _Axis, table: NoisyTable, sources: Sequence[NoisyTable], n: int
+    axis: _Axis, table: NoisyTable, sources: Sequence[NoisyTable], known: int | None
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Shares of bins in their nodes; masses, means and inner variances of nodes.
 
     Counts of bins stay as noisy as they are, also below zero: positive ones alone would move
     people into the tails. Only nodes are made positive, and their means put between their ends.
     """
+    n = float(table.counts.sum()) if known is None else known
     if axis.ends is None:
         bins = np.maximum(table.counts + (n - table.counts.sum()) / table.counts.size, 0.5)
         return np.ones(bins.size), bins / bins.sum(), axis.values, axis.inside
     others = [one.over([axis.name]) for one in sources if axis.name in one.columns]
-    bins, _ = combined(table, others, n)
+    bins, _ = combined(table, others, known)
+    n = bins.sum()
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
     np.minimum.at(low, axis.node, axis.ends[:, 0])
     np.maximum.at(high, axis.node, axis.ends[:, 1])

@@ -182,10 +182,13 @@ class PublishedTable:
         return self._grouping(name) if loss is None else self._noise(name, loss)
 
     def _grouping(self, name: str) -> Treatment:
+        if self.facts["method"] == "bucketization":  # its classes follow confidential values
+            return Treatment.UNKNOWN
         if name not in self.facts["protected_columns"]:
             return Treatment.NONE
         if not self.numeric(name):
-            generalised = self.facts["method"] in {"mondrian", "full-domain"}
+            centres = self.facts["parameters"].get("output") == "centroids"
+            generalised = self.facts["method"] in {"mondrian", "full-domain"} and not centres
             single = set(self.frame[name].drop_nulls().unique()) <= set(self.categories(name))
             return Treatment.NONE if generalised and single else Treatment.UNKNOWN
         if self.frame.schema[name] == pl.String:
