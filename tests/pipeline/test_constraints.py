@@ -247,3 +247,23 @@ def test_check_counts_the_rows_of_any_table_that_break_a_rule(tmp_path):
     assert f"FAILS: every row keeps tax <= income\n  {count} rows break it, of 600" in shown.output
     intervals = shoal.protect(stays(), text('method = "mondrian"\nk = 5'))
     assert all(one.holds for one in shoal.check(intervals.data, stated))
+
+
+def test_an_inspection_counts_broken_rules_and_suggests_others():
+    table = stays().with_columns(
+        place=pl.Series([f"p{i % 6}" for i in range(600)]),
+        land=pl.Series([f"l{i % 2}" for i in range(600)]),
+    )
+    stated = text('method = "mdav"\nk = 5', ["tax <= income"]).replace(
+        "[protect]",
+        'place = { role = "other", kind = "nominal" }\n'
+        'land = { role = "other", kind = "nominal" }\n[protect]',
+    )
+    found = shoal.inspect(broken(table), stated)
+
+    assert found.broken == {"tax <= income": violations(broken(table), stated)["tax <= income"]}
+    assert "place determines land" in found.suggested
+    assert "land determines place" not in found.suggested
+    assert "admission <= discharge" in found.suggested
+    assert "tax <= income" not in found.suggested
+    assert "rules: every row keeps" in str(found)

@@ -7,24 +7,28 @@ inspection first. Cells are named by column and row, and never shown.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
 from shoal import io
 from shoal import policy as policies
-from shoal.core import KAnonymity, Policy, Progress, Role, Schema, silent
+from shoal.core import KAnonymity, KeptRule, Kind, Policy, Progress, Role, Schema, silent
 from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.errors import InputError, ShoalError, counted
 from shoal.io import validate
 from shoal.methods import Tools
 from shoal.pipeline import booking
+from shoal.pipeline.check_table import check_rules
 from shoal.pipeline.options import ReadingOptions
 from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.protect_table import secure_noise, unexpected
 
+MOST_SUGGESTED = 20
+"""The most rules that are suggested."""
 CONFIDENTIAL = "CONFIDENTIAL: computed from the table; not for publication"
 BEGINS = (
     "This is an inspection: it reads the confidential table, and what it prints is confidential."
@@ -49,6 +53,8 @@ class InspectedTable:
         duplicates: rows that equal an earlier row in every column.
         repeated: rows of an identifier whose value an earlier row has, by column.
         unexpected: what would stop a release, such as columns that become constant.
+        broken: rows that break each rule of the policy.
+        suggested: orders and functional dependences that hold for every row and are not stated.
     """
 
     rows: int
@@ -61,6 +67,8 @@ class InspectedTable:
     duplicates: int = 0
     repeated: Mapping[str, int] = field(default_factory=dict)
     unexpected: tuple[str, ...] = ()
+    broken: Mapping[str, int] = field(default_factory=dict)
+    suggested: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """The same for machines."""
@@ -74,7 +82,8 @@ class InspectedTable:
     def __str__(self) -> str:
         first = [CONFIDENTIAL, counted(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
-        return "\n".join([*first, *self._cells(), *self._keys(), *self._persons(), *last])
+        middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
+        return "\n".join([*first, *middle, *last])
 
     __repr__ = __str__
 
@@ -116,6 +125,18 @@ class InspectedTable:
             same = counted(self.duplicates, "row equals", "rows equal")
             lines.append(f"persons: {same} an earlier row in every column")
         return lines or ["persons: no row equals another in every column"]
+
+    def _rules(self) -> list[str]:
+        lines = [
+            f"rules: {counted(number, 'row breaks', 'rows break')} '{text}'"
+            for text, number in self.broken.items()
+        ]
+        if self.suggested:
+            lines.append(
+                f"rules: every row keeps {'; '.join(self.suggested)}. State under [constraints] "
+                "what everybody knows; if that is not confirmed, with observed = true"
+            )
+        return lines
 
 
 def inspect(
@@ -180,6 +201,12 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
         duplicates=frame.height - frame.unique().height,
         repeated=_repeated(frame, schema),
         unexpected=found,
+        broken={
+            one.guarantee.rule: int(one.achieved)
+            for one in check_rules(frame, policy)
+            if isinstance(one.guarantee, KeptRule)
+        },
+        suggested=_suggested(typed, policy),
     )
 
 
@@ -236,6 +263,30 @@ def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     if not keys:
         return pl.Series([frame.height]).new_from_index(0, frame.height)
     return frame.select(pl.len().over(keys)).to_series()
+
+
+def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
+    """Orders and functional dependences without exception, where they could have had one.
+
+    An order counts if the ranges of its columns overlap; a dependence if its source has several
+    rows for most of its values, and its target several values.
+    """
+    stated = {rule.text for rule in policy.constraints.rules}
+    found = []
+    kinds = {one.name: policy.schema[one.name].kind for one in typed}
+    for one, other in permutations(typed, 2):
+        kind, same = kinds[one.name], kinds[one.name] is kinds[other.name]
+        names = [name if name.isidentifier() else f"`{name}`" for name in (one.name, other.name)]
+        if kind in {Kind.NUMERIC, Kind.DATE} and same and one.dtype.is_(other.dtype):
+            apart = (one <= other).all() and one.n_unique() > 1 < other.n_unique()
+            if apart and cast("Any", one.max()) > cast("Any", other.min()):
+                found.append(f"{names[0]} <= {names[1]}")
+        elif kind is Kind.NOMINAL and kinds[other.name] in {Kind.NOMINAL, Kind.ORDINAL}:
+            sources, targets = one.n_unique(), other.n_unique()
+            could = 2 * sources <= one.len() and 1 < targets < sources
+            if could and pl.DataFrame([one, other]).unique().height == sources:
+                found.append(f"{names[0]} determines {names[1]}")
+    return tuple(text for text in found if text not in stated)[:MOST_SUGGESTED]
 
 
 def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
