@@ -335,3 +335,28 @@ def test_the_studio_s_own_budget_file_may_be_named(served, client, ready, tools)
     answer = client.put(f"/api/workspaces/{ready[3:]}/policy", json={"toml": text})
 
     assert answer.status_code == 200, answer.text
+
+
+def test_rules_are_stated_by_picking_columns_and_a_contradiction_is_shown(client, ready):
+    def stated():
+        return client.get(f"/api/workspaces/{ready[3:]}/policy").json()["toml"]
+
+    def add(column, op, value, **premise):
+        form = {"then.column": column, "then.op": op, "then.value": value}
+        said = client.post(f"{ready}/protect/rules", data=form | premise).text
+        return said or client.get(f"{ready}/protect").text
+
+    page = add("income", ">=", "age")
+    assert 'rules = ["income >= age"]' in stated()
+    assert "<code>income &gt;= age</code>" in page
+    page = add("income", "=", "0", **{"if.column": "age", "if.op": "<", "if.value": "15"})
+    assert "age < 15 implies income = 0" in stated()
+    page = add("income", "<=", "incme")
+    assert "no column named &#39;incme&#39;" in page
+    assert "incme" not in stated()
+    page = add("income", "<", "age")
+    assert "No record keeps &#39;income &gt;= age&#39; and &#39;income &lt; age&#39;" in page
+    for rule in ("income < age", "age < 15 implies income = 0", "income >= age"):
+        client.post(f"{ready}/protect/rules", data={"remove": rule})
+    assert "rules = " not in stated()
+    assert 'id="run-now">' in client.get(f"{ready}/protect").text

@@ -91,6 +91,16 @@ _WORDS = {"and", "or", "not", "implies", "in", "is", "missing", "determines"}
 _FLIPPED = {"<": "<", "<=": "<=", "=": "==", "==": "==", "!=": "!=", ">": "<", ">=": "<="}
 
 
+def named(column: str) -> str:
+    """The name of a column as a rule writes it.
+
+    >>> named("age"), named("net pay"), named("in")
+    ('age', '`net pay`', '`in`')
+    """
+    plain = column.isidentifier() and column not in {*_WORDS, "at"}
+    return column if plain else f"`{column}`"
+
+
 class _Token(NamedTuple):
     kind: str
     text: str

@@ -16,6 +16,7 @@ import polars as pl
 from shoal import io
 from shoal import policy as policies
 from shoal.core import KAnonymity, KeptRule, Kind, Policy, Progress, Role, Schema, silent
+from shoal.core.constraint_language import named
 from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.errors import InputError, ShoalError, counted
@@ -276,7 +277,7 @@ def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
     kinds = {one.name: policy.schema[one.name].kind for one in typed}
     for one, other in permutations(typed, 2):
         kind, same = kinds[one.name], kinds[one.name] is kinds[other.name]
-        names = [name if name.isidentifier() else f"`{name}`" for name in (one.name, other.name)]
+        names = [named(one.name), named(other.name)]
         if kind in {Kind.NUMERIC, Kind.DATE} and same and one.dtype.is_(other.dtype):
             apart = (one <= other).all() and one.n_unique() > 1 < other.n_unique()
             if apart and cast("Any", one.max()) > cast("Any", other.min()):

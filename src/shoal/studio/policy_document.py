@@ -18,8 +18,8 @@ from shoal.policy.spec import with_days
 
 FILES = ("hierarchy", "recode")
 """Column keys that name a file."""
-SECTIONS = ("columns", "protect", "require", "release", "reading", "writing", "evaluate", "context",
-            "budget")  # fmt: skip
+SECTIONS = ("columns", "protect", "require", "constraints", "release", "reading", "writing",
+            "evaluate", "context", "budget")  # fmt: skip
 """Parts of a policy, in the order in which they are written."""
 ABSENT = "not stated"
 """How a difference shows a key that one of two policies lacks."""

@@ -37,6 +37,7 @@ KEYS = {
 TABLES = {
     "protect": "settings of the method",
     "require": "what must be promised",
+    "constraints": "the rules that every row keeps",
     "release": "who gets the table",
     "reading": "how the file is read",
     "writing": "how the release is written",

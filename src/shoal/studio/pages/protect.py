@@ -109,6 +109,21 @@ def require(here: Present, form: Form) -> Response:
     return back_to(here, "protect")
 
 
+@router.post("/w/{id}/protect/rules")
+def rules(here: Present, form: Form) -> Response:
+    """Add a rule that every released row keeps, made of picked columns; or take one out."""
+    if here.policy is None:
+        return back_to(here, "data")
+    stated = dict(here.document.get("constraints", {}))
+    listed = [str(one) for one in stated.get("rules", [])]
+    if form.get("remove"):
+        listed = [one for one in listed if one != form["remove"]]
+    else:
+        listed.append(protect_fields.rule(form, here.policy.schema))
+    kept = {**stated, "rules": listed}
+    return _put(here, "constraints", kept if listed else {})
+
+
 @router.post("/w/{id}/protect/preview")
 def preview(here: Present) -> Response:
     """Try the policy on a few rows, in a job; it costs nothing."""
@@ -163,6 +178,9 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
             stated if draft is None else draft.given, policy, () if draft is None else draft.wrong
         ),
         require_error="" if draft is None else draft.error,
+        rules=[one.text for one in policy.constraints.rules],
+        released=policy.schema.released,
+        comparisons=protect_fields.COMPARISONS,
         lists=[{"fit": fit, "words": FITS[fit], "offers": found} for fit, found in lists.items()],
         offers_words=f"Of {len(offers)} methods, {counts['fits']} fit your columns, the "
         f"requirements and the audience, {counts['may fail']} may fail once the table is read, and "

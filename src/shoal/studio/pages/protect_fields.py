@@ -8,11 +8,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shoal.core import Distance, Diversity, Kind, Policy, Role
+from shoal.core import Distance, Diversity, Kind, Policy, Role, Schema
+from shoal.core.constraint_language import named
 from shoal.methods import Method
 from shoal.policy.spec import RequireSpec
 from shoal.studio.pages.fields import as_number, as_text, as_value
 
+COMPARISONS = {
+    "=": "is", "!=": "is not", "<=": "is at most", "<": "is below", ">=": "is at least",
+    ">": "is above",
+}  # fmt: skip
+"""Comparisons of a rule, as the page words them."""
 TITLES = {
     "adaptive": "Groups of any size",
     "aggregate": "What stands for a group",
@@ -362,3 +368,20 @@ def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[s
         if one.get("type") != "null":
             return _resolved(one, schema)
     return stated
+
+
+def rule(form: Mapping[str, str], schema: Schema) -> str:
+    """Write a rule of `[constraints]` from columns that were picked and values that were typed."""
+    parts = [
+        _comparison(form, place, schema) for place in ("if", "then") if form.get(f"{place}.column")
+    ]
+    return " implies ".join(parts)
+
+
+def _comparison(form: Mapping[str, str], place: str, schema: Schema) -> str:
+    name, value = form[f"{place}.column"], form.get(f"{place}.value", "").strip()
+    if value in schema.released:
+        value = named(value)
+    elif name in schema.released and schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        value = f'"{value}"' if "'" in value else f"'{value}'"
+    return f"{named(name)} {form.get(f'{place}.op', '=')} {value}"
