@@ -90,10 +90,7 @@ def test_categories_that_were_copied_from_the_data_are_settled_by_a_line_too():
 
     text = repr(shoal.plan({**DRAWN, "columns": observed}))
 
-    assert (
-        "copied from the data, are public (if they are public, remove observed = true)"
-        in text
-    )
+    assert "copied from the data, are public (if they are public, remove observed = true)" in text
     assert "expect" not in text
 
 

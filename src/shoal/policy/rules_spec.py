@@ -15,21 +15,19 @@ class ConstraintsSpec(Spec):
     rules: list[str] = Field(
         default_factory=list,
         description="Relations between columns, such as tax <= income. Every released row keeps "
-        "them, at no epsilon.",
+        "them.",
     )
     lookups: dict[str, dict[str, dict[Category, Category]]] = Field(
         default_factory=dict,
-        description="For a column that determines another, and for that one, the pairs of values.",
+        description="The pairs of values, for a column that determines another.",
     )
     observed: bool = Field(
         default=False,
-        description="The rules were found in the data. They stay out of the manifest, and an "
-        "epsilon becomes conditional.",
+        description="The rules were copied from the data. An epsilon becomes conditional.",
     )
     repair: bool = Field(
         default=False,
-        description="A method without epsilon repairs records that break a rule, and otherwise "
-        "stops. With epsilon they are always repaired.",
+        description="Repair records that break a rule. Otherwise a method without epsilon stops.",
     )
 
 

@@ -476,7 +476,7 @@ class PolicySpec(_Spec):
     )
     constraints: ConstraintsSpec = Field(
         default_factory=lambda: ConstraintsSpec.model_validate({}),
-        description="What is publicly known to hold between columns.",
+        description="Rules that every released row keeps.",
     )
     release: ReleaseSpec = Field(
         default_factory=lambda: ReleaseSpec.model_validate({}),
