@@ -92,7 +92,10 @@ class EvaluationChoices:
 
 @dataclass(frozen=True)
 class ConstraintChoices:
-    """What `[constraints]` states; `shoal.policy.rules_spec.ConstraintsSpec` says what it means."""
+    """Public rules between columns, as the policy states them.
+
+    `shoal.policy.rules_spec.ConstraintsSpec` says what each key means.
+    """
 
     rules: tuple[Constraint, ...] = ()
     observed: bool = False
