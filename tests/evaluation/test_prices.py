@@ -105,9 +105,11 @@ def mixed(tmp_path_factory):
             "flat": nominal(**LEVELS)}  # fmt: skip
 
 
-def released(frame, noise, *, columns, protect):
+def released(frame, noise, *, columns, protect, rules=()):
     """The entries, and all else that a release holds, but for the time of day."""
     policy = {"version": 1, "columns": columns, "protect": protect}
+    if rules:
+        policy["constraints"] = {"rules": list(rules)}
     release = shoal.protect(frame, policy, noise=noise)
     manifest = {name: part for name, part in release.manifest.items() if name != "created"}
     for check in manifest["checks"]:
@@ -252,6 +254,29 @@ def test_a_record_that_comes_or_goes_costs_what_the_entries_state(mixed, method)
         _, before = extreme(columns)
         run = partial(released, columns=columns, protect=protect)
         assert holds(run, before, before.head(N - 1), ADD) > 0.3
+
+
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+@pytest.mark.parametrize("spent", [{}, {"epsilon": None, "rho": 0.1}])
+def test_a_record_that_breaks_a_rule_costs_what_the_entries_state(mixed, neighbours, spent):
+    """It changes from or into one that keeps all rules, or comes or goes: rules are free."""
+    rules = [
+        "x < 4 implies rank = 'a'",
+        "flat = 'a' implies tree = 'a'",
+        "x >= 11 implies rank != 'a'",
+    ]
+    numbers = ["x <= y", "x + z <= 20"]
+    for columns, stated, usual, odd in (
+        (mixed, rules, ends(mixed, high=False), {"x": 1, "rank": "d", "tree": "d", "flat": "a"}),
+        (NUMBERS, numbers, {"x": 3, "y": 6, "z": 2}, {"x": 12, "y": 8, "z": 12}),
+    ):
+        before = pl.DataFrame([usual] * N)
+        after = pl.concat([before.head(N - 1), pl.DataFrame([odd], schema=before.schema)])
+        protect = {"method": "auto", "epsilon": 1, "neighbours": str(neighbours), **spent}
+        protect = {name: value for name, value in protect.items() if value is not None}
+        run = partial(released, columns=columns, protect=protect, rules=stated)
+        pair = (before, after) if neighbours is CHANGE else (after, after.head(N - 1))
+        assert holds(run, *pair, neighbours, seeds=range(4)) > 0.2
 
 
 @pytest.mark.parametrize("method", ["privtree", "copula", "maxent", "auto"])

@@ -11,6 +11,7 @@ from shoal.errors import InternalError
 from shoal.synthesis.kernels.maxent import gibbs
 from shoal.synthesis.maxent import fit as module
 from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 
 def problem(seed, sizes, order=2, weight=400.0, noise=0.03):
@@ -53,7 +54,7 @@ def test_the_fit_is_the_minimum_of_the_convex_problem(seed, tau):
     sizes = (2, 3, 2)
     _, targets, priors = problem(seed, sizes)
 
-    found = module._fit_cells(sizes, priors, targets, tau=tau)[0]
+    found = module._fit_cells(sizes, GroupedZeros(priors=priors), targets, tau=tau)[0]
 
     def primal(p):
         p = np.maximum(p, 1e-15).reshape(sizes)
@@ -96,7 +97,7 @@ def test_particles_reach_the_fit_of_all_cells():
     sizes = (5, 4, 6, 3)
     _, targets, priors = problem(1, sizes, weight=1e5, noise=0.002)
 
-    dense = module._fit_cells(sizes, priors, targets, tau=3.0)[0]
+    dense = module._fit_cells(sizes, GroupedZeros(priors=priors), targets, tau=3.0)[0]
     found = particles_of(sizes, priors, targets)
 
     joint = np.zeros(sizes)
@@ -108,8 +109,8 @@ def test_particles_reach_the_fit_of_all_cells():
 
 def particles_of(sizes, priors, targets, *, tau=3.0, particles=40_000, start=None):
     return module._fit_particles(
-        sizes, priors, targets, tau=tau, particles=particles, rng=np.random.default_rng(0),
-        start=start, progress=lambda *_: None,
+        sizes, GroupedZeros(priors=priors), targets, tau=tau, particles=particles,
+        rng=np.random.default_rng(0), start=start, progress=lambda *_: None,
     )  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def test_particles_follow_joined_tables_of_three_columns(warm):
         threes.append(replace(target, shares=joined_table(joint, target), weight=1e5))
     start = particles_of(sizes, priors, targets) if warm else None
 
-    dense = module._fit_cells(sizes, priors, targets + threes, tau=3.0)[0]
+    dense = module._fit_cells(sizes, GroupedZeros(priors=priors), targets + threes, tau=3.0)[0]
     found = particles_of(sizes, priors, targets + threes, start=start)
 
     drawn = np.zeros(sizes)
@@ -148,7 +149,7 @@ def test_particles_follow_joined_tables_of_fewer_columns(members):
 
     drawn = np.zeros(sizes)
     np.add.at(drawn, tuple(found.groups.T), found.weights)
-    dense = module._fit_cells(sizes, priors, [*targets, target], tau=3.0)[0]
+    dense = module._fit_cells(sizes, GroupedZeros(priors=priors), [*targets, target], tau=3.0)[0]
     assert np.abs(drawn - dense).sum() / 2 < 0.03
     assert np.abs(joined_table(drawn, target) - target.shares).sum() / 2 < 0.01
 
@@ -209,7 +210,8 @@ def test_a_sweep_draws_each_column_given_the_others():
             chances = np.exp(energy - energy.max())
             row[j] = np.searchsorted(np.cumsum(chances / chances.sum())[:-1], u[j], side="right")
     triples = np.array([[0, 1, 2]])
-    gibbs(groups, sizes, single, pairs, triples, strides, np.array([5]), theta, uniforms)
+    free = GroupedZeros(priors=[np.ones(size) for size in sizes]).tables()
+    gibbs(groups, sizes, single, pairs, triples, strides, np.array([5]), theta, free[1:], uniforms)
 
     np.testing.assert_array_equal(groups, twin)
 
@@ -224,7 +226,7 @@ def test_cells_come_in_lexicographic_order_with_the_largest_column_first():
     order = [tuple(row) for row in found.groups[:, [1, 2, 0]]]
     assert order == sorted(order)
     assert len(order) == 24
-    dense = module._fit_cells((2, 4, 3), priors, targets, tau=1.0)[0]
+    dense = module._fit_cells((2, 4, 3), GroupedZeros(priors=priors), targets, tau=1.0)[0]
     np.testing.assert_allclose(found.weights, dense[tuple(found.groups.T)])
 
 

@@ -11,6 +11,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.consistent_counts import project, shrink
 from shoal.synthesis.maxent.fit import Target
 from shoal.synthesis.maxent.posterior import expected, taus
+from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
 WIDE, OTHERS = 1, 0.02
@@ -110,7 +111,7 @@ def test_tables_that_show_nothing_but_noise_are_not_believed_and_strong_ones_are
     ]
     strong = pair((2, 3), PRIORS, 0.8, 1e3, 9)
 
-    found = taus([*nothing, strong], PRIORS, least=0.1)
+    found = taus([*nothing, strong], GroupedZeros(priors=PRIORS), least=0.1)
 
     assert all(tau > 4 * found[-1] for tau in found[:-1])
     assert found[-1] < 20
@@ -120,13 +121,13 @@ def test_the_same_table_is_believed_less_if_more_of_it_may_be_noise():
     table = pair((0, 1), PRIORS, 0.5, 1e4, 3)
 
     found = [
-        taus([replace(table, weight=weight)], PRIORS, least=1.0)[0]
+        taus([replace(table, weight=weight)], GroupedZeros(priors=PRIORS), least=1.0)[0]
         for weight in (1e6, 1e3, 300.0, 30.0)
     ]
 
     assert found == sorted(found)
     assert found[0] < found[-1]
-    assert taus([table], PRIORS, least=77.0) == [77.0]
+    assert taus([table], GroupedZeros(priors=PRIORS), least=77.0) == [77.0]
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
@@ -138,8 +139,8 @@ def test_departures_that_margins_explain_count_for_nothing(seed, strength):
     moved = table.shares.reshape(4, 4) + np.outer(rows, PRIORS[1]) + np.outer(PRIORS[0], columns)
     other = Target((0, 1), moved.ravel(), table.weight)
 
-    found = taus([table], PRIORS, least=1.0)
-    assert taus([other], PRIORS, least=1.0) == pytest.approx(found, rel=1e-3)
+    found = taus([table], GroupedZeros(priors=PRIORS), least=1.0)
+    assert taus([other], GroupedZeros(priors=PRIORS), least=1.0) == pytest.approx(found, rel=1e-3)
 
 
 def test_no_tau_is_below_what_the_strongest_dependence_has():
@@ -148,8 +149,10 @@ def test_no_tau_is_below_what_the_strongest_dependence_has():
     equal = Target((0, 1), np.diag(priors[0]).ravel(), 1e12)
     impossible = Target((0, 1), (50 * np.diag(priors[0])).ravel(), 1e12)
 
-    assert taus([equal], priors, least=0.1) == pytest.approx([25 / 4], rel=1e-3)
-    assert taus([impossible], priors, least=0.1) == pytest.approx([25 / 4])
+    assert taus([equal], GroupedZeros(priors=priors), least=0.1) == pytest.approx(
+        [25 / 4], rel=1e-3
+    )
+    assert taus([impossible], GroupedZeros(priors=priors), least=0.1) == pytest.approx([25 / 4])
 
 
 def test_a_column_of_one_group_says_nothing():
@@ -157,7 +160,7 @@ def test_a_column_of_one_group_says_nothing():
     empty = Target((0, 1), np.array([0.6, 0.4]), 100.0)
     full = Target((1, 2), np.array([0.6, 0.0, 0.1, 0.3]), 100.0)
 
-    found = taus([empty, full], priors, least=0.1)
+    found = taus([empty, full], GroupedZeros(priors=priors), least=0.1)
 
     assert found[0] == pytest.approx(1e7)
     assert found[1] < 100

@@ -43,7 +43,14 @@ class AutoParameters(DeltaParameters):
 
 def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesizer:
     goal = setting.parameters.goal
-    chosen = choose(task.domains, n=task.total.rows, price=task.price, goal=goal)
+    chosen = choose(
+        task.domains,
+        n=task.total.rows,
+        price=task.price,
+        goal=goal,
+        zeros=task.zeros,
+        constrained=bool(setting.constraints.rules),
+    )
     plan = chosen.plan
     marginals = plan if isinstance(plan, MaxentPlan) else None
     if isinstance(plan, Fill):
@@ -51,7 +58,10 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     elif isinstance(plan, Margins):
         generate, how = partial(copula, margins=plan), f"margins {plan}"
     else:
-        generate, how = partial(maxent, plan=plan), f"marginals {plan.marginals}"
+        generate, how = (
+            partial(maxent, plan=plan, zeros=task.zeros),
+            f"marginals {plan.marginals}",
+        )
 
     def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
         ran = _HOW.get(facts.get("marginals", ""), how)
@@ -67,6 +77,8 @@ _HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-w
 def _may_be_copula(setting: Setting[AutoParameters]) -> bool:
     """Whether the choice may fall on copula, whatever the number of rows."""
     kinds = {setting.schema[name].kind for name in setting.columns}
+    if setting.constraints.rules:
+        return False
     return setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}
 
 

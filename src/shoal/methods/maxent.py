@@ -22,8 +22,8 @@ from shoal.synthesis.maxent import maxent, plan_of
 
 
 def _choose(task: SynthesisTask, _setting: Setting[DeltaParameters]) -> Synthesizer:
-    plan = plan_of(task.domains, n=task.total.rows, price=task.price)
-    return Synthesizer(partial(maxent, plan=plan), plan=plan)
+    plan = plan_of(task.domains, n=task.total.rows, price=task.price, zeros=task.zeros)
+    return Synthesizer(partial(maxent, plan=plan, zeros=task.zeros), plan=plan)
 
 
 METHOD = synthetic_method(

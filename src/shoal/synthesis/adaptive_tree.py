@@ -48,6 +48,9 @@ Nodes with y <= T - D - q do not change. At most one has T - D - q < y < T - D, 
 A record changes: it is removed and another is added. From the common part, the one costs at most
 (1 + E) / lam and the other at most 1 / lam, in either direction: (2 + E) / lam.    QED
 
+A node with a public cut, which a constraint makes, is split there without a draw. It costs
+nothing, and the proof is about the others: along a path y still grows by D from node to parent.
+
 The noise is drawn at the least float >= s. D is computed from an upper bound of ln 2 that leaves
 room for it.
 
@@ -71,7 +74,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import LAPLACE, Kind, Neighbours, Noise, Price, PrivacyLoss, Progress, silent
-from shoal.core._arrays import Ints
+from shoal.core._arrays import Bools, Ints
 from shoal.core.concentrated import root_below
 from shoal.errors import InputError
 from shoal.mechanism.consistent_counts import apportion, project
@@ -101,6 +104,9 @@ class Space(Protocol):
     def start(self, columns: Sequence[Ints]) -> "Descent":
         """Put the records of a block on their positions, at the root."""
 
+    def forced(self, lower: Ints, upper: Ints) -> Bools:
+        """Which nodes have a public cut, at which they are split whatever they count."""
+
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others.
 
@@ -118,10 +124,12 @@ class AdaptiveAxis:
     Attributes:
         domains: of the columns.
         members: which of the records' columns they are; by default the first ones.
+        breaks: of a single column, public cuts that come before all others.
     """
 
     domains: tuple[Domain, ...]
     members: tuple[int, ...] | None = None
+    breaks: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> Ints:
@@ -135,6 +143,11 @@ class AdaptiveAxis:
         positions = [_positions(*pair) for pair in zip(own, self.domains, strict=True)]
         return Descent(own, np.vstack(positions))
 
+    def forced(self, lower: Ints, upper: Ints) -> Bools:
+        """Which nodes have a break inside."""
+        breaks = np.array(self.breaks, dtype=np.int64)
+        return np.asarray(((breaks > lower[:, :1]) & (breaks < upper[:, :1])).any(axis=1))
+
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""
         axis = np.zeros(len(lower), dtype=np.int64)
@@ -144,6 +157,10 @@ class AdaptiveAxis:
         for j, domain in enumerate(self.domains):
             nodes = split[axis[split] == j]
             cut[nodes] = _cuts(lower[nodes, j], upper[nodes, j], domain)
+        for node in np.flatnonzero(self.forced(lower, upper)):
+            low, high = lower[node, 0], upper[node, 0]
+            inside = [at for at in self.breaks if low < at < high]
+            cut[node] = min(inside, key=lambda at: abs(2 * at - low - high))
         return axis, cut
 
 
@@ -239,9 +256,11 @@ def grow(
     found, draws, depth = 0, 0, 0
     while counts.size:
         progress("splitting nodes", found, found + counts.size)
-        can = np.flatnonzero(((upper - lower) > 1).any(axis=1))
+        forced = space.forced(lower, upper)
+        can = np.flatnonzero(((upper - lower) > 1).any(axis=1) & ~forced)
         biased = np.maximum(UNITS * counts[can] - depth * penalty, threshold - penalty)
-        split = can[noise.discrete_laplace(biased, scale=scale) > threshold]
+        drawn = can[noise.discrete_laplace(biased, scale=scale) > threshold]
+        split = np.union1d(drawn, np.flatnonzero(forced))
         draws += can.size
         child = np.full(counts.size, -1, dtype=np.int64)
         child[split] = 2 * np.arange(split.size)
@@ -338,14 +357,23 @@ class NoisyHistogram:
 
 
 def tree_histogram(
-    columns: Columns, member: int, domain: Domain, *, price: Price, noise: Noise
+    columns: Columns,
+    member: int,
+    domain: Domain,
+    *,
+    price: Price,
+    noise: Noise,
+    breaks: tuple[int, ...] = (),
 ) -> NoisyHistogram:
-    """The histogram of one ordered column by a tree of its own, half the price for either part."""
+    """The histogram of one ordered column by a tree of its own, half the price for either part.
+
+    Bins end at the breaks, which are public.
+    """
     structure = structure_price(price, Fraction(1, 2))
     line = Domain(domain.name, Kind.NUMERIC, domain.size, gap=domain.gap)
     tree = grow(
         columns,
-        AdaptiveAxis((line,), (member,)),
+        AdaptiveAxis((line,), (member,), breaks),
         price=structure,
         noise=noise,
         target=f"{domain.name}: splits of the private tree of this column",

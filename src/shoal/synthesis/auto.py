@@ -11,7 +11,7 @@ the one that has as much noise (`maxent.worth`), and copula, which has pure nois
     m = 2, unless every code can be counted by itself       privtree
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
                                                             not where missing is a value
-    otherwise                                               maxent, with its own `maxent_plan`
+    otherwise, and wherever rows must keep constraints      maxent, with its own `maxent_plan`
 
 Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsilon 0.3 and 1:
 privtree, evenly spread, had less rank distance and count error than either copula. With all
@@ -44,6 +44,7 @@ from shoal.synthesis.maxent import (
     plan_of,
     worth,
 )
+from shoal.synthesis.maxent.structural_zeros import Component
 from shoal.synthesis.privtree import Fill
 
 _FEW = 5000
@@ -75,19 +76,29 @@ class SynthesizerChoice:
 
 
 def choose(
-    domains: Sequence[Domain], *, n: int, price: Price, goal: Goal = Goal.COUNTS
+    domains: Sequence[Domain],
+    *,
+    n: int,
+    price: Price,
+    goal: Goal = Goal.COUNTS,
+    zeros: Sequence[Component] = (),
+    constrained: bool = False,
 ) -> SynthesizerChoice:
     """Choose a mechanism for n records, as far as that is known, and a price for all of it.
 
     See the rule above. For add-remove neighbours epsilon counts twice in it, because noise has half
-    the scale, if not that of copula.
+    the scale, if not that of copula. Constraints, which zeros follow from, only maxent keeps.
     """
     if not domains or n < 1 or price.amount <= 0:
         raise InputError("Expected at least one column, at least one record and epsilon > 0.")
     m, budget = len(domains), n * worth(domains, price)
     numeric = all(domain.numeric and not domain.gap for domain in domains)
     weak = warnings(domains, n=n, price=price)
-    plan = plan_of(domains, n=n, price=price)
+    plan = plan_of(domains, n=n, price=price, zeros=zeros)
+    if constrained:
+        return SynthesizerChoice(
+            "maxent", plan, (_CONSTRAINED, *_why(domains, plan, n, price)), weak
+        )
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = (
             "There is one column of categories: the count of each category is measured with noise."
@@ -106,20 +117,28 @@ def choose(
         )
         skewed = "Declare a log or square-root scale for skewed columns."
         return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
-    strength = figure(float(budget / WORTH[price.neighbours] / comb(m, 2)))
-    as_much = "" if price.rho is None else f" ({AS_MUCH})"
     if m == 2:
         few = (
             "There are two columns with few categories: every cell of their two-way marginal is "
             "measured with noise."
         )
         return SynthesizerChoice("maxent", plan, (few,), weak)
+    return SynthesizerChoice("maxent", plan, _why(domains, plan, n, price), weak)
+
+
+def _why(domains: Sequence[Domain], plan: MaxentPlan, n: int, price: Price) -> tuple[str, ...]:
+    """What is measured for maxent, and why."""
+    m = len(domains)
+    if m == 1:
+        return ()
+    strength = figure(float(n * worth(domains, price) / WORTH[price.neighbours] / comb(m, 2)))
+    as_much = "" if price.rho is None else f" ({AS_MUCH})"
     tables = (
         "comes one three-way marginal"
         if plan.three_way == 1
         else f"come {plan.three_way} three-way marginals"
     )
-    why = (
+    return (
         (
             f"There are {m} columns: marginals are measured with noise, and rows are drawn from "
             "the maximum-entropy distribution that fits them."
@@ -134,7 +153,6 @@ def choose(
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
-    return SynthesizerChoice("maxent", plan, why, weak)
 
 
 def groups_text(plan: MaxentPlan) -> str:
@@ -154,6 +172,7 @@ def pairs_text(pairs: int, all_pairs: int) -> str:
 
 
 AS_MUCH = "the epsilon of equally large Laplace noise"
+_CONSTRAINED = "There are constraints: only maxent draws rows that keep them by its structure."
 _GAUSSIAN = "Noise is Gaussian, which many marginals need: prices are counted in rho."
 _THREE_WAY = "selected with noise where pairs of columns explain too little."
 _COARSENESS = (

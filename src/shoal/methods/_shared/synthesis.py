@@ -45,6 +45,7 @@ from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measured_tota
 from shoal.mechanism.records import Columns, HeldColumns
 from shoal.methods._distributed.rows import Coded, CountableRows, Distributed
 from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation, strata
+from shoal.methods._shared.constrained_space import ConstrainedSpace
 from shoal.methods._shared.measurements import stacked, tabulated
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
@@ -52,8 +53,8 @@ from shoal.methods._shared.strata import Stratum
 from shoal.methods._shared.synthesis_prices import (
     PureAlone,
     SynthesisParameters,
+    constrained_of,
     domain_of,
-    domains_of,
     refuse_prices,
     row_price,
     stated_rho,
@@ -73,6 +74,7 @@ from shoal.methods.method import (
 from shoal.synthesis.auto import AS_MUCH, groups_text, pairs_text, warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
 from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, expected_errors, worth
+from shoal.synthesis.maxent.structural_zeros import Component
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
 PRIVTREE = (
@@ -111,6 +113,7 @@ class SynthesisTask:
         price: of what is drawn.
         total: the number of records as far as it is public.
         measured: what that cost, where it is not public.
+        zeros: combinations of codes that constraints do not allow.
     """
 
     codes: Columns
@@ -118,6 +121,7 @@ class SynthesisTask:
     price: Price
     total: RecordTotal
     measured: tuple[PrivacyLoss, ...] = ()
+    zeros: tuple[Component, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,7 +254,13 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
     noisy_microaggregation.refuse_bare(setting)
     contributions.refuse_many_rows(setting)
     noisy_microaggregation.nobody_beside(setting)
+    constrained_of(setting)
     if least is not None:
+        if setting.constraints.rules:
+            raise InputError(
+                "[protect], min_cell: merging rare combinations may break a rule of [constraints]. "
+                "Remove min_cell or the rules."
+            )
         if divided is not None:
             raise InputError(
                 "[protect], min_cell: rows of different strata are not merged, so min_cell and "
@@ -300,13 +310,12 @@ def _run(
 ) -> Masked:
     """Learn the table, or each stratum by itself, and draw rows."""
     price = row_price(setting, pure)
-    space = [
-        spatial_encoding(setting.schema[name], scaled=True, gaps=True) for name in setting.columns
-    ]
-    domains = [domain_of(axis) for axis in space]
+    space = constrained_of(setting)
+    domains = [domain_of(axis) for axis in space.modelled]
     learnt: list[_Learnt] = []
     for stratum, codes in _parts(rows, setting, space):
         task = _task(codes, domains, setting, tools.noise, price=price, native=native)
+        task = replace(task, zeros=space.zeros)
         synthesizer = choose(task, setting)
         if synthesizer.padded and contributions.adds(setting):
             task = _padded(task, setting, tools.noise, least=2)
@@ -325,18 +334,21 @@ def _run(
         learnt.append(_Learnt(stratum, drawn, losses, notes))
     template = rows if isinstance(rows, Table) else rows.template
     columns = zip(*(one.drawn.rows for one in learnt), strict=True)
-    cells = [_settled(*pair) for pair in zip(space, map(np.concatenate, columns), strict=True)]
+    cells = [
+        _settled(*pair)
+        for pair in zip(space.space, space.decode(list(map(np.concatenate, columns))), strict=True)
+    ]
     if setting.parameters.strata is not None:
         return _stacked(template, learnt, cells, setting, space)
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare combinations", 0, 1)
-        cells = _without_rare(space, cells, setting.parameters.min_cell)
+        cells = _without_rare(space.space, cells, setting.parameters.min_cell)
     (whole,) = learnt
     return Masked(
-        data=redrawn(template, list(zip(space, cells, strict=True))),
+        data=redrawn(template, list(zip(space.space, cells, strict=True))),
         privacy_losses=whole.privacy_losses,
         notes=whole.notes,
-        extras={"measurements": tabulated(whole.drawn.measurements, space)},
+        extras={"measurements": tabulated(whole.drawn.measurements, space.modelled)},
     )
 
 
@@ -351,7 +363,9 @@ def _expected(
     n = setting.rows or 0
     if not n or setting.parameters.strata is not None:
         return ()
-    names, domains = setting.columns, domains_of(setting)
+    space = constrained_of(setting)
+    names = [axis.column.name for axis in space.modelled]
+    domains = [domain_of(axis) for axis in space.modelled]
     price = row_price(setting, pure)
     if not contributions.rows_are_public(setting):
         drawn = native and contributions.adds(setting)
@@ -375,7 +389,8 @@ def _expected(
     ]
     nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
     public = RecordTotal(float(n))
-    plan = choose(SynthesisTask(nobody, domains, price, public), setting).plan
+    task = SynthesisTask(nobody, domains, price, public, zeros=space.zeros)
+    plan = choose(task, setting).plan
     if plan is None:
         return tuple(found)
     one_way, two_way = expected_errors(domains, plan, n=n, price=price)
@@ -405,7 +420,7 @@ def _distributed(done: Masked) -> Distributed:
 def _parts(
     rows: Table | CountableRows,
     setting: Setting[SynthesisParameters],
-    space: Sequence[SpatialEncoding],
+    space: ConstrainedSpace,
 ) -> list[tuple[Stratum | None, Columns]]:
     """The codes of each stratum, or of the whole table."""
     if not isinstance(rows, Table):
@@ -463,7 +478,7 @@ def _padded(
     rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
     public = RecordTotal(float(total.rows))
     measured = (*task.measured, number)
-    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured)
+    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured, task.zeros)
 
 
 def _notes(
@@ -489,7 +504,7 @@ def _stacked(
     learnt: Sequence[_Learnt],
     cells: Sequence[Ints | Floats],
     setting: Setting[SynthesisParameters],
-    space: Sequence[SpatialEncoding],
+    space: ConstrainedSpace,
 ) -> Masked:
     """Rows of all strata together are the release."""
     name = cast("str", setting.parameters.strata)
@@ -502,17 +517,17 @@ def _stacked(
     where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
     column = np.argsort(cast("Ints", axis.order))[where] - axis.first
     own = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
-    measured = {s.name: tabulated(one.drawn.measurements, space) for s, one in parts}
+    measured = {s.name: tabulated(one.drawn.measurements, space.modelled) for s, one in parts}
     return Masked(
-        data=redrawn(table, [*zip(space, cells, strict=True), (axis, column)]),
+        data=redrawn(table, [*zip(space.space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
         notes=(*strata.notes(setting.schema, name, sizes), *own),
         extras={"measurements": stacked(measured, name)},
     )
 
 
-def _encoded(table: Table, space: Sequence[SpatialEncoding]) -> list[Ints]:
-    return [axis.cells(table) for axis in space]
+def _encoded(table: Table, space: ConstrainedSpace) -> list[Ints]:
+    return space.encode([axis.cells(table) for axis in space.space])
 
 
 def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:

@@ -16,8 +16,9 @@ from shoal.core import Kind, Price, PrivacyMeasure
 from shoal.core.concentrated import rho_of
 from shoal.errors import InputError
 from shoal.methods._shared import contributions
+from shoal.methods._shared.constrained_space import ConstrainedSpace, constrained_space
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
-from shoal.methods._shared.spatial_encoding import SpatialEncoding, spatial_encoding
+from shoal.methods._shared.spatial_encoding import SpatialEncoding
 from shoal.methods.method import Setting
 from shoal.policy.values import Delta, Epsilon, Size
 from shoal.synthesis.domain import Domain
@@ -97,7 +98,7 @@ def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fracti
         return None
     epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
     rho = rho_of(epsilon, Fraction(parameters.delta))
-    domains = domains_of(setting)
+    domains = [domain_of(axis) for axis in constrained_of(setting).modelled]
     in_rho = worth(domains, Price(rho, neighbours, PrivacyMeasure.RHO))
     return rho if in_rho > worth(domains, Price(epsilon, neighbours)) else None
 
@@ -111,12 +112,10 @@ def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
     return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
 
 
-def domains_of(setting: Setting[SynthesisParameters]) -> list[Domain]:
-    """What a mechanism may know of the columns."""
-    return [
-        domain_of(spatial_encoding(setting.schema[name], scaled=True, gaps=True))
-        for name in setting.columns
-    ]
+def constrained_of(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
+    """The columns, and how they are modelled so that rows keep the constraints."""
+    columns = [setting.schema[name] for name in setting.columns]
+    return constrained_space(columns, setting.constraints.rules)
 
 
 def domain_of(axis: SpatialEncoding) -> Domain:

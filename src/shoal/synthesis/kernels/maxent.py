@@ -53,15 +53,21 @@ def gibbs(
     strides: Ints,
     starts: Ints,
     theta: Floats,
+    strata: tuple[Ints, Ints, Ints, Ints, Floats],
     uniforms: Floats,
 ) -> None:
     """Redraw each column of each particle given its other columns, once, in place.
 
-    P(column j of the particle = v) ~ exp(single[j, v] + sum_k pairs[j, k, x_k, v] + sum_t theta_t),
+    P(column j of the particle = v)
+        ~ exp(single[j, v] + sum_k pairs[j, k, x_k, v] + sum_t theta_t + potential),
+
     theta_t being the parameter of the cell of table t, of three columns, that the particle would
     then lie in: starts[t] + the sum over the three of strides[t, axis, group].
+    The potential is that of the stratum it would lie in, -inf if there is none: `strata` is
+    `PriorTables` of `shoal.synthesis.maxent.structural_zeros` without the first.
     """
     count, columns = groups.shape
+    component, steps, atoms, begins, potential = strata
     energy = np.empty(single.shape[1])
     for particle in range(count):
         for j in range(columns):
@@ -85,6 +91,13 @@ def gibbs(
                 if own >= 0:
                     for v in range(size):
                         energy[v] += theta[start + strides[t, own, v]]
+            if component[j] >= 0:
+                stratum = begins[component[j]]
+                for k in range(columns):
+                    if k != j and component[k] == component[j]:
+                        stratum += steps[k] * atoms[k, groups[particle, k]]
+                for v in range(size):
+                    energy[v] += potential[stratum + steps[j] * atoms[j, v]]
             top = energy[0]
             for v in range(1, size):
                 top = max(top, energy[v])
@@ -99,6 +112,8 @@ def gibbs(
                 if left < 0.0:
                     break
                 chosen += 1
+            while energy[chosen] == 0.0:  # Rounding must not choose what has no mass.
+                chosen -= 1
             groups[particle, j] = chosen
 
 

@@ -27,6 +27,10 @@ groups) x (each code given its group, column by column). So what is fitted has a
 there are combinations of groups, never of codes, and numbers need no bins. Where epsilon is small,
 K marginals are K times noisier than one, and few coarse ones of many columns beat all pairs.
 
+Public constraints forbid combinations of codes. Then bins and groups lie within what constraints
+tell apart, forbidden cells have no mass, and a cover of pairs counts allowed cells alone. That
+costs nothing (`structural_zeros` proves it, and says how every stratum is reached).
+
 Theorem (ours, unreviewed). `maxent` costs epsilon for change-one neighbours: two tables of n
 records, n public, that differ in one record. And it costs epsilon for add-remove neighbours: two
 tables of which one has a record more, if it is given a number of records that was measured with
@@ -122,7 +126,12 @@ from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.mass_tree import mass_tree
 from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
-from shoal.synthesis.maxent.one_way import believed_marginal, is_line
+from shoal.synthesis.maxent.one_way import (
+    OneWayMarginal,
+    believed_marginal,
+    group_zeros,
+    is_line,
+)
 from shoal.synthesis.maxent.plan import (
     SELECTION_SHARE,
     WEAK,
@@ -136,6 +145,7 @@ from shoal.synthesis.maxent.plan import (
 )
 from shoal.synthesis.maxent.posterior import believed_targets
 from shoal.synthesis.maxent.select import select_three_way
+from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
 __all__ = [
     "GROWN",
@@ -166,6 +176,7 @@ def maxent(
     rng: np.random.Generator,
     total: RecordTotal | None = None,
     plan: MaxentPlan | None = None,
+    zeros: Sequence[Component] = (),
     progress: Progress = silent,
 ) -> SyntheticRows:
     """Draw as many rows as there are records; the module says how, and proves the price.
@@ -180,6 +191,8 @@ def maxent(
         rng: for fitting and for drawing rows.
         total: what was measured of the number of records, for add-remove neighbours.
         plan: by default `maxent_plan` of the total; another one must not depend on the data.
+        zeros: combinations of codes that no row may have, by public constraints; of at most 20
+            columns.
         progress: called with each stage.
 
     Raises:
@@ -191,21 +204,14 @@ def maxent(
     """
     columns = records(codes, domains)
     total = permitted_total(columns, price, total)
-    plan = plan or plan_of(domains, n=total.rows, price=price)
+    plan = plan or plan_of(domains, n=total.rows, price=price, zeros=zeros)
     times = 1 if price.rho is not None else WORTH[price.neighbours]
 
     # Measure one-way marginals.
-    each = price * plan.one_way_share / sum(plan.weights)
-    counted = []
-    for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
-        progress("measuring one-way marginals", j, len(domains))
-        counted.append(measure_one_way(columns, j, domain, price=each * weight, noise=noise))
-    total = total.refined(histogram.total for histogram in counted)
+    one_way, total = _one_way(
+        columns, domains, plan, zeros, total=total, price=price, noise=noise, progress=progress
+    )
     n = total.rows
-    one_way = [
-        believed_marginal(histogram, domain, n=n, most=plan.groups)
-        for histogram, domain in zip(counted, domains, strict=True)
-    ]
     privacy_losses = [loss for marginal in one_way for loss in marginal.privacy_losses]
     measurements = [
         Measurement((j,), (m.edges,), m.counts, m.scale, mechanism=m.mechanism)
@@ -271,13 +277,22 @@ def maxent(
     )
     privacy_losses += losses
     measurements += measured
-    n_rows = total.refined(marginal.total for marginal in measured).rows
     priors = [marginal.prior(n) for marginal in one_way]
-    believed, taus = believed_targets(measured, priors, n=n_rows, tau=plan.tau, learns=plan.learns)
+    grouped = group_zeros(zeros, one_way, priors)
+    n_rows = total.refined(_total(marginal, grouped) for marginal in measured).rows
+    believed, taus = believed_targets(measured, grouped, n=n_rows, tau=plan.tau, learns=plan.learns)
     targets = [*(marginal.target(j, n) for j, marginal in enumerate(one_way)), *believed]
     sizes = [marginal.size for marginal in one_way]
     particles = min(max(2 * n, 100_000), 300_000)
-    fit = partial(fit_distribution, sizes, priors, particles=particles, rng=rng, progress=progress)
+    fit = partial(
+        fit_distribution,
+        sizes,
+        priors,
+        particles=particles,
+        rng=rng,
+        zeros=grouped,
+        progress=progress,
+    )
     fitted = fit(targets, tau=plan.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
@@ -332,3 +347,40 @@ def maxent(
             max(taus),
         ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+
+
+def _total(measured: Measurement, zeros: GroupedZeros) -> tuple[float, float]:
+    """The sum of the counts of the allowed cells, and its variance."""
+    if not zeros.components:
+        return measured.total
+    mask = zeros.mask(measured.columns)
+    return float(measured.counts[mask].sum()), float(mask.sum() * measured.variance)
+
+
+def _one_way(
+    columns: Columns,
+    domains: Sequence[Domain],
+    plan: MaxentPlan,
+    zeros: Sequence[Component],
+    *,
+    total: RecordTotal,
+    price: Price,
+    noise: Noise,
+    progress: Progress,
+) -> tuple[list[OneWayMarginal], RecordTotal]:
+    """One-way marginals within atoms, and what is then known of the number of records."""
+    atoms = {j: own for one in zeros for j, own in zip(one.columns, one.atoms, strict=True)}
+    each = price * plan.one_way_share / sum(plan.weights)
+    counted = []
+    for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
+        progress("measuring one-way marginals", j, len(domains))
+        own = each * weight
+        counted.append(
+            measure_one_way(columns, j, domain, price=own, noise=noise, atoms=atoms.get(j))
+        )
+    total = total.refined(histogram.total for histogram in counted)
+    believed = [
+        believed_marginal(histogram, domain, n=total.rows, most=plan.groups, atoms=atoms.get(j))
+        for j, (histogram, domain) in enumerate(zip(counted, domains, strict=True))
+    ]
+    return believed, total

@@ -38,6 +38,7 @@ from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import Measurement
 from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
 from shoal.synthesis.maxent.lbfgs import minimise
+from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
@@ -55,14 +56,14 @@ class Target:
     Attributes:
         columns: which columns, by index, in increasing order.
         shares: the noisy counts divided by n, flat, last column fastest.
-        weight: (n / sd)^2, before tau.
+        weight: (n / sd)^2, before tau; of each cell, where these differ.
         joined: for each of the columns the code that each of its groups has in the table, where a
             table joins groups; by default each has its own.
     """
 
     columns: tuple[int, ...]
     shares: Floats
-    weight: float
+    weight: float | Floats
     joined: tuple[Ints, ...] | None = None
 
     @classmethod
@@ -115,6 +116,7 @@ def fit_distribution(
     particles: int,
     rng: np.random.Generator,
     start: Fitted | None = None,
+    zeros: GroupedZeros | None = None,
     progress: Progress = silent,
 ) -> Fitted:
     """Fit on all cells if there are few, else on particles.
@@ -125,30 +127,34 @@ def fit_distribution(
 
     Args:
         sizes: groups of each column.
-        priors: probabilities of each column's groups; p0 is their product.
+        priors: probabilities of each column's groups; p0 is their product, but for `zeros`.
         targets: the noisy tables. A fit on particles takes tables of one to three columns.
         tau: how many times the noise's variance is overstated.
         particles: how many, where they are needed.
         rng: for particles.
         start: where a fit to the first of these tables ended, which is nearer than the prior is.
+        zeros: cells that have no mass, and p0 on the others.
         progress: called with each stage.
 
     Raises:
         InternalError: if particles do not settle at all, and there is no earlier fit.
     """
+    zeros = zeros or GroupedZeros(priors=priors)
     if prod(sizes) <= DENSE:
         progress("fitting the distribution", 0, 1)
-        weights, theta = _fit_cells(sizes, priors, targets, tau=tau, start=start)
+        weights, theta = _fit_cells(sizes, zeros, targets, tau=tau, start=start)
         order = _lexicographic(sizes)
         cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
         groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
         groups[:, order] = cells.T
         flat = np.transpose(weights, order).ravel()
+        if zeros.components:
+            groups, flat = groups[flat > 0], flat[flat > 0]
         return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
     for _ in range(_ATTEMPTS):
         found = _fit_particles(
             sizes,
-            priors,
+            zeros,
             targets,
             tau=tau,
             particles=particles,
@@ -166,7 +172,7 @@ def fit_distribution(
 
 def _fit_cells(
     sizes: Sequence[int],
-    priors: Sequence[Floats],
+    zeros: GroupedZeros,
     targets: Sequence[Target],
     *,
     tau: float,
@@ -174,12 +180,10 @@ def _fit_cells(
 ) -> tuple[Floats, Floats]:
     """Probabilities of all cells, one axis per column, and parameters, by L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
-    base = np.zeros(tuple(sizes))
-    for j, prior in enumerate(priors):
-        base += np.log(prior).reshape([-1 if k == j else 1 for k in range(len(sizes))])
+    base = zeros.logarithms().ravel()
     begin = None if start is None else _continued(start.theta, tables)
-    theta = _solve(tables, base.ravel(), targets, tau=tau, start=begin, iterations=300)
-    weights, _ = _softmax(tables.energies(theta) + base.ravel())
+    theta = _solve(tables, base, targets, tau=tau, start=begin, iterations=300)
+    weights, _ = _softmax(tables.energies(theta) + base)
     return weights.reshape(tuple(sizes)), theta
 
 
@@ -203,7 +207,7 @@ def _solve(
     share + 1 / W: cells of all sizes then converge alike, in a third of the iterations.
     """
     shares = np.concatenate([target.shares for target in targets])
-    slack = np.concatenate([np.full(t.shares.size, tau / t.weight) for t in targets])
+    slack = np.concatenate([np.broadcast_to(tau / t.weight, t.shares.size) for t in targets])
     least = np.concatenate([np.full(t.shares.size, _THIN / t.shares.size) for t in targets])
     unit = 1 / np.sqrt(np.maximum(shares, least) + slack)
 
@@ -317,7 +321,7 @@ class _Particles:
 
 def _fit_particles(
     sizes: Sequence[int],
-    priors: Sequence[Floats],
+    zeros: GroupedZeros,
     targets: Sequence[Target],
     *,
     tau: float,
@@ -350,10 +354,7 @@ def _fit_particles(
     theta: Floats | None = None
     anneal = _ANNEAL
     if start is None:
-        groups = np.empty((particles, len(sizes)), dtype=np.uint8)
-        for j, prior in enumerate(priors):
-            column = np.repeat(np.arange(sizes[j]), systematic(prior, particles, rng))
-            groups[:, j] = rng.permutation(column)
+        groups = zeros.particles(particles, rng)
     else:
         groups = np.repeat(start.groups, systematic(start.weights, particles, rng), axis=0)
         theta, anneal = start.theta, 1.0
@@ -379,15 +380,15 @@ def _fit_particles(
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
             found = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
-            better = _improves(tables.marginals(weights), priors, targets, start)
+            better = _improves(tables.marginals(weights), zeros, targets, start)
             return found if better else None
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
-        _sweep(groups, sizes, priors, targets, theta=theta, rng=rng)
+        _sweep(groups, sizes, zeros, targets, theta=theta, rng=rng)
     return None
 
 
 def _improves(
-    fitted: Floats, priors: Sequence[Floats], targets: Sequence[Target], start: Fitted | None
+    fitted: Floats, zeros: GroupedZeros, targets: Sequence[Target], start: Fitted | None
 ) -> bool:
     """Whether tables are nearer to the noisy ones than those of the prior are.
 
@@ -395,13 +396,11 @@ def _improves(
     farther than the prior is not the minimum. And of tables that have come since an earlier fit
     ended the misfit must not grow, because that fit was the minimum for all others.
     """
-    sizes = [each.size for each in priors]
+    sizes = [prior.size for prior in zeros.priors]
     alone = []
     for target in targets:
-        prior = np.ones(1)
-        for j, codes in zip(target.columns, target.codes(sizes), strict=True):
-            prior = np.multiply.outer(prior, np.bincount(codes, priors[j])).ravel()
-        alone.append(prior)
+        prior, cells = zeros.table(target.columns).ravel(), _cells(target, sizes)
+        alone.append(prior if cells is None else np.bincount(cells, prior))
     if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
         return False
     if start is None:
@@ -415,14 +414,14 @@ def _improves(
 
 def _misfit(shares: Floats, targets: Sequence[Target]) -> float:
     """Squared distance from the noisy tables, by their weights."""
-    weights = np.repeat([t.weight for t in targets], [t.shares.size for t in targets])
+    weights = np.concatenate([np.broadcast_to(t.weight, t.shares.size) for t in targets])
     return float((weights * (shares - np.concatenate([t.shares for t in targets])) ** 2).sum())
 
 
 def _sweep(
     groups: NDArray[np.uint8],
     sizes: Sequence[int],
-    priors: Sequence[Floats],
+    zeros: GroupedZeros,
     targets: Sequence[Target],
     *,
     theta: Floats,
@@ -432,8 +431,9 @@ def _sweep(
     widest = max(sizes)
     single = np.zeros((len(sizes), widest))
     pairs = np.zeros((len(sizes), len(sizes), widest, widest))
-    for j, prior in enumerate(priors):
-        single[j, : sizes[j]] = np.log(prior)
+    prior = zeros.tables()
+    for j, own in enumerate(prior.single):
+        single[j, : sizes[j]] = own
     triples = [number for number, target in enumerate(targets) if len(target.columns) == 3]
     starts = _starts(targets)
     members = np.array([targets[number].columns for number in triples], dtype=np.int64)
@@ -468,6 +468,7 @@ def _sweep(
             strides,
             starts[triples],
             theta,
+            prior[1:],
             rng.random(groups.shape),
         )
 

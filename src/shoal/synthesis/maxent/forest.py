@@ -54,6 +54,7 @@ from shoal.synthesis.maxent.one_way import JoinedCodes, OneWayMarginal
 from shoal.synthesis.maxent.plan import FOREST_SELECTION, MaxentPlan
 from shoal.synthesis.maxent.posterior import believed_targets
 from shoal.synthesis.maxent.select import score
+from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 _WHICH = "selection of two-way marginals"
 _RAKED = 100
@@ -87,7 +88,8 @@ def forest(
     found, counts = measure_selected(selected, price=price - own, noise=noise, progress=progress)
     n = total.refined(marginal.total for marginal in found).rows
     priors = [marginal.prior(n) for marginal in one_way]
-    believed, _ = believed_targets(found, priors, n=n, tau=plan.tau, learns=plan.learns)
+    free = GroupedZeros(priors=priors)
+    believed, _ = believed_targets(found, free, n=n, tau=plan.tau, learns=plan.learns)
     fitted = _fit(one_way, believed, n=n, tau=plan.tau, rng=rng, progress=progress)
     progress("drawing rows", 0, 1)
     return SyntheticRows(

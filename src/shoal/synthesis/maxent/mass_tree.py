@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Noise, Price, Progress, silent
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
 from shoal.mechanism.noisy_answers import noise_variance
 from shoal.mechanism.record_total import RecordTotal
@@ -115,6 +115,10 @@ class Masses:
             axis.positions(column) for axis, column in zip(self.axes, columns, strict=True)
         ]
         return Descent(columns, np.vstack(positions))
+
+    def forced(self, lower: Ints, _upper: Ints) -> Bools:
+        """No node has a public cut."""
+        return np.zeros(len(lower), dtype=bool)
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""

@@ -35,10 +35,12 @@ def measure_one_way(
     *,
     price: Price,
     noise: Noise,
+    atoms: Ints | None = None,
 ) -> NoisyHistogram:
-    """Count a column with noise: its categories, or the leaves of its tree."""
+    """Count a column with noise: its categories, or the leaves of its tree, within its atoms."""
     if is_line(domain):
-        return tree_histogram(columns, member, domain, price=price, noise=noise)
+        breaks = () if atoms is None else tuple((np.flatnonzero(np.diff(atoms)) + 1).tolist())
+        return tree_histogram(columns, member, domain, price=price, noise=noise, breaks=breaks)
     exact = columns.total(partial(_counts, member=member, size=domain.size))
     name = f"{domain.name}: counts of categories"
     counts, privacy_loss = noisy_table(exact, target=name, price=price, noise=noise)

@@ -4,7 +4,7 @@ Tables of several columns are counted over groups of about equal mass, so their 
 and full. Putting codes into groups sees noisy counts alone: post-processing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -18,6 +18,7 @@ from shoal.synthesis.adaptive_tree import NoisyHistogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import Target, precision_of
 from shoal.synthesis.maxent.posterior import expected
+from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros, allotted
 
 LINE = 256
 """An ordinal of more codes than that is counted as a number is."""
@@ -137,16 +138,25 @@ def is_line(domain: Domain) -> bool:
 
 
 def believed_marginal(
-    found: NoisyHistogram, domain: Domain, *, n: int, most: int
+    found: NoisyHistogram, domain: Domain, *, n: int, most: int, atoms: Ints | None = None
 ) -> OneWayMarginal:
-    """What is believed of a column's noisy counts, its codes in at most so many groups."""
-    return (_over_leaves if is_line(domain) else _by_category)(found, domain, n, most)
+    """What is believed of a column's noisy counts, its codes in at most so many groups.
+
+    Groups lie within the atoms of codes, if there are some, so there may be more of them.
+    """
+    return (_over_leaves if is_line(domain) else _by_category)(found, domain, n, most, atoms)
 
 
-def _over_leaves(found: NoisyHistogram, _domain: Domain, n: int, most: int) -> OneWayMarginal:
+def _over_leaves(
+    found: NoisyHistogram, _domain: Domain, n: int, most: int, atoms: Ints | None
+) -> OneWayMarginal:
     """A number over the leaves of its tree; groups are runs of leaves."""
     projected = found.projected(n)
     members = quantiles(projected, most)
+    if atoms is not None:
+        own = atoms[found.edges[:-1]]
+        starts = (np.diff(members, prepend=0) > 0) | (np.diff(own, prepend=own[0]) != 0)
+        members = np.cumsum(starts)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
     summed = np.bincount(members, projected).astype(np.float64)
     a_group = max(members.size / summed.size, 1.0)
@@ -162,10 +172,12 @@ def _over_leaves(found: NoisyHistogram, _domain: Domain, n: int, most: int) -> O
     )
 
 
-def _by_category(found: NoisyHistogram, domain: Domain, n: int, most: int) -> OneWayMarginal:
+def _by_category(
+    found: NoisyHistogram, domain: Domain, n: int, most: int, atoms: Ints | None
+) -> OneWayMarginal:
     """Every category of the public domain, those that no record has too."""
     projected = expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
-    members = _grouping(domain)(projected, most)
+    members = _within(atoms, projected, most, _grouping(domain))
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
         edges=found.edges,
@@ -183,6 +195,37 @@ def _grouping(domain: Domain) -> Callable[[Floats, int], Ints]:
     """How codes are put into groups: neighbours together if they have an order."""
     ordered = domain.kind is Kind.ORDINAL or is_line(domain)
     return neighbours if ordered else anyhow
+
+
+def group_zeros(
+    zeros: Sequence[Component], one_way: Sequence[OneWayMarginal], priors: Sequence[Floats]
+) -> GroupedZeros:
+    """Structural zeros over groups: each group lies in an atom, as its codes do."""
+    atoms = []
+    for one in zeros:
+        own = []
+        for j, codes in zip(one.columns, one.atoms, strict=True):
+            found = np.zeros(one_way[j].size, dtype=np.int64)
+            found[one_way[j].members] = codes[one_way[j].edges[:-1]]
+            own.append(found)
+        atoms.append(own)
+    return GroupedZeros(zeros, atoms, priors=priors)
+
+
+def _within(
+    atoms: Ints | None, masses: Floats, most: int, grouping: Callable[[Floats, int], Ints]
+) -> Ints:
+    """Groups of codes within each atom, about so many in all."""
+    if atoms is None or most >= masses.size:
+        return grouping(masses, most)
+    labels = np.zeros(masses.size, dtype=np.int64)
+    used = 0
+    own = np.bincount(atoms, masses).astype(np.float64)
+    for atom, groups in enumerate(allotted(np.bincount(atoms), most, own)):
+        codes = np.flatnonzero(atoms == atom)
+        labels[codes] = used + grouping(masses[codes], int(groups))
+        used = int(labels.max()) + 1
+    return labels
 
 
 def neighbours(masses: Floats, most: int) -> Ints:

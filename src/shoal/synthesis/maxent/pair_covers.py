@@ -39,6 +39,8 @@ from functools import partial
 from itertools import combinations
 from math import prod, sqrt
 
+from shoal.synthesis.maxent.structural_zeros import AllowedCells
+
 PURE, CONCENTRATED = 1 / 2, 2 / 3
 """p of the module, for epsilon and for rho."""
 _UNITS = 10_000  # a share of epsilon is a whole number of ten-thousandths, and one at least
@@ -61,13 +63,15 @@ class Cover:
     cost: float
 
 
-def cover(sizes: Sequence[int], *, power: float = PURE) -> Cover:
+def cover(
+    sizes: Sequence[int], *, power: float = PURE, allowed: AllowedCells | None = None
+) -> Cover:
     """Cover all pairs of columns, of these sizes as far as public, with little noise for tables.
 
     It begins with a block for each pair. A move adds a column to a block, which takes over all
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
     made, the first of equals, until none lowers it. One block of all columns is tried too. `power`
-    is p of the module.
+    is p of the module. With structural zeros a table has its allowed cells alone.
 
     With m columns, a move examines O(m^3) blocks. It takes some 20 ms for twelve columns and
     a quarter of a second for twenty.
@@ -78,10 +82,10 @@ def cover(sizes: Sequence[int], *, power: float = PURE) -> Cover:
     ((0, 1), (0, 2, 3), (1, 2, 3))
     """
     grow = sqrt if power == PURE else partial(_powered, power=power)
-    blocks, amounts = _greedy([sqrt(size) for size in sizes], grow)
+    roots = _Roots(sizes, allowed)
+    blocks, amounts = _greedy(roots, grow)
     cost = sum(map(grow, amounts)) ** (1 / power)
-    pairs = combinations(range(len(sizes)), 2)
-    whole = sum(sqrt(prod(sizes) * sizes[a] * sizes[b]) for a, b in pairs)
+    whole = roots.whole()
     if whole <= cost * (1 + _FAINT):
         return Cover((tuple(range(len(sizes))),), (1,), whole)
     total = sum(map(grow, amounts))
@@ -94,14 +98,42 @@ def _powered(amount: float, power: float) -> float:
     return float(amount**power)
 
 
+class _Roots:
+    """Roots of the numbers of cells that tables have."""
+
+    def __init__(self, sizes: Sequence[int], allowed: AllowedCells | None) -> None:
+        self.sizes, self._allowed = sizes, allowed
+        self._roots = [sqrt(size) for size in sizes]
+
+    def pair(self, a: int, b: int, times: float = 1.0) -> float:
+        """Of two columns, times a number."""
+        if self._allowed is None:
+            return times * self._roots[a] * self._roots[b]
+        return times * self._allowed.root((a, b))
+
+    def grown(self, block: tuple[int, ...], volume: float, j: int) -> float:
+        """Of a block and one column more."""
+        if self._allowed is None:
+            return volume * self._roots[j]
+        return self._allowed.root(tuple(sorted((*block, j))))
+
+    def whole(self) -> float:
+        """A of a block of all columns."""
+        every = tuple(range(len(self.sizes)))
+        pairs = combinations(every, 2)
+        if self._allowed is None:
+            return sum(sqrt(prod(self.sizes) * self.sizes[a] * self.sizes[b]) for a, b in pairs)
+        return self._allowed.root(every) * _inside(every, self)
+
+
 def _greedy(
-    roots: Sequence[float], grow: Callable[[float], float]
+    roots: _Roots, grow: Callable[[float], float]
 ) -> tuple[list[tuple[int, ...]], list[float]]:
-    """Blocks that own a pair, and A_k of each. `roots` are the roots of the columns' sizes."""
-    columns = range(len(roots))
+    """Blocks that own a pair, and A_k of each."""
+    columns = range(len(roots.sizes))
     blocks: list[tuple[int, ...]] = list(combinations(columns, 2))
     owner = {pair: k for k, pair in enumerate(combinations(columns, 2))}
-    volumes = [roots[a] * roots[b] for a, b in owner]  # roots of the numbers of cells
+    volumes = [roots.pair(a, b) for a, b in owner]  # roots of the numbers of cells
     amounts = [volume**2 for volume in volumes]
     while True:
         best, move = -_FAINT * sum(map(grow, amounts)), None
@@ -109,7 +141,7 @@ def _greedy(
             for j in columns:
                 if amounts[k] and j not in block:
                     wider = tuple(sorted((*block, j)))
-                    own = volumes[k] * roots[j] * _inside(wider, roots)
+                    own = roots.grown(block, volumes[k], j) * _inside(wider, roots)
                     # By how much the root of the cost changes, where others lose what is taken.
                     change = grow(own) - sum(
                         grow(amounts[other]) - grow(_rest(amounts[other], lost))
@@ -120,17 +152,17 @@ def _greedy(
         if move is None:
             alive = [k for k in range(len(blocks)) if amounts[k]]
             return [blocks[k] for k in alive], [amounts[k] for k in alive]
-        k, j, blocks[k] = move
+        k, j, wider = move
+        volumes[k], blocks[k] = roots.grown(blocks[k], volumes[k], j), wider
         for other, lost in _taken(blocks[k], roots, owner, volumes).items():
             amounts[other] = _rest(amounts[other], lost)
-        volumes[k] *= roots[j]
         amounts[k] = volumes[k] * _inside(blocks[k], roots)
         owner |= dict.fromkeys(combinations(blocks[k], 2), k)
 
 
 def _taken(
     block: tuple[int, ...],
-    roots: Sequence[float],
+    roots: _Roots,
     owner: dict[tuple[int, int], int],
     volumes: Sequence[float],
 ) -> dict[int, float]:
@@ -138,13 +170,13 @@ def _taken(
     taken: dict[int, float] = {}
     for a, b in combinations(block, 2):
         other = owner[a, b]
-        taken[other] = taken.get(other, 0.0) + volumes[other] * roots[a] * roots[b]
+        taken[other] = taken.get(other, 0.0) + roots.pair(a, b, volumes[other])
     return taken
 
 
-def _inside(block: tuple[int, ...], roots: Sequence[float]) -> float:
+def _inside(block: tuple[int, ...], roots: _Roots) -> float:
     """Sum of sqrt(D_a D_b) over the pairs inside a block."""
-    return sum(roots[a] * roots[b] for a, b in combinations(block, 2))
+    return sum(roots.pair(a, b) for a, b in combinations(block, 2))
 
 
 def _rest(amount: float, taken: float) -> float:

@@ -19,6 +19,7 @@ from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
 from shoal.synthesis.maxent.one_way import is_line
 from shoal.synthesis.maxent.pair_covers import CONCENTRATED, PURE, Cover, cover
+from shoal.synthesis.maxent.structural_zeros import AllowedCells, Component
 
 MOST_GROUPS = 32
 WEAK = 50
@@ -121,6 +122,7 @@ def maxent_plan(
     n: int,
     epsilon: Fraction,
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
+    zeros: Sequence[Component] = (),
 ) -> MaxentPlan:
     """Choose marginals, groups and shares from public quantities alone.
 
@@ -155,7 +157,8 @@ def maxent_plan(
 
     What groups lose is measured, for the price 60 / n, where that is at most a tenth of epsilon,
     r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
-    answer would be too dear, or could not change anything.
+    answer would be too dear, or could not change anything. With structural zeros it is not
+    measured, because a tree would not keep them; and a cover counts allowed cells alone.
 
     With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
     leave is for three-way ones: as many as have room for six groups per column with a total
@@ -163,11 +166,16 @@ def maxent_plan(
     (m > 3): one of many is not worth its price.
     """
     worth = WORTH[neighbours] * epsilon
-    return _planned(domains, _Terms(n, Price(epsilon, neighbours), worth))
+    return _planned(domains, _Terms(n, Price(epsilon, neighbours), worth), zeros)
 
 
 def concentrated_plan(
-    domains: Sequence[Domain], *, n: int, rho: Fraction, neighbours: Neighbours
+    domains: Sequence[Domain],
+    *,
+    n: int,
+    rho: Fraction,
+    neighbours: Neighbours,
+    zeros: Sequence[Component] = (),
 ) -> MaxentPlan:
     """The plan where prices are in rho: its shares are those of rho.
 
@@ -183,14 +191,18 @@ def concentrated_plan(
     as for epsilon.
     """
     price = Price(rho, neighbours, PrivacyMeasure.RHO)
-    return _planned(domains, _concentrated(domains, n, price))
+    return _planned(domains, _concentrated(domains, n, price), zeros)
 
 
-def plan_of(domains: Sequence[Domain], *, n: int, price: Price) -> MaxentPlan:
+def plan_of(
+    domains: Sequence[Domain], *, n: int, price: Price, zeros: Sequence[Component] = ()
+) -> MaxentPlan:
     """The plan for a price, in epsilon or in rho."""
     if price.rho is not None:
-        return concentrated_plan(domains, n=n, rho=price.rho, neighbours=price.neighbours)
-    return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)
+        return concentrated_plan(
+            domains, n=n, rho=price.rho, neighbours=price.neighbours, zeros=zeros
+        )
+    return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours, zeros=zeros)
 
 
 def worth(domains: Sequence[Domain], price: Price) -> Fraction:
@@ -296,7 +308,7 @@ def _rounded(number: float) -> Fraction:
     return Fraction(number).limit_denominator(10**6)
 
 
-def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
+def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component]) -> MaxentPlan:
     """The rule of `maxent_plan`, for the epsilon that a price is worth."""
     m = len(domains)
     if m < 1:
@@ -323,10 +335,11 @@ def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
         marginals, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
     else:
         most = terms.dearest(one_way, comb(m, 2))
-        groups, chosen = _finest(sizes, most, PURE if terms.pure else CONCENTRATED)
+        groups, chosen = _finest(sizes, most, PURE if terms.pure else CONCENTRATED, zeros)
         marginals = _named(chosen)
     finer = any(lines) or max(sizes) > groups
     coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
+    coarse = coarse and not zeros
     coarseness = terms.coarseness() if coarse else Fraction(0)
     if coarseness > Fraction(1, 10):
         coarseness = Fraction(0)
@@ -465,16 +478,23 @@ _SHARES = (
 )
 
 
-def _finest(sizes: Sequence[int], most: float, power: float) -> tuple[int, Cover]:
+def _finest(
+    sizes: Sequence[int], most: float, power: float, zeros: Sequence[Component]
+) -> tuple[int, Cover]:
     """The largest number of groups whose cover costs at most so much, and that cover.
 
     More groups cost more, so halving finds it.
     """
+
+    def covered(groups: int) -> Cover:
+        allowed = AllowedCells(sizes, zeros, groups) if zeros else None
+        return cover([min(size, groups) for size in sizes], power=power, allowed=allowed)
+
     low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
-    best = cover([min(size, low) for size in sizes], power=power)
+    best = covered(low)
     while low < high:
         middle = (low + high + 1) // 2
-        found = cover([min(size, middle) for size in sizes], power=power)
+        found = covered(middle)
         if found.cost <= most:
             low, best = middle, found
         else:

@@ -33,6 +33,7 @@ from scipy.special import gammaln
 from shoal.core._arrays import Floats
 from shoal.synthesis.domain import Measurement
 from shoal.synthesis.maxent.fit import DENSE, Target
+from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
 _OTHERS, _WIDE = 0.02, np.array([0.1])
@@ -140,16 +141,21 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
 
 
 def believed_targets(
-    measured: Sequence[Measurement], priors: Sequence[Floats], *, n: int, tau: float, learns: bool
+    measured: Sequence[Measurement], zeros: GroupedZeros, *, n: int, tau: float, learns: bool
 ) -> tuple[list[Target], list[float]]:
     """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so."""
-    sizes = [prior.size for prior in priors]
+    sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
+    if zeros.components:
+        targets = [
+            replace(target, shares=target.shares * zeros.mask(target.columns).ravel())
+            for target in targets
+        ]
     if prod(sizes) > DENSE or learns:
-        targets = two_way_targets(targets, sizes)
+        targets = two_way_targets(targets, sizes, zeros)
     if not learns:
         return targets, []
-    learnt = taus(targets, priors, least=tau / 4)
+    learnt = taus(targets, zeros, least=tau / 4)
     believed = [
         replace(target, weight=target.weight * tau / own)
         for target, own in zip(targets, learnt, strict=True)
@@ -157,11 +163,14 @@ def believed_targets(
     return believed, learnt
 
 
-def two_way_targets(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
+def two_way_targets(
+    tables: Sequence[Target], sizes: Sequence[int], zeros: GroupedZeros | None = None
+) -> list[Target]:
     """The two-way marginals that noisy marginals of more columns add up to.
 
-    A cell that sums c cells has c times their noise's variance. Where several show a pair, their
-    mean is taken with weights in proportion to 1 / variance, which has the least variance.
+    A cell that sums c cells that are not zero has c times their noise's variance. Where several
+    show a pair, their mean is taken with weights in proportion to 1 / variance, which has the least
+    variance.
     """
     found: dict[tuple[int, ...], Target] = {}
     for table in tables:
@@ -170,6 +179,9 @@ def two_way_targets(tables: Sequence[Target], sizes: Sequence[int]) -> list[Targ
             away = tuple(axis for axis in range(whole.ndim) if axis not in pair)
             shares = whole.sum(axis=away).ravel()
             weight = table.weight * shares.size / whole.size
+            if zeros is not None and zeros.components:
+                summed = zeros.mask(table.columns).sum(axis=away).ravel()
+                weight = table.weight / np.maximum(summed, 1)
             columns = tuple(table.columns[axis] for axis in pair)
             if columns in found:
                 other = found[columns]
@@ -203,7 +215,7 @@ class _Departure:
         return self.freedom * (float((self.squares / (self.alone / tau + self.noise)).mean()) - 1)
 
 
-def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) -> list[float]:
+def taus(tables: Sequence[Target], zeros: GroupedZeros, *, least: float) -> list[float]:
     """How many times the noise's variance is to be overstated for each two-way marginal.
 
     A fit with tau takes it that the share of a cell departs from q, which single columns say, with
@@ -219,9 +231,9 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
     believed a little. No table at all departs so far that the sum of r^2 / q exceeds the smaller
     number of groups less one, so no tau is below the cells over that, nor below `least`.
 
-    Priors are the shares of each column's groups.
+    With structural zeros q is what their prior says, on the cells that are allowed.
     """
-    shown = [_departure(table, priors) for table in tables]
+    shown = [_departure(table, zeros) for table in tables]
     common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
     alone, noise = (
         float(np.mean([cells.mean() for cells in of]))
@@ -235,17 +247,29 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
     return [max(_rising(partial(surplus, one=one)), one.least, least) for one in shown]
 
 
-def _departure(table: Target, priors: Sequence[Floats]) -> _Departure:
+def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     """The operator 1 - p 1' along either axis takes off what margins explain."""
-    rows, columns = (priors[j] for j in table.columns)
-    alone = np.outer(rows, columns)
+    rows, columns = (zeros.priors[j] for j in table.columns)
+    a, b = table.columns
+    alone = zeros.table((a, b))
+    down, across = np.broadcast_to(rows[:, None], alone.shape), columns
+    if allowed := zeros.joined(a, b):
+        down, across = (
+            alone / np.maximum(alone.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
+        )
     apart = table.shares.reshape(alone.shape) - alone
-    apart = apart - rows[:, None] * apart.sum(axis=0)
-    apart = apart - columns * apart.sum(axis=1, keepdims=True)
+    apart = apart - down * apart.sum(axis=0)
+    apart = apart - across * apart.sum(axis=1, keepdims=True)
     spread = np.outer(*(1 - 2 * p + p.size * p**2 for p in (rows, columns)))
+    noise = spread / np.broadcast_to(table.weight, alone.size).reshape(alone.shape)
     freedom = (rows.size - 1) * (columns.size - 1)
     least = alone.size / max(min(alone.shape) - 1, alone.size / _MOST)
-    return _Departure(apart**2, alone, spread / table.weight, freedom, least)
+    squares = apart**2
+    if allowed:
+        kept = zeros.mask((a, b))
+        squares, alone, noise = squares[kept], alone[kept], noise[kept]
+        freedom = max(freedom - int((~kept).sum()), 1)
+    return _Departure(squares, alone, noise, freedom, least)
 
 
 def _rising(f: Callable[[float], float]) -> float:
