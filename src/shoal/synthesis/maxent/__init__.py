@@ -112,7 +112,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Price, Progress, silent
+from shoal.core import Kind, Noise, Price, Progress, silent
 from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
@@ -273,11 +273,26 @@ def maxent(
     measurements += measured
     n_rows = total.refined(marginal.total for marginal in measured).rows
     priors = [marginal.prior(n) for marginal in one_way]
-    believed, taus = believed_targets(measured, priors, n=n_rows, tau=plan.tau, learns=plan.learns)
-    targets = [*(marginal.target(j, n) for j, marginal in enumerate(one_way)), *believed]
+    alone = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
+    believed, taus = believed_targets(
+        measured,
+        priors,
+        n=n_rows,
+        tau=plan.tau,
+        learns=plan.learns,
+        one_way=alone,
+        ordered=[is_line(domain) or domain.kind is Kind.ORDINAL for domain in domains],
+    )
+    targets = [*alone, *believed]
     sizes = [marginal.size for marginal in one_way]
-    particles = min(max(2 * n, 100_000), 300_000)
-    fit = partial(fit_distribution, sizes, priors, particles=particles, rng=rng, progress=progress)
+    fit = partial(
+        fit_distribution,
+        sizes,
+        priors,
+        particles=min(max(2 * n, 100_000), 300_000),
+        rng=rng,
+        progress=progress,
+    )
     fitted = fit(targets, tau=plan.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
