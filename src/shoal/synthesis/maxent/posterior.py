@@ -247,7 +247,7 @@ def _learnt(shown: Sequence["_Departure"], least: float) -> list[float]:
     """A tau for each of some departures, which answer for each other too."""
     if not shown:
         return []
-    common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
+    common = float(np.median([_rising(one.surplus) for one in shown]))
     alone, noise = (
         float(np.mean([cells.mean() for cells in of]))
         for of in ([one.alone for one in shown], [one.noise for one in shown])
@@ -395,7 +395,7 @@ def common_margins(
             shares = marginal.counts.sum(axis=away) / n
             own = precision_of(n, marginal.variance) * shares.size / marginal.counts.size
             weight, mean = weight + own, mean + own * shares
-        shares = np.maximum(mean / weight, 0.0)
+        shares = np.maximum(mean / weight, 0.0) + 1e-9
         found.append(shares / shares.sum())
     return found
 
