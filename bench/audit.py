@@ -4,11 +4,11 @@ A mechanism that answers with one number, 100,000 batched draws on each of two t
 audited in under 3 CPU seconds with numpy's noise; ours costs its draws on top. Then the array
 level of `shoal.audit` for some policies.
 
-`python bench/audit.py drawn [runs [mechanism ...]]` audits the mechanisms that draw rows instead,
-on worst-case pairs of small tables at epsilon 0.1, 1 and 4: the exact loss of every run
-(`shoal.evaluation.audit.privacy_losses`), of which none may exceed epsilon, and the lower bound
-that frequencies of losses give. Then each of them once from end to end, by the folder that would be
-published.
+`python bench/audit.py drawn [runs [epsilon [mechanism ...]]]` audits the mechanisms that draw rows
+instead, on worst-case pairs of small tables, of which one has a record changed or a record less:
+the exact loss of every run (`shoal.evaluation.audit.privacy_losses`), of which none may exceed
+epsilon, and the lower bound that frequencies of losses give. `python bench/audit.py folders` audits
+each of them once from end to end, by the folder that would be published.
 """
 
 import platform
@@ -17,21 +17,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import shoal
-from shoal.core import Kind, Price
+from shoal.core import Kind, Neighbours, Price
 from shoal.evaluation.audit.privacy_losses import Laws, losses
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.mechanism.record_total import RecordTotal
 from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import maxent, maxent_plan
+from shoal.synthesis.maxent import maxent, plan_of
 from shoal.synthesis.privtree import Fill, privtree
 
 DRAWS = 100_000
@@ -92,16 +94,22 @@ FLAT = [Domain(name, Kind.NOMINAL, 2) for name in "ab"]
 FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name in "bcd")]
 
 
+def _plan(
+    codes: Any, attributes: Any, price: Price, *, total: RecordTotal | None = None, **_: Any
+) -> Any:
+    return plan_of(attributes, n=total.rows if total else len(codes[0]), price=price)
+
+
 def asked(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
     """`maxent` that measures what groups lose; with so few records, noise decides."""
-    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
+    chosen = _plan(codes, attributes, price, **lent)
     chosen = replace(chosen, coarseness_share=Fraction(1, 10))
     return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 
 def chose(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
     """`maxent` that chooses two three-way marginals for half of what single columns leave."""
-    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
+    chosen = _plan(codes, attributes, price, **lent)
     half = (1 - chosen.one_way_share) / 2
     chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
     return maxent(codes, attributes, price=price, plan=chosen, **lent)
@@ -119,49 +127,65 @@ MECHANISMS = {
 PAIRS = [("numbers, n = 3", 3, LINE), ("categories, n = 12", 12, FLAT),
          ("numbers, n = 40", 40, LINE)]  # fmt: skip
 FOURS = [("four columns, n = 3", 3, FOUR), ("four columns, n = 12", 12, FOUR)]
-# Of a split only the decision is published; the prime of PATH is in no other scale.
-LAWS = Laws(
-    threshold=lambda scale: None if (scale / UNITS).numerator % PATH.numerator else 0,
-)
 
 
-def drawn(runs: int = 20_000, names: Sequence[str] = ()) -> None:
+def decides(scale: Fraction) -> int | None:
+    """Of a split only the decision is published; the primes of PATH are in no other scale."""
+    split = any((scale / UNITS).numerator % path.numerator == 0 for path in PATH.values())
+    return 0 if split else None
+
+
+LAWS = Laws(threshold=decides)
+
+
+def drawn(runs: int = 20_000, epsilon: Fraction = Fraction(1), names: Sequence[str] = ()) -> None:
     """Exact losses of the mechanisms that draw rows, and what frequencies of them show."""
-    print("| mechanism | table | epsilon | largest loss | epsilon at least, 95% | runs | CPU-s |")
+    print(
+        "| mechanism | table | neighbours | largest loss over epsilon | epsilon at least, 95% "
+        "| runs | CPU-s |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name, (mechanism, options) in MECHANISMS.items():
         if names and name not in names:
             continue
         for what, n, attributes in FOURS if mechanism is chose else PAIRS:
-            before = [np.zeros(n, dtype=np.int64) for _ in attributes]
-            after = [
-                np.append(column[1:], attribute.size - 1)
-                for column, attribute in zip(before, attributes, strict=True)
-            ]
-            for epsilon in (Fraction(1, 10), Fraction(1), Fraction(4)):
+            for neighbours in Neighbours:
+                if mechanism is not copula or neighbours is Neighbours.CHANGE_ONE:
+                    case = partial(mechanism, price=Price(epsilon, neighbours), **options)
+                    found = audited(case, n, attributes, neighbours, runs)
+                    print(f"| {name} | {what} | {neighbours} | {found} |", flush=True)
 
-                def run(codes, noise, a=attributes, e=epsilon, m=mechanism, o=options):  # noqa: ANN001, ANN202, PLR0917 (bound now, not later)
-                    m(codes, a, price=Price(e), noise=noise, rng=np.random.default_rng(1), **o)
 
-                largest = [0.0]
+def audited(case: Any, n: int, attributes: Any, neighbours: Neighbours, runs: int) -> str:
+    """All records at one corner and one at the other, beside a neighbour of that table."""
+    corner = [np.zeros(n, dtype=np.int64) for _ in attributes]
+    after = [
+        np.append(column[1:], attribute.size - 1)
+        for column, attribute in zip(corner, attributes, strict=True)
+    ]
+    before, known = corner, {}
+    if neighbours is Neighbours.ADD_REMOVE:
+        # The number of records is an answer with noise, and the same for both.
+        before, known = [column[:-1] for column in after], {"total": RecordTotal(n + 0.4, 9.0)}
 
-                def seen(sampler: Callable[[int], Any], kept: list[float] = largest) -> Any:
-                    def sample(count: int) -> Any:
-                        found = sampler(count)
-                        kept[0] = max(kept[0], float(np.abs(found).max()))
-                        return found
+    def run(codes: Any, noise: Any) -> None:
+        case(codes, attributes, noise=noise, rng=np.random.default_rng(1), **known)
 
-                    return sample
+    largest = 0.0
 
-                sides = map(seen, losses(run, before, after, SeededNoise(1), laws=LAWS))
-                cpu, bound = clock(
-                    lambda s=tuple(sides): lower_bound(*s, scores={"loss": identity}, trials=runs)
-                )
-                print(
-                    f"| {name} | {what} | {float(epsilon):g} | {largest[0]:.3f} | "
-                    f"{bound.epsilon.low:.2f} | 2 x {runs:,} | {cpu:.0f} |",
-                    flush=True,
-                )
+    def seen(sampler: Callable[[int], Any]) -> Any:
+        def sample(count: int) -> Any:
+            nonlocal largest
+            found = sampler(count)
+            largest = max(largest, float(np.abs(found).max()))
+            return found
+
+        return sample
+
+    sides = tuple(map(seen, losses(run, before, after, SeededNoise(1), laws=LAWS)))
+    cpu, bound = clock(lambda: lower_bound(*sides, scores={"loss": identity}, trials=runs))
+    share = largest / float(case.keywords["price"].amount)
+    return f"{share:.3f} | {bound.epsilon.low:.2f} | 2 x {runs:,} | {cpu:.0f}"
 
 
 def folders(trials: int = 100) -> None:
@@ -183,7 +207,8 @@ def folders(trials: int = 100) -> None:
 if __name__ == "__main__":
     print(platform.platform(), platform.python_version(), "\n")
     if "drawn" in sys.argv:
-        drawn(*map(int, sys.argv[2:3]), names=sys.argv[3:])
+        drawn(*map(int, sys.argv[2:3]), *map(Fraction, sys.argv[3:4]), names=sys.argv[4:])
+    elif "folders" in sys.argv:
         folders()
     else:
         scalar()

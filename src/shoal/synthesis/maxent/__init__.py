@@ -116,7 +116,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Price, Progress, silent
+from shoal.core import Kind, Noise, Price, Progress, silent
 from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
@@ -280,15 +280,23 @@ def maxent(
     priors = [marginal.prior(n) for marginal in one_way]
     grouped = group_zeros(zeros, one_way, priors)
     n_rows = total.refined(_total(marginal, grouped) for marginal in measured).rows
-    believed, taus = believed_targets(measured, grouped, n=n_rows, tau=plan.tau, learns=plan.learns)
-    targets = [*(marginal.target(j, n) for j, marginal in enumerate(one_way)), *believed]
+    alone = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
+    believed, taus = believed_targets(
+        measured,
+        grouped,
+        n=n_rows,
+        tau=plan.tau,
+        learns=plan.learns,
+        one_way=alone,
+        ordered=[is_line(domain) or domain.kind is Kind.ORDINAL for domain in domains],
+    )
+    targets = [*alone, *believed]
     sizes = [marginal.size for marginal in one_way]
-    particles = min(max(2 * n, 100_000), 300_000)
     fit = partial(
         fit_distribution,
         sizes,
         priors,
-        particles=particles,
+        particles=min(max(2 * n, 100_000), 300_000),
         rng=rng,
         zeros=grouped,
         progress=progress,

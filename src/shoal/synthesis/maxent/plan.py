@@ -148,9 +148,8 @@ def maxent_plan(
     and leaves room for two groups a column, but less than m; and G as large as leaves noise of 0.1.
     If that is no pair at all, one-way marginals have all of epsilon (NONE).
 
-    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
-    0.1; at least 0.3 with a numeric column (0.15 for add-remove) and 0.6 if all are; numeric
-    columns count twice.
+    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.25 (r < 700), 0.15 (r < 10^4) or
+    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice.
     tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
     cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
     more than their pairs, to which what is learnt applies.
@@ -240,16 +239,6 @@ class _Terms:
         """1 over the standard deviation of a marginal's noise, for a price in rho."""
         return sqrt(float(self.price.amount) * WORTH[self.price.neighbours])
 
-    def least_one_way(self) -> Fraction:
-        """The least share of one-way marginals where some columns are counted over trees.
-
-        For change-one neighbours it was tuned on Adult. On two generated tables of ten columns and
-        r of 1,200 half of it was nearer by 1 to 2 points of 1,000 of the K-marginal score for
-        add-remove, three runs, and as near or nearer for rho.
-        """
-        changed = self.pure and self.price.neighbours is Neighbours.CHANGE_ONE
-        return Fraction(3, 10) if changed else Fraction(15, 100)
-
     def one_way(self, share: Fraction, m: int) -> Fraction:
         """The share of one-way marginals, which would be this one of epsilon."""
         if self.pure:
@@ -325,7 +314,7 @@ def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component
         return _forest(terms, tuple(2 if line else 1 for line in lines), tau, strength)
     one_way = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
     if any(lines):
-        one_way = max(one_way, terms.least_one_way())
+        one_way = max(one_way, _LEAST_WITH_LINES)
     if all(lines):
         one_way = max(one_way, Fraction(3, 5))
     one_way = terms.one_way(one_way, m)
@@ -469,11 +458,12 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
 
 _VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
+_LEAST_WITH_LINES = Fraction(15, 100)  # of one-way marginals, where a column is counted over a tree
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
     (WEAK, Fraction(7, 10)),
     (350, Fraction(1, 2)),
-    (_LITTLE, Fraction(35, 100)),
+    (_LITTLE, Fraction(1, 4)),
     (10_000, Fraction(15, 100)),
 )
 

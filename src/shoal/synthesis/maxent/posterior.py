@@ -8,7 +8,8 @@ that are alike would outvote the one that is not. Believed is the mean of the tr
 noisy ones, over shapes in proportion to how well each explains them.
 
 Of two-way marginals (`taus`): how far one is believed where it departs from what its columns say by
-themselves, by how far it and the others depart beyond their noise.
+themselves, by how far it and the others depart beyond their noise. Neighbouring codes of a column
+that has an order are alike, so its pairs are believed at three levels of coarseness (`by_levels`).
 
 Nothing here sees a record, and no promise rests on the assumed laws: where they are wrong, rows are
 less accurate.
@@ -30,9 +31,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from shoal.core._arrays import Floats
+from shoal.core._arrays import Floats, Ints
 from shoal.synthesis.domain import Measurement
-from shoal.synthesis.maxent.fit import DENSE, Target
+from shoal.synthesis.maxent.fit import DENSE, Target, precision_of
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
@@ -46,6 +47,8 @@ _AROUND = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
 _FROM_ZERO = np.concatenate([[0.0], np.geomspace(1e-4, _FAR, 44)])
 _SHARED = 4.0
 """Degrees of freedom with which all tables together answer for each."""
+_RUNS = 2
+"""How many times neighbouring groups of an ordered column are joined by twos."""
 _LEAST, _MOST = 1e-2, 1e7
 """Of tau: a table with the largest is not believed at all."""
 
@@ -141,9 +144,20 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
 
 
 def believed_targets(
-    measured: Sequence[Measurement], zeros: GroupedZeros, *, n: int, tau: float, learns: bool
+    measured: Sequence[Measurement],
+    zeros: GroupedZeros,
+    *,
+    n: int,
+    tau: float,
+    learns: bool,
+    one_way: Sequence[Target] = (),
+    ordered: Sequence[bool] = (),
 ) -> tuple[list[Target], list[float]]:
-    """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so."""
+    """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so.
+
+    With what was measured of one-way marginals, and which columns have an order, pairs are learnt
+    `by_levels`.
+    """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
     if zeros.components:
@@ -155,6 +169,9 @@ def believed_targets(
         targets = two_way_targets(targets, sizes, zeros)
     if not learns:
         return targets, []
+    if one_way:
+        margins = common_margins(one_way, measured, n=n)
+        return by_levels(targets, zeros, margins, ordered, tau=tau)
     learnt = taus(targets, zeros, least=tau / 4)
     believed = [
         replace(target, weight=target.weight * tau / own)
@@ -202,6 +219,7 @@ class _Departure:
         noise: variance of the departures from noise alone.
         freedom: how many of the cells are free.
         least: no table of this size has a smaller tau.
+        apart: the departures, of all cells.
     """
 
     squares: Floats
@@ -209,6 +227,7 @@ class _Departure:
     noise: Floats
     freedom: int
     least: float
+    apart: Floats
 
     def surplus(self, tau: float) -> float:
         """By how much departures exceed what tau and noise explain, in degrees of freedom."""
@@ -233,8 +252,14 @@ def taus(tables: Sequence[Target], zeros: GroupedZeros, *, least: float) -> list
 
     With structural zeros q is what their prior says, on the cells that are allowed.
     """
-    shown = [_departure(table, zeros) for table in tables]
-    common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
+    return _learnt([_departure(table, zeros) for table in tables], least)
+
+
+def _learnt(shown: Sequence["_Departure"], least: float) -> list[float]:
+    """A tau for each of some departures, which answer for each other too."""
+    if not shown:
+        return []
+    common = float(np.median([_rising(one.surplus) for one in shown]))
     alone, noise = (
         float(np.mean([cells.mean() for cells in of]))
         for of in ([one.alone for one in shown], [one.noise for one in shown])
@@ -262,14 +287,152 @@ def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     apart = apart - across * apart.sum(axis=1, keepdims=True)
     spread = np.outer(*(1 - 2 * p + p.size * p**2 for p in (rows, columns)))
     noise = spread / np.broadcast_to(table.weight, alone.size).reshape(alone.shape)
-    freedom = (rows.size - 1) * (columns.size - 1)
+    if not allowed:
+        return _whole(apart, alone, noise)
+    kept = zeros.mask((a, b))
+    whole = _whole(apart, alone, noise)
+    return replace(
+        whole,
+        squares=whole.squares[kept],
+        alone=alone[kept],
+        noise=noise[kept],
+        freedom=max(whole.freedom - int((~kept).sum()), 1),
+    )
+
+
+def _whole(apart: Floats, alone: Floats, noise: Floats) -> _Departure:
+    freedom = (alone.shape[0] - 1) * (alone.shape[1] - 1)
     least = alone.size / max(min(alone.shape) - 1, alone.size / _MOST)
-    squares = apart**2
-    if allowed:
-        kept = zeros.mask((a, b))
-        squares, alone, noise = squares[kept], alone[kept], noise[kept]
-        freedom = max(freedom - int((~kept).sum()), 1)
-    return _Departure(squares, alone, noise, freedom, least)
+    return _Departure(apart**2, alone, noise, freedom, least, apart)
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A two-way marginal over runs of its groups; see `by_levels`.
+
+    Attributes:
+        table: over groups.
+        codes: for either column, the run of each group.
+        shares: the noisy shares of cells, which add up to the margins.
+        shown: what it shows beyond its columns; finer levels count as noise.
+        joined: constraints join its columns, so it has no coarser level.
+    """
+
+    table: Target
+    codes: tuple[Ints, Ints]
+    shares: Floats
+    shown: _Departure
+    joined: bool = False
+
+    def target(self, tau: float, learnt: float) -> Target:
+        """What a fit with tau has to meet, so that this level is believed with its own."""
+        cells = self.shares.size / self.table.shares.size
+        weight = self.table.weight * cells * tau / learnt
+        joined = None if cells == 1 else self.codes
+        return Target(self.table.columns, self.shares.ravel(), weight, joined)
+
+    def coarser(self, ordered: Sequence[bool]) -> "tuple[_Departure, _Level] | None":
+        """What cells show beyond the runs that they are joined to, and the level of these runs."""
+        shape = self.shares.shape
+        steps = [
+            2 if ordered[j] and size > 3 else 1
+            for j, size in zip(self.table.columns, shape, strict=True)
+        ]
+        if self.joined or steps == [1, 1]:
+            return None
+        a, b = (np.arange(size) // step for size, step in zip(shape, steps, strict=True))
+
+        def summed(cells: Floats) -> Floats:
+            rows = np.add.reduceat(cells, np.arange(0, shape[0], steps[0]), axis=0)
+            both: Floats = np.add.reduceat(rows, np.arange(0, shape[1], steps[1]), axis=1)
+            return both
+
+        one = self.shown
+        apart, alone, noise = map(summed, (one.apart, one.alone, one.noise))
+        share = one.alone / alone[a][:, b]
+        joined = summed(np.ones(shape))[a][:, b]
+        within = one.apart - share * apart[a][:, b]
+        inner = joined > 1
+        departure = _Departure(
+            within[inner] ** 2,
+            (one.alone * (1 - share))[inner],
+            (one.noise * (1 - 2 * share + joined * share**2))[inner],
+            one.apart.size - apart.size,
+            0.0,
+            within,
+        )
+        codes = (a[self.codes[0]], b[self.codes[1]])
+        fewer = _Level(self.table, codes, summed(self.shares), _whole(apart, alone, noise))
+        return departure, fewer
+
+
+def by_levels(
+    tables: Sequence[Target],
+    zeros: GroupedZeros,
+    margins: Sequence[Floats],
+    ordered: Sequence[bool],
+    *,
+    tau: float,
+) -> tuple[list[Target], list[float]]:
+    """Two-way marginals as a fit with tau has to meet them, at up to three levels, and their taus.
+
+    First the noise of each is brought to add up to the margins, evenly over rows and columns: that
+    is the nearest table with these margins, and margins are known far better.
+
+    Then neighbouring groups of ordered columns are joined by twos, twice. The departure of a cell
+    is taken as the sum of three: its own, one in common with the cells of its run, and one in
+    common with those of its run of runs, each of variance q / tau with a tau of its own. A fit that
+    has to meet all three levels, each as often as its tau says, has just that prior: where p is
+    near q its parameters are these three, and the residual of a cell, which is counted once, moves
+    them all. Taus are learnt from the finest level on, by what cells show beyond their runs; for a
+    coarser level what finer ones explain is noise.
+    """
+    levels = [_fitted_to(table, zeros, margins) for table in tables]
+    targets, learnt = [], []
+    for _ in range(_RUNS):
+        joined = [(number, level.coarser(ordered)) for number, level in enumerate(levels)]
+        moved = [(number, *both) for number, both in joined if both is not None]
+        own = _learnt([departure for _, departure, _ in moved], tau / 4)
+        for (number, _, fewer), one in zip(moved, own, strict=True):
+            targets.append(levels[number].target(tau, one))
+            shown = replace(fewer.shown, noise=fewer.shown.noise + fewer.shown.alone / one)
+            levels[number] = replace(fewer, shown=shown)
+        learnt += own
+    own = _learnt([level.shown for level in levels], tau / 4)
+    targets += [level.target(tau, one) for level, one in zip(levels, own, strict=True)]
+    return targets, learnt + own
+
+
+def _fitted_to(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
+    rows, columns = (margins[j] for j in table.columns)
+    shares = table.shares.reshape(rows.size, columns.size)
+    joined = zeros.joined(*table.columns)
+    if not joined:
+        shares = shares + ((rows - shares.sum(axis=1)) / columns.size)[:, None]
+        shares = shares + (columns - shares.sum(axis=0)) / rows.size
+        weights = np.broadcast_to(table.weight, shares.size)
+        table = replace(table, weight=shares.size / float((1 / weights).sum()))
+    codes = np.arange(rows.size), np.arange(columns.size)
+    return _Level(table, codes, shares, _departure(table, zeros), joined)
+
+
+def common_margins(
+    one_way: Sequence[Target], measured: Sequence[Measurement], *, n: int
+) -> list[Floats]:
+    """Shares of each column's groups by all marginals that have it: means by 1 / variance."""
+    found = []
+    for target in one_way:
+        (j,) = target.columns
+        weight, mean = target.weight, target.weight * target.shares
+        for marginal in (one for one in measured if j in one.columns):
+            axis = marginal.columns.index(j)
+            away = tuple(k for k in range(len(marginal.columns)) if k != axis)
+            shares = marginal.counts.sum(axis=away) / n
+            own = precision_of(n, marginal.variance) * shares.size / marginal.counts.size
+            weight, mean = weight + own, mean + own * shares
+        shares = np.maximum(mean / weight, 0.0) + 1e-9
+        found.append(shares / shares.sum())
+    return found
 
 
 def _rising(f: Callable[[float], float]) -> float:
