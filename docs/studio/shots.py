@@ -68,7 +68,7 @@ def go_with(tab: Page, table: Path) -> None:
     tab.click("#bulk-all")
     tab.click("#bulk-confirm")
     tab.wait_for_selector("#columns > .row:not(.confirmed)", state="detached")
-    compare(tab, base, METHODS[:2])
+    compare(tab, base, METHODS[:2], k="5, 15", repeats=1, rows=1000)
     release(tab, base)
     sys.stdout.write(f"{table.name}: {(monotonic() - begun) / 60:.1f} minutes to its release\n")
 
@@ -78,20 +78,22 @@ def go(tab: Page) -> None:
     tab.click("#take-sample")
     tab.wait_for_selector("#columns-title")
     base = tab.url.rpartition("/")[0]
-    compare(tab, base, METHODS)
+    compare(tab, base, METHODS, k="5, 15, 50", repeats=2, rows=2000)
     release(tab, base)
 
 
-def compare(tab: Page, base: str, methods: tuple[str, ...]) -> None:
+def compare(
+    tab: Page, base: str, methods: tuple[str, ...], *, k: str, repeats: int, rows: int
+) -> None:
     """Compare methods, and choose the second of the list."""
     tab.goto(f"{base}/compare")
     tab.check("#grid-own")
     for method in methods:
         tab.check(f"#grid-{method}")
-    tab.fill("#grid-k", "5, 15, 50")
+    tab.fill("#grid-k", k)
     tab.click("text=Details")
-    tab.fill("#c-repeats", "2")
-    tab.fill("#c-rows", "2000")
+    tab.fill("#c-repeats", str(repeats))
+    tab.fill("#c-rows", str(rows))
     tab.check("#understood")
     tab.click("#compare-now")
     tab.wait_for_selector("#frontier svg >> nth=0")

@@ -1,10 +1,12 @@
 """What a policy says about the columns of a table."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -246,14 +248,18 @@ class Schema:
     one_row_per_person: bool = False
 
     def __post_init__(self) -> None:
-        if twice := {name for name in self.names if self.names.count(name) > 1}:
+        if twice := [name for name, times in Counter(self.names).items() if times > 1]:
             raise InputError(f"Expected each column once, found '{min(twice)}' twice.")
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"The schema has no column '{name}'.{did_you_mean(name, self.names)}")
+        found = self._by_name.get(name)
+        if found is None:
+            raise KeyError(f"The schema has no column '{name}'.{did_you_mean(name, self.names)}")
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
     @property
     def names(self) -> tuple[str, ...]:
