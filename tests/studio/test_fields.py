@@ -38,7 +38,7 @@ def test_a_method_s_example_is_shown_and_read_back_the_same(method):
     assert read == stated
     method.parameters.model_validate(method.example.parameters)
     names = {one["name"].partition(".")[0] for one in asked}
-    assert (names | {"groups", "epsilons"}) - {"release_form"} >= set(
+    assert (names | {"groups", "epsilons", "sets"}) - {"release_form"} >= set(
         method.parameters.model_fields
     )
     for one in asked:  # in words, with nothing of the policy's syntax

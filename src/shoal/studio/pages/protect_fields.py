@@ -38,6 +38,7 @@ TITLES = {
     "halt_beyond": "Farthest group that is cut again",
     "halt_distance": "By which distance it is far",
     "height": "Number of cuts",
+    "importance": "What a blank cell costs",
     "integers": "Whole numbers stay whole",
     "intervals": "Widths of intervals",
     "isotonic": "Smooth the noisy means",
@@ -49,6 +50,7 @@ TITLES = {
     "margins": "How a column is learnt",
     "max_height": "Largest number of cuts",
     "min_cell": "Least frequency of a combination",
+    "missing": "What a missing cell means",
     "neighbours": "Which tables must look alike",
     "nominal_order": "Order of categories",
     "order": "Public order of the records",
@@ -63,6 +65,7 @@ TITLES = {
     "stop_below": "Smallest box that is cut again",
     "strata": "Learn each category by itself",
     "structure": "Share of epsilon for the cuts",
+    "subsets": "Number of columns that are combined",
     "t": "Largest ratio (t)",
     "target": "Column that cuts should explain",
     "theta": "Threshold of a cut (theta)",
@@ -71,9 +74,9 @@ TITLES = {
 """How the page calls a method's parameters."""
 FIRST = ("k", "epsilon", "t", "release_form")
 """Settings that are shown at once, beside those that are required or stated."""
-UNASKED = ("columns", "groups", "epsilons")
+UNASKED = ("columns", "groups", "epsilons", "sets")
 """Keys of `[protect]` that no field shows; the page leaves them as the policy states them."""
-BY_COLUMN = ("intervals", "levels", "weights")
+BY_COLUMN = ("importance", "intervals", "levels", "weights")
 """Parameters with a value for each protected column."""
 LISTED = {
     "l-diversity": ("l", "kind", "c"),
