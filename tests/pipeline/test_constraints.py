@@ -267,3 +267,33 @@ def test_an_inspection_counts_broken_rules_and_suggests_others():
     assert "admission <= discharge" in found.suggested
     assert "tax <= income" not in found.suggested
     assert "rules: every row keeps" in str(found)
+
+
+@pytest.mark.parametrize("extra", ["", "observed = true\n"])
+def test_a_release_with_rules_verifies_and_the_officer_reads_what_was_repaired(tmp_path, extra):
+    lookups = '[constraints.lookups.marital.kind]\nsingle = "a"\nmarried = "b"\n'
+    stated = text(
+        'method = "laplace"\nepsilon = 50', [*RULES, "marital determines kind"], extra + lookups
+    ).replace(
+        "[protect]",
+        'kind = { role = "confidential", kind = "nominal", categories = ["a", "b"] }\n[protect]',
+    )
+    (tmp_path / "policy.toml").write_text(stated)
+    table = broken(stays(200)).with_columns(kind=pl.lit("a"))
+    table.write_parquet(tmp_path / "table.parquet")
+    done = CliRunner().invoke(app, [
+        "protect", str(tmp_path / "table.parquet"), "--policy", str(tmp_path / "policy.toml"),
+        "--out", str(tmp_path / "out"), "--no-evaluate",
+    ])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "break" not in done.output
+
+    shown = CliRunner().invoke(app, ["verify", str(tmp_path / "out")])
+    assert shown.exit_code == 0, shown.output
+    public = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
+    assert ("tax <= income" in public) is not bool(extra)
+    officer = "".join(
+        path.read_text() for path in tmp_path.rglob("*") if path.suffix in {".html", ".json"}
+    )
+    assert "of the original broke the rule" in officer
+    assert "of the original broke the rule" not in public
