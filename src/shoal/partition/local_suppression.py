@@ -11,7 +11,8 @@ Blanking a cell of column j costs w_j. What a missing cell means decides what is
 **Own value, heuristic.** A pattern is a set of columns to blank. Records in combinations of k or
 more stay. For the others, patterns are tried from the cheapest on: records that agree outside a
 pattern are blanked by it if they are k, or if records of larger combinations, which have some to
-spare, make up the rest at less cost than the cheapest pattern under which they are k without.
+spare, make up the rest at less cost than the cheapest pattern under which they are k without. Who
+is left joins a combination of k by the cells in which they differ.
 
 **Own value, lower bound and optimum.** With x the number of records of a combination that take a
 pattern and y whether a released combination is used,
@@ -59,6 +60,8 @@ EXACT, LINEAR = 600, 20_000
 """Variables up to which the optimum, and the linear bound, are computed."""
 MOST_COMPARED = 3_000_000_000
 """Cells that are compared to restore some; beyond that none is."""
+ORDERS = 40
+"""Orders in which cells of small tables are restored."""
 WIDEST = 14
 """Columns in a set; every pattern of them is tried."""
 _NODES = 500
@@ -242,9 +245,7 @@ def _own_value(C: Ints, k: int, w: Floats) -> Ints:
             done |= mine
             takes += [(int(c), bit, int(counts[c])) for c in waiting[mine]]
         waiting = waiting[~done]
-    if waiting.size:  # too few to spare: a whole combination joins those without any value
-        return _own_value(_dissolved(C, k), k, w)
-    return _written(C, where, takes)
+    return _joined(_written(C, where, takes), k, w)
 
 
 def _cheapest_alone(
@@ -278,14 +279,28 @@ def _helpers(hidden: Ints, key: Ints, spare: Ints, wanted: int) -> list[tuple[in
     return None if wanted > 0 else rows
 
 
-def _dissolved(C: Ints, k: int) -> Ints:
-    """Blank the smallest combination that has k, and all that lack it."""
-    where, counts = _numbered(C)
-    enough = np.flatnonzero(counts >= k)
-    gone = counts < k
-    if enough.size:
-        gone[enough[counts[enough].argmin()]] = True
-    return np.where(gone[where][:, None], -1, C)
+def _joined(made: Ints, k: int, w: Floats) -> Ints:
+    """Let each record that is left join a combination of k, by the cells in which they differ.
+
+    Of a combination with enough to spare k - 1 records go along, of another all.
+    """
+    while True:
+        classes, where, counts = _distinct(made)
+        rare = np.flatnonzero(counts < k)
+        if not rare.size:
+            return made
+        row = classes[rare[0]]
+        enough = np.flatnonzero(counts >= k)
+        if not enough.size:
+            return np.full_like(made, -1)
+        apart = classes[enough] != row
+        moved = np.where(counts[enough] >= 2 * k - 1, k - 1, counts[enough])
+        price = (apart & (classes[enough] >= 0)) @ w * moved
+        price += counts[rare[0]] * ((apart & (row >= 0)) @ w)
+        best = int(price.argmin())
+        members = np.flatnonzero(where == enough[best])[: moved[best]]
+        rows = np.concatenate([np.flatnonzero(where == rare[0]), members])
+        made[rows] = np.where(apart[best], -1, made[rows])
 
 
 def _written(C: Ints, where: Ints, takes: Sequence[tuple[int, int, int]]) -> Ints:
@@ -444,11 +459,33 @@ def _one_cell_each(C: Ints, k: int, w: Floats) -> float:
 
 
 def _restored(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: Floats) -> Ints:
-    """Put cells back, the dearest first, while every record agrees with k and none is whole."""
-    rows, columns = np.nonzero(made != C)
-    if rows.size * C.size > MOST_COMPARED:
+    """Put cells back, the dearest first, while every record agrees with k and none is whole.
+
+    Small tables are tried in several orders of equally dear cells, and from all cells of the same
+    records blank; the cheapest is kept.
+    """
+    size = max(int((made != C).any(axis=1).sum()) * C.shape[1] * C.size, 1)
+    if size > MOST_COMPARED:
         return made
-    order = np.lexsort((columns, rows, -w[columns]))
+    # All cells of the same records blank is a solution, too: those agree with everybody.
+    whole = np.where((made != C).any(axis=1)[:, None], -1, made)
+    rng = np.random.default_rng(0)
+    best, least = made, np.inf
+    for attempt in range(min(ORDERS, 1 + MOST_COMPARED // (1000 * size))):
+        start = whole if attempt % 2 else made
+        rows, columns = np.nonzero(start != C)
+        ties = rng.permutation(rows.size) if attempt else np.arange(rows.size)
+        order = np.lexsort((ties, -w[columns]))
+        found = _put_back(C, start.copy(), groups, k, (rows[order], columns[order]))
+        cost = float(((found != C) * w).sum())
+        if cost < least:
+            best, least = found, cost
+    return best
+
+
+def _put_back(
+    C: Ints, made: Ints, groups: Sequence[list[int]], k: int, cells: tuple[Ints, Ints]
+) -> Ints:
     held = [np.full(len(C), -1, np.int64) for _ in groups]
 
     def lacks_one(number: int, lost: Ints) -> bool:
@@ -457,7 +494,7 @@ def _restored(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: Float
             counts[other] = _agreeing(made[:, one], made[other, one]).sum()
         return bool((counts[lost] <= k).any())
 
-    for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+    for row, column in zip(cells[0].tolist(), cells[1].tolist(), strict=True):
         changes = []
         for number, one in enumerate(groups):
             if column not in one:
