@@ -207,7 +207,7 @@ def test_one_column_of_categories_is_enough(name):
     assert sum(abs(true.get(job, 0) - drawn.get(job, 0)) for job in true | drawn) < 20
     if name == "auto":
         assert (
-            "auto chose maxent (a one-way marginal) for the goal 'counts'."
+            "auto chose maxent (one-way marginals alone) for the goal 'counts'."
             in release.manifest["notes"]
         )
 

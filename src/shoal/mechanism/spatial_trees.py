@@ -4,7 +4,7 @@ Space is a product of axes, each with cells 0, 1, ..., c - 1: days, categories i
 steps of a public grid. A box holds the cells lower <= x < upper of each axis. The root holds all.
 Boxes are cut in two, again and again, and after every `stride` cuts all boxes are counted with
 noise: a level. On the last level each box may be counted by confidential value instead, as one
-level more, so the histogram takes part in the least squares of `consistency`.
+level more, so the histogram takes part in the least squares of `tree_consistency`.
 
 Which axis is cut is public: the axes take turns, and one that has a single cell left in the box
 lets the next one go first. Where it is cut is public too for the quadtree, the middle; for the

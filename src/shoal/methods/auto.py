@@ -71,7 +71,7 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     return Synthesizer(generate, notes, marginals, padded=isinstance(plan, Margins))
 
 
-_HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-way marginal"}
+_HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "one-way marginals alone"}
 
 
 def _may_be_copula(setting: Setting[AutoParameters]) -> bool:

@@ -61,7 +61,8 @@ class Run:
     """A release, and what only the steward may see of it.
 
     Attributes:
-        evidence: the original beside the release, for the confidential folder: `engine.Evidence`.
+        evidence: the original beside the release, for the confidential folder:
+            `engine.interface.Evidence`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
     """

@@ -35,8 +35,9 @@ class ExternalRelease:
     Original and control share one list of categories for each column, and the release is read
     on it: a reading whose tables disagree does not exist.
 
-    A place is a number, a day since 1970, or a category's place in `leaves.category_order`. A box
-    holds lower <= place < upper; a number or a day that is known exactly has lower == upper.
+    A place is a number, a day since 1970, or a category's place in
+    `decomposition_table.category_order`. A box holds lower <= place < upper; a number or a day that
+    is known exactly has lower == upper.
 
     Attributes:
         schema: the columns that both tables have, by the policy, identifiers left out. Of a
