@@ -156,7 +156,7 @@ def believed_targets(
     """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so.
 
     With what was measured of one-way marginals, and which columns have an order, pairs are learnt
-    `by_levels`.
+    `by_levels`. Not so with structural zeros: there the taus of whole pairs did better.
     """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
@@ -169,7 +169,7 @@ def believed_targets(
         targets = two_way_targets(targets, sizes, zeros)
     if not learns:
         return targets, []
-    if one_way:
+    if one_way and not zeros.components:
         margins = common_margins(one_way, measured, n=n)
         return by_levels(targets, zeros, margins, ordered, tau=tau)
     learnt = taus(targets, zeros, least=tau / 4)
@@ -252,14 +252,17 @@ def taus(tables: Sequence[Target], zeros: GroupedZeros, *, least: float) -> list
 
     With structural zeros q is what their prior says, on the cells that are allowed.
     """
-    return _learnt([_departure(table, zeros) for table in tables], least)
+    shown = [_departure(table, zeros) for table in tables]
+    return _learnt(shown, least, pooled=bool(zeros.components))
 
 
-def _learnt(shown: Sequence["_Departure"], least: float) -> list[float]:
-    """A tau for each of some departures, which answer for each other too."""
+def _learnt(shown: Sequence["_Departure"], least: float, *, pooled: bool = False) -> list[float]:
+    """A tau for each of some departures, which answer for each other too, by median or pooled."""
     if not shown:
         return []
     common = float(np.median([_rising(one.surplus) for one in shown]))
+    if pooled:
+        common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
     alone, noise = (
         float(np.mean([cells.mean() for cells in of]))
         for of in ([one.alone for one in shown], [one.noise for one in shown])
