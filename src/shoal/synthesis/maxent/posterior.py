@@ -318,14 +318,12 @@ class _Level:
         codes: for either column, the run of each group.
         shares: the noisy shares of cells, which add up to the margins.
         shown: what it shows beyond its columns; finer levels count as noise.
-        joined: constraints join its columns, so it has no coarser level.
     """
 
     table: Target
     codes: tuple[Ints, Ints]
     shares: Floats
     shown: _Departure
-    joined: bool = False
 
     def target(self, tau: float, learnt: float) -> Target:
         """What a fit with tau has to meet, so that this level is believed with its own."""
@@ -341,7 +339,7 @@ class _Level:
             2 if ordered[j] and size > 3 else 1
             for j, size in zip(self.table.columns, shape, strict=True)
         ]
-        if self.joined or steps == [1, 1]:
+        if steps == [1, 1]:
             return None
         a, b = (np.arange(size) // step for size, step in zip(shape, steps, strict=True))
 
@@ -409,14 +407,10 @@ def by_levels(
 def _fitted_to(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
     rows, columns = (margins[j] for j in table.columns)
     shares = table.shares.reshape(rows.size, columns.size)
-    joined = zeros.joined(*table.columns)
-    if not joined:
-        shares = shares + ((rows - shares.sum(axis=1)) / columns.size)[:, None]
-        shares = shares + (columns - shares.sum(axis=0)) / rows.size
-        weights = np.broadcast_to(table.weight, shares.size)
-        table = replace(table, weight=shares.size / float((1 / weights).sum()))
+    shares = shares + ((rows - shares.sum(axis=1)) / columns.size)[:, None]
+    shares = shares + (columns - shares.sum(axis=0)) / rows.size
     codes = np.arange(rows.size), np.arange(columns.size)
-    return _Level(table, codes, shares, _departure(table, zeros), joined)
+    return _Level(table, codes, shares, _departure(table, zeros))
 
 
 def common_margins(
