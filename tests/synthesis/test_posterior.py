@@ -10,7 +10,7 @@ from scipy.stats import gamma
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.consistent_counts import project, shrink
 from shoal.synthesis.maxent.fit import Target
-from shoal.synthesis.maxent.posterior import expected, taus
+from shoal.synthesis.maxent.posterior import by_levels, common_margins, expected, taus
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
@@ -164,3 +164,32 @@ def test_a_column_of_one_group_says_nothing():
 
     assert found[0] == pytest.approx(1e7)
     assert found[1] < 100
+
+
+@given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=2, max_size=2))
+def test_every_level_of_a_pair_adds_up_to_the_margins_and_to_the_next_level(seed, ordered):
+    priors = [np.full(7, 1 / 7), np.array([0.4, 0.3, 0.2, 0.1])]
+    rng = np.random.default_rng(seed)
+    noisy = np.outer(*priors) + rng.normal(0, 0.02, (7, 4))
+    margins = [rng.dirichlet(np.ones(size)) for size in (7, 4)]
+    table = Target((0, 1), noisy.ravel(), 2500.0)
+
+    levels, learnt = by_levels([table], GroupedZeros(priors=priors), margins, ordered, tau=10.0)
+
+    assert len(levels) == len(learnt) == (3 if ordered[0] else 2 if ordered[1] else 1)
+    finest = levels[0].shares.reshape(7, 4)
+    np.testing.assert_allclose(finest.sum(axis=1), margins[0], atol=1e-12)
+    np.testing.assert_allclose(finest.sum(axis=0), margins[1], atol=1e-12)
+    for coarser in levels[1:]:
+        rows, columns = coarser.joined
+        sums = np.zeros((rows[-1] + 1, columns[-1] + 1))
+        np.add.at(sums, (rows[:, None], columns), finest)
+        np.testing.assert_allclose(coarser.shares, sums.ravel(), atol=1e-12)
+
+
+def test_margins_are_shares_also_where_all_noisy_counts_are_negative():
+    one_way = [Target((0,), np.array([-0.5, -0.25, -0.75]), 4.0)]
+
+    (found,) = common_margins(one_way, [], n=100)
+
+    np.testing.assert_allclose(found, np.full(3, 1 / 3))
