@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from shoal.core import Column, Kind, ReleaseForm, Role, Schema
+from shoal.core import Column, ConstraintChoices, Kind, ReleaseForm, Role, Schema
 from shoal.engine.local import run
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import validate
@@ -20,7 +20,8 @@ def outcome(form):
     """What leaves by a method that changes nothing."""
     table = validate.validate(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
     method = SimpleNamespace(input=MethodInput(), run=lambda rows, _setting, _tools: Masked(rows))
-    return run(table, method, SimpleNamespace(release_form=form), Tools(OpenDPNoise()))
+    setting = SimpleNamespace(release_form=form, constraints=ConstraintChoices())
+    return run(table, method, setting, Tools(OpenDPNoise()))
 
 
 @pytest.mark.parametrize("form", [ReleaseForm.LINKED_SHUFFLED, ReleaseForm.SYNTHETIC,

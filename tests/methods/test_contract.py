@@ -96,7 +96,11 @@ def policy(name, hierarchy, *, changed=None, **protect):
     if name in (*NOISY, *RECORD_WISE) and name != "public-laplace":
         columns["batch"] = "identifier"
     # The best levels of a small table may be the roots.
-    release = {"release": {"accept_constant": list(columns)}} if name == "full-domain" else {}
+    release = (
+        {"release": {"accept_constant": list(columns)}}
+        if name in {"full-domain", "local-suppression"}
+        else {}
+    )
     return {
         "version": 1,
         **release,

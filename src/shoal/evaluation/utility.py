@@ -146,7 +146,7 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
             all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
             sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
-            text = f"The share of any {sets} of {what} is off by at most {marginal.distance:.2%}."
+            text = f"The share of any {sets} of {what} is off by at most {100 * marginal.distance:.3g}%."
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
 
@@ -345,7 +345,7 @@ def _group_loss(
         value = information_loss.total_variation(x, y)
         return (
             value,
-            f"the share of any set of values of '{name}' is off by at most {value:.2%}",
+            f"the share of any set of values of '{name}' is off by at most {100 * value:.3g}%",
             "",
         )
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
