@@ -146,7 +146,8 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
             all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
             sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
-            text = f"The share of any {sets} of {what} is off by at most {100 * marginal.distance:.3g}%."
+            most = f"{100 * marginal.distance:.3g}%"
+            text = f"The share of any {sets} of {what} is off by at most {most}."
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
 
