@@ -222,7 +222,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert "holds" not in checklist
     assert "out of date" in checklist
     assert '<span class="chip fails">out of date</span>' in made
-    assert "<code>protect.k</code>: 5 → 7" in made
+    assert "<strong>Smallest group (k)</strong>: 5 → 7" in made
     assert "--file-format csv" not in stale["again"]["command"]
     assert "--file-format csv" not in made
 
