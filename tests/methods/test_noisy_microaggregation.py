@@ -628,7 +628,7 @@ def test_public_columns_beside_groups_are_refused_but_by_public_laplace():
     rules = policy("mdav-laplace", k=3)
     rules["columns"]["c"] = {"role": "other", "kind": "numeric", "public": True}
 
-    with pytest.raises(InputError, match="'c' is public"):
+    with pytest.raises(InputError, match="'c': beside the groups, public values would show"):
         shoal.plan(rules)
 
     rules["protect"]["method"] = "public-laplace"

@@ -339,7 +339,8 @@ def test_what_a_tree_cannot_hold_is_refused_in_a_sentence(method):
     alone = {"id": "identifier", "job": COLUMNS["job"]}
 
     with pytest.raises(
-        InputError, match="'zone' is public, but this method releases synthetic rows or boxes"
+        InputError,
+        match="'zone': values cannot stand beside the release; the method",
     ):
         shoal.plan(policy(method, public))
     with pytest.raises(InputError, match="'job' has 200,000 values to count"):

@@ -158,7 +158,7 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
             {},
             "which of them are kept",
         ),
-        ({"z": {**COLUMNS["wave"]}}, {}, "Column 'z' is public"),
+        ({"z": {**COLUMNS["wave"]}}, {}, "Column 'z': values cannot stand beside the release"),
     ],
 )
 def test_what_is_no_public_division_is_refused(changed, protect, sentence):

@@ -294,7 +294,8 @@ def test_what_cannot_work_is_refused_in_sentences(name):
         with pytest.raises(InputError, match="epsilon"):
             plan(epsilon=epsilon)
     with pytest.raises(
-        InputError, match="'town' is public, but this method releases synthetic rows or boxes"
+        InputError,
+        match="'town': values cannot stand beside the release; the method",
     ):
         plan({"town": {"role": "other", "public": True}})
     with pytest.raises(InputError, match="has no release form 'row-aligned'"):

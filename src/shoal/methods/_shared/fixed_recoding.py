@@ -97,7 +97,12 @@ def beside(table: Table, name: str, kept: Mapping[str, Any], labels: Ints) -> pl
     if dtype.is_integer() and texts.str.contains(r"[.eE]").any():
         dtype = pl.Float64()
         cells = cells.cast(dtype)
-    earlier = texts.cast(dtype, strict=False)
+    if isinstance(dtype, pl.Date):
+        earlier = texts.str.to_date("%Y-%m-%d", strict=False)
+    elif isinstance(dtype, pl.Datetime):
+        earlier = texts.str.to_datetime(time_unit=dtype.time_unit, strict=False)
+    else:
+        earlier = texts.cast(dtype, strict=False)
     if earlier.null_count():
         raise InputError(
             f"Column '{name}': expected cells of the type and the categories that the scheme was "
