@@ -45,22 +45,26 @@ def workplace(target: Path) -> Iterator[Path]:
 
     Refused where another run writes the same target, or the place cannot be written.
     """
-    place = target.with_name(f".{target.name}.shoal")
-    with refusing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = _locked(place)
-    if lock is None:
-        raise InputError(
-            f"Another run is writing '{target}'. Wait for it, or choose another place."
-        )
-    _open[place] = target
+    place, lock = target.with_name(f".{target.name}.shoal"), None
     try:
+        with refusing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            lock = _locked(place)
+        if lock is None:
+            raise InputError(
+                f"Another run is writing '{target}'. Wait for it, or choose another place."
+            )
+        _open[place] = target
         yield place
     finally:
-        # The lock is let go of last: whoever waited for it finds another file in its place.
-        shutil.rmtree(place, ignore_errors=True)
-        lock.close()
-        del _open[place]
+        if lock is None and not place.is_symlink():
+            with suppress(OSError):  # An interrupt may come between the folder and its lock.
+                lock = locked(place / _LOCK)
+        if lock is not None:
+            # The lock is let go of last: whoever waited for it finds another file in its place.
+            shutil.rmtree(place, ignore_errors=True)
+            lock.close()
+        _open.pop(place, None)
 
 
 @contextmanager
