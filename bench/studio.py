@@ -1,8 +1,9 @@
 """How long the studio's pages take with a table of a million rows while a job runs.
 
-    python bench/studio.py [ROWS]
+    python bench/studio.py [ROWS [COLUMNS]]
 
-Starts `shoal studio` as a process, uploads invented people, starts a release of them, and asks for
+Starts `shoal studio` as a process, uploads invented people, with invented measurements if more
+columns than theirs are wanted, starts a release of them, and asks for
 the five screens in turn until it ends or a minute has passed. Prints the slowest and the median
 answer of each screen, and what the server itself worked for one of them.
 """
@@ -16,10 +17,13 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
+import polars as pl
 
 from shoal import sample
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+COLUMNS = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 SCREENS = ("data", "roles", "protect", "compare", "release")
 LONGEST = 60.0
 MARGIN = 0.05
@@ -30,7 +34,11 @@ def main() -> None:
     """Measure, and print one line for each screen."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "people.parquet"
-        sample.people(ROWS, seed=1).write_parquet(table)
+        people, rng = sample.people(ROWS, seed=1), np.random.default_rng(1)
+        more = [
+            pl.Series(f"lab{j}", rng.integers(0, 50, ROWS)) for j in range(people.width, COLUMNS)
+        ]
+        people.with_columns(more).write_parquet(table)
         words = [sys.executable, "-m", "shoal", "studio", "--port", "0", "--no-browser"]
         with subprocess.Popen(
             [*words, "--data", f"{folder}/home"], stdout=subprocess.PIPE, text=True
@@ -60,7 +68,9 @@ def measure(address: str, table: Path, pid: int) -> None:
         print(f"upload of {table.stat().st_size / 1e6:.0f} MB: {time.perf_counter() - began:.1f} s")
         while client.get(f"/api/jobs/{job['id']}").json()["state"] in {"waiting", "running"}:
             time.sleep(0.2)
-        print(f"first look at {ROWS:,} rows: {time.perf_counter() - began:.1f} s")
+        print(
+            f"first look at {ROWS:,} rows, {COLUMNS or 'its own'} columns: {time.perf_counter() - began:.1f} s"
+        )
         job = client.post(f"/api/workspaces/{id_}/jobs", json={"kind": "protect"}).json()
         times: dict[str, list[float]] = {name: [] for name in SCREENS}
         worked, asked, start = cpu(pid), 0, time.perf_counter()
