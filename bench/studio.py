@@ -68,9 +68,7 @@ def measure(address: str, table: Path, pid: int) -> None:
         print(f"upload of {table.stat().st_size / 1e6:.0f} MB: {time.perf_counter() - began:.1f} s")
         while client.get(f"/api/jobs/{job['id']}").json()["state"] in {"waiting", "running"}:
             time.sleep(0.2)
-        print(
-            f"first look at {ROWS:,} rows, {COLUMNS or 'its own'} columns: {time.perf_counter() - began:.1f} s"
-        )
+        print(f"first look at {ROWS:,} rows: {time.perf_counter() - began:.1f} s")
         job = client.post(f"/api/workspaces/{id_}/jobs", json={"kind": "protect"}).json()
         times: dict[str, list[float]] = {name: [] for name in SCREENS}
         worked, asked, start = cpu(pid), 0, time.perf_counter()
