@@ -2,8 +2,8 @@
 
     python bench/partition.py [section ...]
 
-prints a Markdown table for RESULTS.md. Sections: mdav, twin, privlib, ranking, shapes,
-blocks, vmdav; all of them without an argument. Kernels are compiled before anything is
+prints a Markdown table for RESULTS.md. Sections: mdav, mixed, twin, privlib, ranking,
+shapes, blocks, vmdav; all of them without an argument. Kernels are compiled before anything is
 timed. Two things are optional: the reference tables of SHOAL_DATA (or ../shared/data), and
 privlib, which wants packages of its own: SHOAL_PRIVLIB_PYTHON names an interpreter that has it.
 """
@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from shoal.core import Partition, silent
+from shoal import sample
+from shoal.core import Partition, Schema, silent
+from shoal.io.validate import validate
 from shoal.partition import (
     blocks,
     individual_rankings,
@@ -36,6 +38,7 @@ from shoal.partition import (
 )
 from shoal.partition._exact_scale import unit_scaled, within_squares
 from shoal.partition.mdav import _rounds
+from shoal.policy.load import load
 
 Floats = NDArray[np.float64]
 HERE = Path(__file__).parent
@@ -124,6 +127,28 @@ def bench_mdav(rng: np.random.Generator) -> None:
     build, tree = cpu(lambda: cKDTree(X))
     query, _ = cpu(lambda: tree.query(X[:20_000], K))
     ratio("MDAV 100k x 13, k=10 / cKDTree, a fifth queried", ours, build + 5 * query, 0.04)
+
+
+def bench_mixed(_rng: np.random.Generator) -> None:
+    """Measure MDAV of people: age, sex, region with its hierarchy, education, marital status."""
+    took = {}
+    for n in (30_000, 1_000_000, 2_000_000):
+        X = _people(n)
+        took[n], _ = cpu(lambda X=X: mdav(X, 5), 3 if n == 30_000 else 1)
+    exponent = math.log(took[1_000_000] / took[30_000]) / math.log(1_000_000 / 30_000)
+    times = f"{took[1_000_000]:.3g} s", f"{took[30_000]:.3g} s"
+    what = "growth exponent, people, 30k to 1M by 67, k=5"
+    line(what, *times, exponent, "<= 1.4", good=exponent <= 1.4)
+    most = took[2_000_000]
+    line("MDAV of 2M people, k=5, CPU-s", f"{most:.3g} s", "", most, "<= 120", good=most <= 120)
+
+
+def _people(n: int) -> Floats:
+    """The matrix of five mixed columns of the sample."""
+    names = ("age", "sex", "region", "education", "marital")
+    schema = load(sample.folder() / "people.toml").schema
+    columns = tuple(column for column in schema.columns if column.name in names)
+    return validate(sample.people(n, 1).select(names), Schema(columns)).matrix(names)
 
 
 def bench_twin(rng: np.random.Generator) -> None:
@@ -287,6 +312,7 @@ def _python(interpreter: str, code: str, *arguments: str) -> str:
 
 SECTIONS = {
     "mdav": bench_mdav,
+    "mixed": bench_mixed,
     "twin": bench_twin,
     "privlib": bench_privlib,
     "ranking": bench_ranking,

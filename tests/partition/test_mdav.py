@@ -90,7 +90,11 @@ def tables(draw, most=300, columns=6):
     n = draw(st.integers(k, most))
     d = draw(st.integers(1, columns))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    kind = draw(st.sampled_from(["normal", "grid", "copies", "heavy", "offset", "constant"]))
+    kind = draw(
+        st.sampled_from(
+            ["normal", "grid", "copies", "heavy", "offset", "constant", "mixed", "tiny"]
+        )
+    )
     X = rng.normal(size=(n, d))
     if kind == "grid":
         X = rng.integers(0, draw(st.integers(1, 5)) + 1, size=(n, d)).astype(float)
@@ -103,6 +107,11 @@ def tables(draw, most=300, columns=6):
     elif kind == "constant":
         X[:, :] = X[0]
         X[:, 0] = rng.integers(0, 3, size=n)
+    elif kind == "mixed":
+        ages = rng.integers(18, 60, size=(n, d // 3 + 1)) / 7
+        X = np.hstack([ages, np.eye(d)[rng.integers(0, d, size=n)] * np.sqrt(0.5)])
+    elif kind == "tiny":
+        X = rng.choice([0.0, -0.0, 1.0, 2.0**-500, 2.0**-600, 1.5 * 2.0**-600], size=(n, d))
     return X * draw(st.sampled_from([1.0, 0.1, 1e-300, 1e300 / max(1.0, np.abs(X).max())])), k
 
 
@@ -292,13 +301,25 @@ def sphere(rng):
     [
         lambda rng: rng.integers(0, 2, size=(2000, 4)).astype(float),
         lambda rng: np.eye(9)[rng.integers(0, 9, size=2000)] * np.sqrt(0.5),
+        lambda rng: np.c_[rng.integers(0, 40, 2000), np.eye(9)[rng.integers(0, 9, 2000)] * 7.3],
+        lambda rng: np.c_[rng.normal(size=(2000, 2)).round(1), rng.integers(0, 3, 2000)],
         lambda rng: np.where(rng.random((2000, 1)) < 0.9, 0.1, rng.normal(size=(2000, 3))),
         lambda rng: rng.normal(size=(200, 3))[rng.integers(0, 200, size=2000)],
         lambda _rng: np.full((2000, 2), 0.1),
         lambda rng: np.concatenate([sphere(rng), [[1e9, 0, 0]]]),
         sphere,
     ],
-    ids=["cube", "one-hot", "mostly-equal", "copies", "constant", "outlier", "sphere"],
+    ids=[
+        "cube",
+        "one-hot",
+        "mixed",
+        "two-numbers",
+        "mostly-equal",
+        "copies",
+        "constant",
+        "outlier",
+        "sphere",
+    ],
 )
 def test_tables_with_thousands_of_ties_get_the_partition_of_the_definition(draw, tree_from):
     X = draw(np.random.default_rng(22))

@@ -8,6 +8,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mdav_brute import brute_rounds
+from shoal.partition.kernels.mdav_cells import Cells, cell_rounds, fill, numbered, of_few_values
 from shoal.partition.kernels.mdav_tree import plant, tree_rounds
 
 
@@ -28,8 +29,9 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     partition is exactly that of the definition in the arithmetic of `_exact_scale`, whatever
     path was taken.
 
-    Cost: about n^1.2 over a kd-tree where few columns carry the spread, n^2 / k otherwise;
-    the path is chosen at run time. Memory O(n d).
+    Cost: about n^1.2 over a kd-tree where few columns carry the spread, n c / k where records
+    share c combinations of categories with few numbers in each, n^2 / k otherwise; the path is
+    chosen at run time. Memory O(n d).
 
     Not promised: the least possible sum of squares, which is NP-hard to find, and
     anything about a table with one record changed: groups may then differ everywhere.
@@ -62,12 +64,12 @@ def _rounds(
     tree_while: float = 0.25,
     leaf: int = 64,
 ) -> Ints:
-    """Run the rounds, over a tree where that pays, and return the labels.
+    """Run the rounds, over cells or a tree where that pays, and return the labels.
 
-    A tree is tried from `tree_from` records on and kept while its searches look at less
+    Either is tried from `tree_from` records on and kept while its searches look at less
     than `tree_while` of the records for each group: beyond that, visiting all of them
     in float32 was measured to be as fast. Whenever half of the records have left, the
-    rest is compacted and a new tree is built.
+    rest is compacted and new cells or a new tree are made.
     """
     n = len(Z)
     labels = np.full(n, -1, np.int64)
@@ -76,17 +78,22 @@ def _rounds(
     rounds = 64
     while len(rest) >= 2 * k:
         own = np.full(len(rest), -1, np.int64)
-        tree = plant(Z, leaf, Z.mean(axis=0)) if len(rest) >= tree_from else None
+        cells = tree = None
+        if len(rest) >= tree_from:
+            cells = _cells(Z, leaf, tree_while)
+            tree = None if cells else plant(Z, leaf, Z.mean(axis=0))
         while n - g * k >= max(2 * k, len(rest) / 2):
             live = n - g * k
-            if tree is None:
-                g = brute_rounds(Z, k, own, g, rounds)
-            else:
-                before = g
+            before, work = g, 0
+            if cells:
+                g, work = cell_rounds(Z, k, own, g, rounds, cells)
+            elif tree:
                 g, work = tree_rounds(Z, k, own, g, rounds, tree)
-                if work > tree_while * live * (g - before):
-                    tree = None
-                    tree_from = n + 1
+            else:
+                g = brute_rounds(Z, k, own, g, rounds)
+            if work > tree_while * live * (g - before):
+                cells = tree = None
+                tree_from = n + 1
             progress("mdav", g * k, n)
             rounds = max(64, live // (16 * k))
         labels[rest] = own
@@ -96,3 +103,23 @@ def _rounds(
     labels[rest] = g
     progress("mdav", n, n)
     return labels
+
+
+def _cells(Z: Floats, leaf: int, share: float) -> Cells | None:
+    """Cells of records with equal categories; None if they are too many for that share of records.
+
+    Numbers so small that a squared difference may vanish get none either: there, records at
+    distance zero need not be equal.
+    """
+    flat = of_few_values(Z)
+    if not flat.any():
+        return None
+    point, firsts = numbered(Z)
+    U = Z[firsts]
+    magnitudes = np.abs(U)
+    if ((magnitudes > 0) & (magnitudes < 2.0**-400)).any():
+        return None
+    cell, combinations = numbered(np.ascontiguousarray(U[:, flat]))
+    if 2 * (len(combinations) + 2 * len(U) / leaf) > share * len(Z):
+        return None
+    return fill(U, point, cell, len(combinations), flat, leaf)

@@ -1,0 +1,384 @@
+"""MDAV's rounds over cells of records that share their categories.
+
+Mixed tables have few combinations of categories, and few numbers inside each. Equal records are one
+point with a queue of records: of equal records the lowest index always leaves first. Points that
+agree in every column of few values form cells, cut further by the others. A search bounds its
+distance to all cells at once, with the operations of the distances themselves, so
+rounding keeps their order, and looks into those that can hold the answer.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core._arrays import Bools, Floats, Ints
+from shoal.core.jit import kernel, vector_kernel
+from shoal.partition.kernels.mdav_tree import largest, leaf_distances, select, smallest
+from shoal.partition.kernels.shared import NOBODY, centroid, count, number, push
+
+FEW = 16
+"""A column with at most so many values is one of categories."""
+
+
+class Cells(NamedTuple):
+    """The live points by cells: boxes that are flat in the columns of few values."""
+
+    points: Floats  # cell, column, place
+    who: Ints  # cell, place: which point
+    size: Ints  # cell: places in use
+    where: Ints  # point: cell * capacity + place
+    low: Floats  # column, cell
+    high: Floats  # column, cell
+    first: Ints  # cell: its lowest live record
+    flat: Bools  # column
+    point: Ints  # record: its point
+    queue: Ints  # records by point, ascending
+    head: Ints  # point: its lowest live record's place in the queue
+    tail: Ints  # point: the end of its queue
+
+
+@kernel
+def numbered(Z: Floats) -> tuple[Ints, Ints]:
+    """Number the different rows in order of appearance; return each row's number and the firsts."""
+    n, d = Z.shape
+    bits = Z.view(np.uint64)
+    room = 2
+    while room < 2 * n:
+        room *= 2
+    slots = np.full(room, NOBODY)
+    numbers = np.empty(n, np.int64)
+    firsts = np.empty(n, np.int64)
+    found = 0
+    for i in range(n):
+        key = np.uint64(0)
+        for j in range(d):
+            if Z[i, j] != 0.0:  # Zero has two signs.
+                key ^= bits[i, j]
+            key *= np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(32)
+        at = np.int64(key & np.uint64(room - 1))
+        while slots[at] != NOBODY:
+            other = firsts[slots[at]]
+            same = True
+            for j in range(d):
+                if Z[i, j] != Z[other, j]:
+                    same = False
+                    break
+            if same:
+                break
+            at = (at + 1) & (room - 1)
+        if slots[at] == NOBODY:
+            slots[at] = found
+            firsts[found] = i
+            found += 1
+        numbers[i] = slots[at]
+    return numbers, firsts[:found]
+
+
+@kernel
+def of_few_values(U: Floats) -> Bools:
+    """Tell which columns have at most `FEW` values."""
+    n, d = U.shape
+    few = np.ones(d, np.bool_)
+    values = np.empty(FEW)
+    for j in range(d):
+        known = 0
+        for i in range(n):
+            at = 0
+            while at < known and values[at] != U[i, j]:
+                at += 1
+            if at == FEW:
+                few[j] = False
+                break
+            if at == known:
+                values[at] = U[i, j]
+                known += 1
+    return few
+
+
+@kernel
+def by_number(numbers: Ints, most: int) -> tuple[Ints, Ints]:
+    """Places sorted by their number, and where each number starts."""
+    starts = np.zeros(most + 1, np.int64)
+    for i in range(numbers.size):
+        starts[numbers[i] + 1] += 1
+    for a in range(most):
+        starts[a + 1] += starts[a]
+    ordered = np.empty(numbers.size, np.int64)
+    at = starts.copy()
+    for i in range(numbers.size):
+        ordered[at[numbers[i]]] = i
+        at[numbers[i]] += 1
+    return ordered, starts
+
+
+@kernel
+def fill(U: Floats, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: int) -> Cells:
+    """Build the cells of points U: each combination of `cell`, halved down to the capacity."""
+    n, d = U.shape
+    who, starts = by_number(cell, cells)
+    rows = U[who]
+    begins = np.empty(cells + 2 * n // capacity + 1, np.int64)
+    ends = np.empty(begins.size, np.int64)
+    todo = np.empty((128, 2), np.int64)
+    count = 0
+    for a in range(cells):
+        todo[0, 0] = starts[a]
+        todo[0, 1] = starts[a + 1]
+        depth = 1
+        while depth:
+            depth -= 1
+            start = todo[depth, 0]
+            end = todo[depth, 1]
+            if end - start <= capacity:
+                begins[count] = start
+                ends[count] = end
+                count += 1
+                continue
+            widest = 0
+            width = -1.0
+            for j in range(d):
+                if not flat[j]:
+                    span = rows[start:end, j].max() - rows[start:end, j].min()
+                    if span > width:
+                        width = span
+                        widest = j
+            middle = (start + end) // 2
+            select(rows, who, widest, start, end, middle)
+            todo[depth, 0] = start
+            todo[depth, 1] = middle
+            todo[depth + 1, 0] = middle
+            todo[depth + 1, 1] = end
+            depth += 2
+    queue, heads = by_number(point, n)
+    made = Cells(
+        np.zeros((count, d, capacity)),
+        np.zeros((count, capacity), np.int64),
+        ends[:count] - begins[:count],
+        np.empty(n, np.int64),
+        np.empty((d, count)),
+        np.empty((d, count)),
+        np.empty(count, np.int64),
+        flat,
+        point,
+        queue,
+        heads[:n].copy(),
+        heads[1:].copy(),
+    )
+    for c in range(count):
+        for place in range(made.size[c]):
+            at = begins[c] + place
+            made.who[c, place] = who[at]
+            made.where[who[at]] = c * capacity + place
+            made.points[c, :, place] = rows[at]
+        made.low[:, c] = rows[begins[c]]
+        made.high[:, c] = rows[begins[c]]
+        fit(made, c)
+    return made
+
+
+@kernel
+def fit(cells: Cells, c: int) -> None:
+    """Compute a cell's box in the columns that vary, and its lowest live record."""
+    size = cells.size[c]
+    first = np.int64(2**62)
+    for place in range(size):
+        first = min(first, cells.queue[cells.head[cells.who[c, place]]])
+    cells.first[c] = first
+    for j in range(cells.flat.size):
+        if size and not cells.flat[j]:
+            low = np.inf
+            high = -np.inf
+            for place in range(size):
+                low = min(low, cells.points[c, j, place])
+                high = max(high, cells.points[c, j, place])
+            cells.low[j, c] = low
+            cells.high[j, c] = high
+
+
+@vector_kernel
+def to_cells(low: Floats, high: Floats, flat: Bools, q: Floats, far: bool, out: Floats) -> None:
+    """Bound the squared distance of q to each cell's points: the most, or else the least."""
+    out[:] = 0.0
+    for j in range(q.size):
+        qj = q[j]
+        one = low[j]
+        two = high[j]
+        if flat[j]:
+            for c in range(out.size):
+                t = one[c] - qj
+                out[c] = out[c] + t * t
+        elif far:
+            for c in range(out.size):
+                t = max(abs(qj - one[c]), abs(two[c] - qj))
+                out[c] = out[c] + t * t
+        else:
+            for c in range(out.size):
+                t = max(one[c] - qj, qj - two[c], 0.0)
+                out[c] = out[c] + t * t
+
+
+@kernel
+def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[int, int]:
+    """Find the record farthest from q; return it and the work done, in distances."""
+    to_cells(cells.low, cells.high, cells.flat, q, True, bounds)
+    best = -1.0
+    found = NOBODY
+    work = bounds.size
+    top = NOBODY
+    for c in range(bounds.size):
+        if cells.size[c] and (
+            top == NOBODY
+            or bounds[c] > bounds[top]
+            or (bounds[c] == bounds[top] and cells.first[c] < cells.first[top])
+        ):
+            top = c
+    for turn in range(-1, bounds.size):
+        c = turn if turn >= 0 else top
+        if bounds[c] < best or not cells.size[c]:
+            continue
+        if bounds[c] == best and cells.first[c] >= found:
+            continue
+        size = cells.size[c]
+        leaf_distances(cells.points[c], size, q, block)
+        work += size
+        most = largest(block, size)
+        if most < best:
+            continue
+        for place in range(size):
+            if block[place] == most:
+                i = cells.queue[cells.head[cells.who[c, place]]]
+                if most > best or i < found:
+                    best = most
+                    found = i
+    return found, work
+
+
+@kernel
+def look_into(
+    cells: Cells, c: int, q: Floats, want: int, near: Floats, group: Ints, size: int, block: Floats
+) -> int:
+    """Offer a cell's records to the heap of the nearest; return the heap's size."""
+    live = cells.size[c]
+    leaf_distances(cells.points[c], live, q, block)
+    if size == want and smallest(block, live) > near[0]:
+        return size
+    for place in range(live):
+        far = block[place]
+        if size == want and far > near[0]:
+            continue
+        p = cells.who[c, place]
+        for at in range(cells.head[p], cells.tail[p]):
+            i = cells.queue[at]
+            if size == want and (far > near[0] or (far == near[0] and i > group[0])):
+                break
+            size = push(near, group, size, want, far, i)
+    return size
+
+
+@kernel
+def nearest(
+    cells: Cells,
+    q: Floats,
+    home: int,
+    want: int,
+    near: Floats,
+    group: Ints,
+    bounds: Floats,
+    block: Floats,
+) -> int:
+    """Write the `want` nearest records to `group`; return the work done, in distances.
+
+    Only equal records are at distance zero.
+    """
+    size = look_into(cells, home, q, want, near, group, number(0), block)
+    work: int = cells.size[home]
+    if size == want and near[0] == 0.0:
+        return work
+    to_cells(cells.low, cells.high, cells.flat, q, False, bounds)
+    work += bounds.size
+    bounds[home] = np.inf
+    while size < want:
+        c = NOBODY
+        for other in range(bounds.size):
+            if cells.size[other] and (c == NOBODY or bounds[other] < bounds[c]):
+                c = other
+        size = look_into(cells, c, q, want, near, group, size, block)
+        work += bounds.size + cells.size[c]
+        bounds[c] = np.inf
+    for c in range(bounds.size):
+        if bounds[c] > near[0] or not cells.size[c]:
+            continue
+        if bounds[c] == near[0] and cells.first[c] > group[0]:
+            continue
+        size = look_into(cells, c, q, want, near, group, size, block)
+        work += cells.size[c]
+    return work
+
+
+@kernel
+def leave(cells: Cells, i: int) -> int:
+    """Take record i, the lowest of its point, out; return its cell."""
+    capacity = cells.who.shape[1]
+    p = cells.point[i]
+    cells.head[p] += 1
+    c: int = cells.where[p] // capacity
+    if cells.head[p] == cells.tail[p]:
+        place = cells.where[p] % capacity
+        last = cells.size[c] - 1
+        cells.size[c] = last
+        moved = cells.who[c, last]
+        cells.who[c, place] = moved
+        cells.where[moved] = cells.where[p]
+        cells.points[c, :, place] = cells.points[c, :, last]
+    return c
+
+
+@kernel
+def cell_rounds(
+    Z: Floats, k: int, labels: Ints, g: int, rounds: int, cells: Cells
+) -> tuple[int, int]:
+    """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
+
+    A round ends two groups while 3k records remain, or one while 2k remain.
+    """
+    d = Z.shape[1]
+    high = np.zeros(d, np.int64)
+    low = np.zeros(d, np.int64)
+    m = 0
+    for i in range(labels.size):
+        if labels[i] < 0:
+            m += 1
+            count(Z, i, 1, high, low)
+    capacity = cells.who.shape[1]
+    c = np.empty(d)
+    near = np.empty(k)
+    group = np.empty(k, np.int64)
+    changed = np.empty(k, np.int64)
+    bounds = np.empty(cells.size.size)
+    block = np.empty(capacity)
+    work = 0
+    for _ in range(rounds):
+        if m < 2 * k:
+            break
+        two = m >= 3 * k
+        centroid(high, low, m, c)
+        r, steps = farthest(cells, c, bounds, block)
+        work += steps
+        for half in range(2 if two else 1):
+            changed[k - 1] = leave(cells, r)
+            home = changed[k - 1]
+            work += nearest(cells, Z[r], home, k - 1, near, group, bounds, block)
+            group[k - 1] = r
+            for e in range(k - 1):
+                changed[e] = leave(cells, group[e])
+            for e in range(k):
+                labels[group[e]] = g
+                count(Z, group[e], -1, high, low)
+                fit(cells, changed[e])
+            m -= k
+            g += 1
+            if half == 0 and two:
+                r, steps = farthest(cells, Z[r], bounds, block)
+                work += steps
+    return g, work
