@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shoal.pipeline.verify_folder import verify
     from shoal.policy.draft import draft
     from shoal.policy.load import load as load_policy
-    from shoal.report import write_report
+    from shoal.report.html import write_report
 
     __version__: str
 
@@ -45,7 +45,7 @@ _HOME = {
     "protect": ("shoal.pipeline.protect_table", "protect"),
     "read": ("shoal.io.files", "read"),
     "verify": ("shoal.pipeline.verify_folder", "verify"),
-    "write_report": ("shoal.report", "write_report"),
+    "write_report": ("shoal.report.html", "write_report"),
 }
 _ROOMS = {
     "analysis",

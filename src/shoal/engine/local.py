@@ -104,7 +104,7 @@ class LocalOutcome:
         """Columns in which every row has its own value."""
         if self.boxes is not None or self.privacy_losses or self.rows < 2:
             return ()
-        return tuple(one.name for one in self.frame if one.drop_nulls().n_unique() == self.rows)
+        return tuple(one.name for one in self.frame if _all_differ(one))
 
     @property
     def rows(self) -> int:
@@ -236,7 +236,17 @@ def _kept_rules(masked: Masked, setting: Setting[Any], method: Method[Any]) -> M
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
     """Columns with several values before and one after; a missing cell counts as one."""
     both = [(before[one.name], one) for one in after if one.name in before.columns]
-    return tuple(new.name for old, new in both if new.n_unique() == 1 < old.n_unique())
+    return tuple(new.name for old, new in both if _all_equal(new) and not _all_equal(old))
+
+
+def _all_equal(series: pl.Series) -> bool:
+    # The first rows of nearly every column settle it.
+    return series.head(100).n_unique() == 1 and series.n_unique() == 1
+
+
+def _all_differ(series: pl.Series) -> bool:
+    few = series.head(100)
+    return few.n_unique() == len(few) and series.drop_nulls().n_unique() == len(series)
 
 
 def _places(

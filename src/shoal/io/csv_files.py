@@ -99,7 +99,10 @@ def chosen_dialect(
 
 def _found_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
     for name in names:
-        if frame.schema.get(name) != pl.String or not frame[name].str.contains(",").any():
+        if (
+            frame.schema.get(name) != pl.String
+            or not frame[name].str.contains(",", literal=True).any()
+        ):
             continue
         lost = [parse_numbers(frame[name], decimal=mark).null_count() for mark in (".", ",")]
         if lost[1] < lost[0]:
@@ -293,8 +296,9 @@ def guarded(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take away what `guarded` put there; all columns are text."""
-    return frame.with_columns(pl.all().str.replace(f"^'({FORMULA})", "${1}")).rename(
+    """Take away what `guarded` put there."""
+    texts = [one for one in frame if one.dtype == pl.String and one.str.starts_with("'").any()]
+    return frame.with_columns(one.str.replace(f"^'({FORMULA})", "${1}") for one in texts).rename(
         lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
     )
 

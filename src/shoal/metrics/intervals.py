@@ -3,8 +3,8 @@
 from math import inf, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betainccinv, betaincinv, ndtri, stdtrit
 
 from shoal.core import Estimate
 from shoal.errors import InputError
@@ -51,7 +51,7 @@ def wilson(successes: float, trials: int, confidence: float = 0.95) -> Estimate:
     0.850 [0.767, 0.907]
     """
     _check(successes, trials, confidence)
-    centre, half = _score(successes, trials, float(ndtri((1 + confidence) / 2)))
+    centre, half = _score(successes, trials, float(scipy.special.ndtri((1 + confidence) / 2)))
     share = successes / trials
     # At s = 0 and s = t an end is 0 or 1 but for rounding.
     low, high = max(0.0, centre - half), min(1.0, centre + half)
@@ -68,7 +68,7 @@ def least(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64
     array([0.   , 0.398, 0.964])
     """
     s = np.asarray(successes, dtype=np.float64)
-    bound = betaincinv(np.maximum(s, 1), trials - s + 1, alpha)
+    bound = scipy.special.betaincinv(np.maximum(s, 1), trials - s + 1, alpha)
     return np.where(s > 0, bound, 0.0).astype(np.float64)
 
 
@@ -81,7 +81,7 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
     array([0.036, 0.602, 1.   ])
     """
     s = np.asarray(successes, dtype=np.float64)
-    bound = betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
+    bound = scipy.special.betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
     return np.where(s < trials, bound, 1.0).astype(np.float64)
 
 
@@ -109,7 +109,7 @@ def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -
     if np.isinf(values).any():
         return Estimate(float("inf"), float("inf"), float("inf"), confidence)
     mean = float(values.mean())
-    half = float(stdtrit(r - 1, (1 + confidence) / 2) * values.std(ddof=1) / sqrt(r))
+    half = float(scipy.special.stdtrit(r - 1, (1 + confidence) / 2) * values.std(ddof=1) / sqrt(r))
     return Estimate(mean, min(mean, max(mean - half, at_least)), mean + half, confidence)
 
 
@@ -158,7 +158,7 @@ def residual(
     """
     _check(main, trials, confidence)
     _check(control, control_trials, confidence)
-    z = float(ndtri((1 + confidence) / 2))
+    z = float(scipy.special.ndtri((1 + confidence) / 2))
     hit, hit_error = _score(main, trials, z)
     known, known_error = _score(control, control_trials, z)
     left = 1 - known
@@ -195,7 +195,7 @@ def paired_ratio(
         return Estimate(1.0, 0.0, inf, confidence)
     apart = sqrt((first_only + second_only + 2) / ((one + 1) * (two + 1)))
     spread = sum(sqrt((1 - (s + 1) / (seen + 2)) / (s + 1)) for s in (one, two))
-    z = float(ndtri((1 + confidence) / 2)) * apart / spread
+    z = float(scipy.special.ndtri((1 + confidence) / 2)) * apart / spread
     (centre, half), (below, half_below) = _score(one, seen, z), _score(two, seen, z)
     value = one / two if two else inf
     least_two = max(0.0, below - half_below)
@@ -217,7 +217,7 @@ def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
     ordered = np.sort(values)
     if not ordered.size:
         raise InputError("A median needs at least one value.")
-    below = bdtr(np.arange(ordered.size), ordered.size, 0.5)
+    below = scipy.special.bdtr(np.arange(ordered.size), ordered.size, 0.5)
     rank = max(int(np.searchsorted(below, (1 - confidence) / 2)) - 1, 0)
     middle = float(np.median(ordered))
     return Estimate(middle, float(ordered[rank]), float(ordered[-1 - rank]), confidence)

@@ -48,9 +48,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from shoal.core import MissingMeaning, Progress, silent
 from shoal.core._arrays import Floats, Ints
@@ -368,17 +367,21 @@ class _Assignment:
     def solve(self, k: int, *, whole: bool) -> tuple[float, Floats] | None:
         x, targets = len(self.cost), int(self.target.max(initial=-1)) + 1
         at, ones = np.arange(x), np.ones(x)
-        held = coo_array((ones, (self.combination, at)), shape=(len(self.counts), x + targets))
-        sums = coo_array((ones, (self.target, at)), shape=(targets, x + targets))
+        held = scipy.sparse.coo_array(
+            (ones, (self.combination, at)), shape=(len(self.counts), x + targets)
+        )
+        sums = scipy.sparse.coo_array((ones, (self.target, at)), shape=(targets, x + targets))
         each = np.arange(targets)
-        used = coo_array((np.full(targets, -k), (each, x + each)), shape=(targets, x + targets))
-        own = coo_array((ones, (at, at)), shape=(x, x + targets))
+        used = scipy.sparse.coo_array(
+            (np.full(targets, -k), (each, x + each)), shape=(targets, x + targets)
+        )
+        own = scipy.sparse.coo_array((ones, (at, at)), shape=(x, x + targets))
         most = self.counts[self.combination].astype(np.float64)
-        opened = coo_array((-most, (at, x + self.target)), shape=(x, x + targets))
+        opened = scipy.sparse.coo_array((-most, (at, x + self.target)), shape=(x, x + targets))
         rules = [
-            LinearConstraint(held.tocsr(), self.counts, self.counts),
-            LinearConstraint((sums + used).tocsr(), 0, np.inf),
-            LinearConstraint((own + opened).tocsr(), -np.inf, 0),
+            scipy.optimize.LinearConstraint(held.tocsr(), self.counts, self.counts),
+            scipy.optimize.LinearConstraint((sums + used).tocsr(), 0, np.inf),
+            scipy.optimize.LinearConstraint((own + opened).tocsr(), -np.inf, 0),
         ]
         upper = np.concatenate([most, np.ones(targets)])
         return _solved(np.append(self.cost, np.zeros(targets)), rules, upper, whole=whole)
@@ -517,13 +520,13 @@ def _put_back(
 
 
 def _solved(
-    cost: Floats, rules: Sequence[LinearConstraint], upper: Floats, *, whole: bool
+    cost: Floats, rules: "Sequence[scipy.optimize.LinearConstraint]", upper: Floats, *, whole: bool
 ) -> tuple[float, Floats] | None:
     """The least cost and where it is; none if HiGHS did not prove it."""
-    found = milp(
+    found = scipy.optimize.milp(
         cost,
         constraints=list(rules),
-        bounds=Bounds(0, upper),
+        bounds=scipy.optimize.Bounds(0, upper),
         integrality=np.full(len(cost), int(whole)),
         options={"node_limit": _NODES, "mip_rel_gap": 0.0} if whole else {},
     )

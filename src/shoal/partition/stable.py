@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
@@ -136,7 +135,7 @@ def stability(before: Partition, after: Partition, record: int) -> PartitionChan
             "must be one of them."
         )
     others = np.delete(np.arange(n), record)
-    common = csr_array(
+    common = scipy.sparse.csr_array(
         (np.ones(n - 1, np.int64), (before.labels[others], after.labels[others])),
         shape=(len(before), len(after)),
     ).tocoo()
@@ -162,8 +161,8 @@ def _bottleneck(difference: Ints) -> int:
     low, high = 0, len(values) - 1
     while low < high:
         middle = (low + high) // 2
-        allowed = csr_array((difference <= values[middle]).astype(np.int8))
-        if (maximum_bipartite_matching(allowed) >= 0).all():
+        allowed = scipy.sparse.csr_array((difference <= values[middle]).astype(np.int8))
+        if (scipy.sparse.csgraph.maximum_bipartite_matching(allowed) >= 0).all():
             high = middle
         else:
             low = middle + 1

@@ -4,7 +4,6 @@ The file itself, and the rule by which entries add up, live in `shoal.hazmat`.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -47,21 +46,6 @@ def budget_facts(path: Path) -> list[dict[str, Any]]:
         }
         for account in budget_file.show(path)
     ]
-
-
-def with_budget(policy: Policy, file: Path | None, source: str | None) -> Policy:
-    """The policy with another budget file or population, as the command line may state them."""
-    if file is None and source is None:
-        return policy
-    if policy.budget is not None:
-        used = replace(
-            policy.budget, file=file or policy.budget.file, source=source or policy.budget.source
-        )
-        return replace(policy, budget=used)
-    if file is None or source is None:
-        key, option = ("source", "--source") if file else ("file", "--budget")
-        raise InputError(f"Expected {option}, or '{key}' under [budget] in the policy.")
-    return replace(policy, budget=BudgetUse(file, source))
 
 
 def inspected(policy: Policy) -> bool:

@@ -21,7 +21,7 @@ from shoal.io import memory
 from shoal.methods.method import Expectation, Method, Setting
 
 GROWTH = {
-    "individual-ranking": (0.1, 1.0), "optimal-univariate": (0.1, 1.0), "mdav": (0.25, 1.5),
+    "individual-ranking": (0.005, 1.0), "optimal-univariate": (0.1, 1.0), "mdav": (0.25, 1.5),
     "vmdav": (4.4, 1.2), "mu-approx": (0.5, 1.1), "mondrian": (0.1, 1.0), "full-domain": (0.1, 1.0),
     "local-suppression": (0.2, 1.0),
     "bucketization": (0.5, 1.9), "insensitive": (0.1, 1.9), "stable": (0.25, 1.6),

@@ -1,14 +1,14 @@
 """Options of a run that belong together, as the command, the studio and tests state them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from shoal import io
-from shoal.core import Policy
+from shoal.core import BudgetUse, Policy
+from shoal.errors import InputError
 from shoal.io.csv_files import PLAIN, Dialect
-from shoal.pipeline import booking
 from shoal.policy.load import load
 
 ENGINES = ("local", "spark")
@@ -36,7 +36,17 @@ class BudgetOptions:
 
     def stated(self, policy: Policy | Path) -> Policy:
         """The policy with them."""
-        return booking.with_budget(load(policy), self.file, self.source)
+        policy = load(policy)
+        if self.file is None and self.source is None:
+            return policy
+        used = policy.budget
+        if used is not None:
+            file, source = self.file or used.file, self.source or used.source
+            return replace(policy, budget=replace(used, file=file, source=source))
+        if self.file is None or self.source is None:
+            key, option = ("source", "--source") if self.file else ("file", "--budget")
+            raise InputError(f"Expected {option}, or '{key}' under [budget] in the policy.")
+        return replace(policy, budget=BudgetUse(self.file, self.source))
 
 
 @dataclass(frozen=True)

@@ -168,3 +168,14 @@ def _smallest_share(class_sizes: Sequence[int]) -> float:
             "each a whole number of at least 1."
         )
     return min(sizes) / sum(sizes)
+
+
+def least_t(epsilon: float, k: int, rows: int | None) -> float:
+    """The t of stochastic t-closeness for classes of at least k among `rows` rows.
+
+    >>> round(least_t(1.0, 3, 10), 4), least_t(1.0, 3, 5)
+    (2.2028, 1.0)
+    """
+    if rows is None:
+        return math.exp(epsilon)
+    return t_from_epsilon(epsilon, [rows] if rows < 2 * k else [k, rows - k])

@@ -8,14 +8,24 @@ requests by a content security policy: pictures are SVG and print as they are.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemBytecodeCache,
+    PackageLoader,
+    StrictUndefined,
+)
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
+from shoal.core import Release
 from shoal.core.serialise import plain
 from shoal.errors import counted, visible
 from shoal.methods import REGISTRY
@@ -27,6 +37,12 @@ REPORT = "report.html"
 AUDIT_CONFIDENTIAL = (
     "CONFIDENTIAL: shows the tables that the audit ran on, row by row; not for publication"
 )
+
+
+def write_report(release: Release, path: str | Path) -> None:
+    """Write the public report of a release: claims, assumptions and checks, in one HTML file."""
+    page = public_report(release.manifest, pictures.released(release))
+    Path(path).write_text(page, encoding="utf-8")
 
 
 def public_report(
@@ -154,6 +170,17 @@ def _page(template: str, **values: Any) -> str:
     return environment("shoal.report").get_template(template).render(**values)
 
 
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, kept where Python keeps compiled modules, if it does.
+
+    A disk that cannot be written costs time and stops nothing.
+    """
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 @cache
 def environment(package: str) -> Environment:
     """The templates of a package, with the filters and the words that all pages share."""
@@ -164,6 +191,7 @@ def environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=shown,
+        bytecode_cache=_CompiledTemplates(str(Path(__file__).parent / "__pycache__")),
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines

@@ -24,8 +24,8 @@ from shoal.core.serialise import plain
 from shoal.errors import InputError, counted, did_you_mean
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, TITLES, Method, Setting
-from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
+from shoal.privacy_models.stochastic_t_closeness import least_t
 from shoal.report.phrases import REMARK_WORDS
 
 

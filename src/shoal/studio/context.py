@@ -17,7 +17,8 @@ from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
 from shoal.methods import find
-from shoal.pipeline import booking, forecast, planning, protect_table
+from shoal.pipeline import forecast, planning, protect_table
+from shoal.pipeline.options import BudgetOptions
 from shoal.report import evidence
 from shoal.studio import (
     invalid_input,
@@ -227,7 +228,7 @@ class Studio:
         if not workspace.source:
             policy_document.check_budget(policy, home=self.settings.home)
             return policy
-        return booking.with_budget(policy, self.settings.budget, workspace.source)
+        return BudgetOptions(self.settings.budget, workspace.source).stated(policy)
 
     def start_protect(self, workspace: Workspace, *, evaluate: bool | None = None) -> str:
         """Make a release, in a job.

@@ -28,7 +28,6 @@ t of any classes. With N known a little more would do (`privacy_models.epsilon_f
 would then change with the table. If t is stated for each column by itself, each costs ln t.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -64,7 +63,7 @@ from shoal.methods._shared.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.partition import mdav, mondrian
 from shoal.policy.values import MOST, Epsilon, Number, choice
-from shoal.privacy_models import t_from_epsilon
+from shoal.privacy_models.stochastic_t_closeness import least_t
 
 SOURCE = (
     "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
@@ -333,17 +332,6 @@ def _closeness(
         for of, cost, why in (*whole, *own)
         if cost <= _LARGEST
     )
-
-
-def least_t(epsilon: float, k: int, rows: int | None) -> float:
-    """The t of stochastic t-closeness for classes of at least k among `rows` rows.
-
-    >>> round(least_t(1.0, 3, 10), 4), least_t(1.0, 3, 5)
-    (2.2028, 1.0)
-    """
-    if rows is None:
-        return math.exp(epsilon)
-    return t_from_epsilon(epsilon, [rows] if rows < 2 * k else [k, rows - k])
 
 
 def not_claimed(setting: Setting[RecordwiseParameters]) -> tuple[str, ...]:

@@ -19,10 +19,8 @@ promised: the least loss. A method that counts persons itself (`mondrian`) leave
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
@@ -112,11 +110,13 @@ def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Parti
     """
     centres = np.column_stack([means(column, partition) for column in X.T])
     mine = np.flatnonzero(failing)
-    near = np.asarray(cKDTree(centres).query(centres[mine], k=2)[1])
+    near = np.asarray(scipy.spatial.cKDTree(centres).query(centres[mine], k=2)[1])
     # Of groups with the same centre, the first found need not be the group itself.
     other = np.where(near[:, 0] == mine, near[:, 1], near[:, 0])
-    links = coo_array((np.ones(len(mine), np.int8), (mine, other)), shape=(len(partition),) * 2)
-    together = connected_components(links.tocsr(), directed=False)[1]
+    links = scipy.sparse.coo_array(
+        (np.ones(len(mine), np.int8), (mine, other)), shape=(len(partition),) * 2
+    )
+    together = scipy.sparse.csgraph.connected_components(links.tocsr(), directed=False)[1]
     return Partition(together[partition.labels].astype(np.int64))
 
 
