@@ -7,10 +7,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
 
 # `make test` draws the same examples every time, so that a landing never hangs on luck; `make fuzz`
-# draws new ones, and what it finds is kept as an @example.
+# draws new ones, and what it finds is kept as an @example. A test states how many examples it is
+# worth (100 if it does not say): `make fuzz` draws five times as many, the others two fifths.
+SHARES = {"test": 0.4, "mutants": 0.4, "fuzz": 5}
+PROFILE = os.environ.get("SHOAL_EXAMPLES", "test")
 settings.register_profile(
     "test",
     deadline=None,
@@ -18,12 +21,12 @@ settings.register_profile(
     print_blob=True,
     derandomize=True,
 )
-settings.register_profile("fuzz", settings.get_profile("test"), derandomize=False, max_examples=500)
+settings.register_profile("fuzz", settings.get_profile("test"), derandomize=False)
 # `make mutants` wants to know that a test fails, and not on how small an example.
 settings.register_profile(
     "mutants", settings.get_profile("test"), phases=(Phase.explicit, Phase.generate)
 )
-settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
+settings.load_profile(PROFILE)
 
 # Every release waits for the disk, and a test has no reason to: its folders lie in memory.
 MEMORY = Path("/dev/shm")  # noqa: S108
@@ -92,8 +95,18 @@ def pytest_ignore_collect(collection_path, config):
     return (inside and is_slow(collection_path)) or None
 
 
+def draw_its_share(test):
+    """Let a property draw the share of its stated examples that the profile sets, at least 3."""
+    stated = test._hypothesis_internal_use_settings
+    share = max(min(stated.max_examples, 3), round(stated.max_examples * SHARES[PROFILE]))
+    test._hypothesis_internal_use_settings = settings(stated, max_examples=share)
+
+
 def pytest_collection_modifyitems(items):
-    """Mark tests by what they use and by where they lie."""
+    """Mark tests by what they use and by where they lie, and share out the examples."""
+    functions = {getattr(item, "function", None) for item in items}
+    for property_test in filter(is_hypothesis_test, functions):
+        draw_its_share(property_test)
     for item in items:
         if item.path.is_relative_to(ROOT / "tests") and is_slow(item.path):
             item.add_marker("slow")

@@ -4,6 +4,7 @@ Every cell of the tables below starts with or holds a canary, and no canary may 
 screen.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -610,15 +611,10 @@ def test_a_full_disk_leaves_nothing_behind(desk, form):
     desk.state('method = "individual-ranking"\nk = 3')
     before = desk.listing()
 
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal", *desk.arguments("--file-format", form)],
-        preexec_fn=_fill_the_disk,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with _full_disk():
+        done = CliRunner().invoke(app, desk.arguments("--file-format", form))
 
-    assert done.returncode == 2
+    assert done.exit_code == 2
     *told, last = done.stderr.splitlines()
     assert last.startswith("shoal: Cannot write ")
     assert told in ([], ["shoal: Compiling kernels, once on this machine; about 10 s."])
@@ -627,10 +623,17 @@ def test_a_full_disk_leaves_nothing_behind(desk, form):
     assert desk.listing() == before
 
 
-def _fill_the_disk():
+@contextlib.contextmanager
+def _full_disk():
     """Let every file end at 4 kB, which looks like a full disk to a program."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_an_unknown_format_is_refused(desk):

@@ -25,12 +25,14 @@ import pytest
 import yaml
 from pydantic import BaseModel
 from tests.engine.conftest import JAVA
+from typer.testing import CliRunner
 
 import shoal
 from shoal import errors, policy
 from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
+from shoal.cli.commands import app
 from shoal.core import Audience, Kind, Neighbours, ReleaseForm, Role, Status, Transform
 from shoal.evaluation.comparison import grid
 from shoal.hazmat.fakes import RecordingNoise
@@ -93,6 +95,27 @@ def steps_of(block):
         yield lines[start].removeprefix("$ "), "\n".join(lines[start + 1 : end])
 
 
+def inside(arguments, folder):
+    """Exit code and output of a command in this process, which has loaded what commands load."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, arguments)
+    return done.exit_code, done.output
+
+
+def alone(arguments, folder):
+    """The same in a process of its own: Java takes its options from the environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", *arguments],
+        cwd=folder,
+        env={**os.environ, **JAVA},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
 class Reader:
     """Follows a page in a folder of its own, as a reader would."""
 
@@ -136,19 +159,10 @@ class Reader:
         assert self.code == 0, f"{place}: exit code {self.code} is not shown; add 'echo $?'."
         program, *arguments = shlex.split(command)
         assert program == "shoal", f"{place}: nobody runs '{command}'."
-        done = subprocess.run(
-            [sys.executable, "-m", "shoal", *arguments],
-            cwd=self.folder,
-            env={**os.environ, **JAVA},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-        )
-        self.code = done.returncode
+        self.code, printed = (alone if "spark" in arguments else inside)(arguments, self.folder)
         if shown:
-            assert matches(shown, done.stdout), (
-                f"{place}: $ {command}\nshown\n{shown}\nprinted\n{done.stdout}"
+            assert matches(shown, printed), (
+                f"{place}: $ {command}\nshown\n{shown}\nprinted\n{printed}"
             )
 
     _sh = _console

@@ -29,7 +29,7 @@ def test_loading_everything_computes_nothing():
 
 def test_no_mark_of_the_original_leaves():
     done = subprocess.run(
-        [sys.executable, "-m", "tests.canaries.run", "--runs", "6"],
+        [sys.executable, "-m", "tests.canaries.run", "--runs", "4"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -96,7 +96,7 @@ def test_no_run_on_a_worst_case_has_a_loss_above_epsilon(name, epsilon, n, attri
     before, after = moved(n, attributes)
     samplers = losses(bound(name, attributes, epsilon), before, after, SeededNoise(1), laws=LAWS)
 
-    seen = np.concatenate([sampler(25) for sampler in samplers])
+    seen = np.concatenate([sampler(10) for sampler in samplers])
 
     assert np.abs(seen).max() <= float(epsilon) * (1 + 1e-9)
     assert np.abs(seen).max() > 0
@@ -141,7 +141,7 @@ def test_no_choice_of_three_columns_has_a_loss_above_epsilon(epsilon, n):
                  for column, a in zip(before, FOUR, strict=True)]  # fmt: skip
         pairs.append((before, after))
     seen = np.concatenate([
-        sampler(6) for pair in pairs
+        sampler(3) for pair in pairs
         for sampler in losses(run, *pair, SeededNoise(1), laws=LAWS)
     ])  # fmt: skip
 
@@ -157,7 +157,7 @@ def test_one_column_costs_all_of_epsilon_and_no_more(epsilon):
     def largest(attributes):
         run = bound("maxent", attributes, epsilon)
         sides = losses(run, *moved(12, attributes), SeededNoise(1), laws=LAWS)
-        return max(np.abs(side(100)).max() for side in sides)
+        return max(np.abs(side(40)).max() for side in sides)
 
     assert largest(one) == pytest.approx(float(epsilon))
     assert 0 < largest(line) <= float(epsilon) * (1 + 1e-9)
@@ -169,16 +169,16 @@ def test_one_column_costs_all_of_epsilon_and_no_more(epsilon):
 @pytest.mark.parametrize("name", sorted(RUNS))
 @pytest.mark.parametrize("n", [3, 12])
 def test_noise_of_half_its_scale_has_losses_above_epsilon(name, n):
-    """In 120 runs one reaches epsilon at least; all are multiplied by two, bar the splits."""
+    """Of 120 runs at most, until one is above; all are multiplied by two, bar the splits."""
     attributes = FLAT if "maxent" in name else LINE
     before, after = moved(n, attributes)
     broken = Laws(actual=lambda scale: scale / 2, threshold=LAWS.threshold)
     run = bound(name, attributes, Fraction(1))
 
     noise = SeededNoise(1)
-    seen = [loss(run, before, after, noise, laws=broken) for _ in range(120)]
+    seen = (loss(run, before, after, noise, laws=broken) for _ in range(120))
 
-    assert max(map(abs, seen)) > 1
+    assert any(abs(one) > 1 for one in seen)
 
 
 @pytest.mark.parametrize("name", ["privtree, uniform", "privtree, centroid", "copula, tree",

@@ -14,7 +14,7 @@ import pytest
 PROGRAM = Path(__file__).parent / "run.py"
 
 
-@pytest.mark.parametrize(("scene", "every"), [("protect, budget", 13), ("protect --force", 21)])
+@pytest.mark.parametrize(("scene", "every"), [("protect, budget", 29), ("protect --force", 43)])
 def test_a_fault_at_any_call_leaves_whole_releases_and_a_true_budget(scene, every):
     done = subprocess.run(
         [sys.executable, PROGRAM, "--by", "hooks", "--only", scene, "--every", str(every)],

@@ -460,6 +460,9 @@ ENDS = {
                    pl.DataFrame({"x": [0.0] * 19 + [1.0] * 20})),
 }  # fmt: skip
 """One record at an end of the line goes over to the other, or away."""
+RUNS = 1000
+"""Of an audit that shall find nothing: noise of a quarter of its scale has events of chances near
+0.77 and 0.03, which half of these runs miss with a probability below 1e-9."""
 
 
 @pytest.mark.slow
@@ -470,7 +473,7 @@ def test_audits_find_nothing(method, output, neighbours):
     """False alarms: below 1e-6, the confidence of the bounds."""
     rules = policy(method, LINE, output=output, neighbours=neighbours.value, height=1)
 
-    found = shoal.audit(rules, pair=ENDS[neighbours], trials=4000, confidence=SURE)
+    found = shoal.audit(rules, pair=ENDS[neighbours], trials=RUNS, confidence=SURE)
 
     assert found.verdict == "no violation found"
     assert found.worst.claim.status is Status.PROVED
@@ -482,7 +485,7 @@ def test_audits_of_built_in_pairs_find_nothing(method):
     """False alarms: below 1e-6, the confidence of the bounds."""
     columns = {**LINE, "y": LINE["x"], "job": COLUMNS["job"]}
 
-    found = shoal.audit(policy(method, columns, height=2), trials=2000, confidence=SURE)
+    found = shoal.audit(policy(method, columns, height=2), trials=RUNS // 2, confidence=SURE)
 
     assert len(found.findings) == 2
     assert not found.violated
@@ -490,9 +493,11 @@ def test_audits_of_built_in_pairs_find_nothing(method):
 
 @pytest.mark.slow
 def test_noise_of_half_the_scale_is_found():
+    """At epsilon 2, where this takes the fewest runs: the event found has chances near 0.81 and
+    0.04, and the half of the runs that counts misses it with a probability below 1e-6."""
     found = shoal.audit(
-        policy("dp-quadtree", LINE, output="tree", height=1),
-        pair=ENDS["change-one"], trials=20_000, confidence=SURE, noise=HalfNoise(),
+        policy("dp-quadtree", LINE, output="tree", height=1, epsilon=2),
+        pair=ENDS["change-one"], trials=4000, confidence=SURE, noise=HalfNoise(),
     )  # fmt: skip
 
     assert found.violated
@@ -501,14 +506,15 @@ def test_noise_of_half_the_scale_is_found():
 @pytest.mark.slow
 def test_medians_of_true_counts_are_found():
     """One record turns the median over, from below the middle to above it; with real noise the
-    same pair shows nothing. False alarms: below 1e-6, the confidence of the bounds."""
+    same pair shows nothing. False alarms: below 1e-6, the confidence of the bounds. Without noise
+    the event is certain on one table and impossible on the other: no number of runs misses it."""
     pair = tuple(
         pl.DataFrame({"x": [0.1] * 9 + [moves] + [0.5] + [0.9] * 10}) for moves in (0.1, 0.9)
     )
     rules = policy("dp-kdtree", LINE, output="tree", height=1)
 
-    found = shoal.audit(rules, pair=pair, trials=4000, confidence=SURE, noise=TrueMedians())
-    fine = shoal.audit(rules, pair=pair, trials=4000, confidence=SURE)
+    found = shoal.audit(rules, pair=pair, trials=RUNS, confidence=SURE, noise=TrueMedians())
+    fine = shoal.audit(rules, pair=pair, trials=RUNS, confidence=SURE)
 
     assert found.violated
     assert found.worst.bound.epsilon.low > 3

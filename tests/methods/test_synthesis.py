@@ -614,11 +614,12 @@ def corner(n, moved):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_audits_find_nothing(name, options):
-    """False alarms: below 1e-6, the confidence of the bounds."""
+    """False alarms: below 1e-6, the confidence of the bounds. 600 runs show noise of an eighth of
+    its scale, as below."""
     rules = policy(name, PAIR, **options)
 
     found = shoal.audit(
-        rules, pair=(corner(12, moved=False), corner(12, moved=True)), trials=1000, confidence=SURE
+        rules, pair=(corner(12, moved=False), corner(12, moved=True)), trials=600, confidence=SURE
     )
 
     assert found.verdict == "no violation found"
@@ -637,13 +638,15 @@ def test_noise_of_an_eighth_of_its_scale_is_found(name):
     """The copula's blocks are single records here, which tell most.
 
     Of so few records `maxent` believes hardly anything at epsilon 1, and its rows tell less.
+    The events found have chances near 0.77 and 0.03, 0.67 and 0.01, 0.81 and 0: a miss below 1e-6
+    takes 275, 230 and 370 runs of the counting half.
     """
     columns = {c: {**NUMBER, "step": Decimal("0.0625")} for c in "ab"}
     epsilon = 2 if name == "maxent" else 1
     rules = policy(name, columns if name == "copula" else PAIR, epsilon=epsilon)
     pair = [line(m) if name == "copula" else corner(12, moved=m) for m in (False, True)]
 
-    found = shoal.audit(rules, pair=tuple(pair), trials=2000, confidence=SURE, noise=WeakNoise())
+    found = shoal.audit(rules, pair=tuple(pair), trials=900, confidence=SURE, noise=WeakNoise())
 
     assert found.violated
 
@@ -652,15 +655,14 @@ def test_noise_of_an_eighth_of_its_scale_is_found(name):
 def test_an_audit_of_the_folder_reads_the_measurements_too():
     """Noise that adds nothing shows in them; with real noise nothing is found.
 
-    False alarms: below 1e-6, the confidence of the bounds.
+    False alarms: below 1e-6, the confidence of the bounds. Without noise all 30 runs that count
+    show the event on one table and none on the other, a bound of 0.38.
     """
     pair = (corner(12, moved=False), corner(12, moved=True))
 
     def audit(trials, noise=None):
-        return shoal.audit(policy("maxent", PAIR), pair=pair, level="files", trials=trials,
-                           confidence=SURE, noise=noise)  # fmt: skip
+        return shoal.audit(policy("maxent", PAIR, epsilon=Decimal("0.25")), pair=pair,
+                           level="files", trials=trials, confidence=SURE, noise=noise)  # fmt: skip
 
-    assert not audit(40).violated
-    broken = audit(160, RecordingNoise())
-    assert broken.violated
-    assert broken.worst.bound.epsilon.low > 1
+    assert not audit(20).violated
+    assert audit(60, RecordingNoise()).violated

@@ -5,6 +5,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.mutants.run import ROOT, mutants
 MUTANTS = mutants()
 
 
+@cache
 def names(path):
     """The tests of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -69,7 +69,9 @@ def released(desk, out, name, *, form=None, more=None, **options):
 def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(desk, tmp_path, name):
     method = REGISTRY[name]
     cases = [{"form": form} for form in method.forms.offered]
-    cases += [{"form": method.forms.offered[0], "file": file} for file in FORMATS[1:]]
+    # Each method is written in the first format and in another; all methods together in all.
+    another = FORMATS[1 + sorted(REGISTRY).index(name) % (len(FORMATS) - 1)]
+    cases += [{"form": method.forms.offered[0], "file": another}]
     cases += [
         {"form": form, "noise": SeededNoise(1)} for form in method.forms.offered if method.noisy
     ]

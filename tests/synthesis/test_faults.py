@@ -83,7 +83,7 @@ def test_an_audit_sees_whether_splits_have_noise(noise, broken):
 
     bound = lower_bound(
         splits(before, noise(1), epsilon), splits(after, noise(2), epsilon),
-        scores={"leaves": lambda leaves: leaves}, trials=6000, confidence=CERTAIN,
+        scores={"leaves": lambda leaves: leaves}, trials=2000, confidence=CERTAIN,
     )  # fmt: skip
 
     assert bound.exceeds(1.0) is broken

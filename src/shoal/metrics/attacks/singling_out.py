@@ -127,23 +127,29 @@ def _drawn_records(
     crowd = _Crowd.of(places)
     kept: list[Predicates] = []
     seen: set[bytes] = set()
-    axes_count = places.shape[1]
+    found, axes_count = 0, places.shape[1]
     for start in range(0, attempts, _BATCH):
         size = min(_BATCH, attempts - start)
         rows = rng.integers(len(places), size=size)
         axes = np.sort(rng.random((size, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
         tried = _conditions(boxes, rows, axes, medians)
+        names, first = np.unique(_names(tried), return_index=True)
+        fresh = np.array([name not in seen for name in names.tolist()])
+        seen.update(names[fresh].tolist())
+        tried = tried[np.sort(first[fresh])]
         tried = tried[_count(tried, crowd, most=2) == 1]
-        fresh = []
-        for at in range(len(tried)):
-            name = b"".join(part[at].tobytes() for part in (tried.axes, tried.low, tried.high))
-            if name not in seen:
-                seen.add(name)
-                fresh.append(at)
-        kept.append(tried[np.array(fresh, dtype=np.int64)])
-        if len(seen) >= attacks:
+        kept.append(tried)
+        found += len(tried)
+        if found >= attacks:
             break
     return _joined(kept, attributes)[slice(attacks)]
+
+
+def _names(predicates: Predicates) -> NDArray[np.void]:
+    """The bytes of each predicate."""
+    parts = (predicates.axes, predicates.low, predicates.high)
+    joined = np.hstack([np.ascontiguousarray(part).view(np.int64) for part in parts])
+    return joined.view(np.dtype((np.void, joined.itemsize * joined.shape[1])))[:, 0]
 
 
 def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Predicates:
