@@ -34,12 +34,14 @@ t-closeness compares with the records that are left, as a check of the release d
 fails is suppressed, which changes that distribution; this is repeated until none fails. This rule
 need not give the least possible suppression.
 
-**The search** is that of Flash: start at the open node of least B, climb to the top along open
-nodes, bisect that path, and close what follows from each node that was looked at. The classes of
-a node are merged from those of the node below it with the fewest classes that were kept.
+**The search** follows Flash: start at the open node of least B, climb along open nodes, look at the
+last one of that path, bisect the rest, and close what follows from each node. The classes of a
+node, by confidential value where a model asks for it, are merged from those of the node below it
+with the fewest that were kept. For several k the same lattice serves: what fails at one k fails at
+a larger one.
 
 Cost: O(c d) for each node that is looked at, c being the classes it is merged from; at most all
-nodes. Memory: one byte and one number per node, and up to `ROOM` kept classes.
+nodes. Memory: four numbers per node, and up to `ROOM` kept classes.
 
 References:
     Kohlmayer, Prasser, Eckert, Kemper and Kuhn, "Flash: efficient, stable and optimal
@@ -66,7 +68,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Distance, Diversity, Progress, TCloseness, silent, whole_numbers
-from shoal.core._arrays import Floats, Ints, Ints32
+from shoal.core._arrays import Floats, Ints, Unsigned32
 from shoal.errors import InputError
 from shoal.partition.kernels import full_domain as kernels
 from shoal.partition.requirement import Requirement, below, compiled, longest_way
@@ -213,7 +215,7 @@ class _Table:
     """Distinct combinations of leaves and confidential values, and how often each occurs.
 
     Attributes:
-        leaves: combinations by columns.
+        leaves: columns by combinations.
         secret: their confidential values, numbered over all models together.
         values: of each model the value that such a number stands for.
         counts: records of each combination.
@@ -221,8 +223,8 @@ class _Table:
         trees: labels by level and leaf, of each column.
     """
 
-    leaves: Ints32
-    secret: Ints32
+    leaves: Unsigned32
+    secret: Unsigned32
     values: Ints
     counts: Ints
     where: Ints
@@ -241,7 +243,8 @@ class _Table:
         if rows.ndim != 2 or not rows.size or rows.shape[1] != len(hierarchies):
             raise InputError("Expected records by columns, and a hierarchy for each column.")
         trees = tuple(np.ascontiguousarray(tree, np.int64) for tree in hierarchies)
-        for column, tree in zip(rows.T, trees, strict=True):
+        columns = np.ascontiguousarray(rows.T)
+        for column, tree in zip(columns, trees, strict=True):
             if tree.ndim != 2 or (tree[0] != np.arange(tree.shape[1])).any():
                 raise InputError("Expected levels by leaves, every leaf with its own label at 0.")
             if whole_numbers(column, "codes").max() >= tree.shape[1]:
@@ -252,37 +255,40 @@ class _Table:
                 if (parents[lower] != upper).any():
                     raise InputError("Levels of a hierarchy must be nested.")
         secret, values = _together(require, len(rows))
-        leaves = np.column_stack([rows, secret]).astype(np.int32)
+        leaves = np.empty((len(trees) + 1, len(rows)), np.uint32)
+        leaves[:-1], leaves[-1] = columns, secret
         exact = _rows(leaves, [*trees, np.arange(values.shape[1])[None]])
-        firsts, counts, where = kernels.classes_of(exact, np.zeros(leaves.shape[1], np.int64))
-        own = np.ascontiguousarray(leaves[firsts, :-1])
+        firsts, counts, where = kernels.classes_of(exact, np.zeros(len(leaves), np.int64))
+        own = np.ascontiguousarray(leaves[:-1, firsts])
         return cls(own, secret[firsts], values, counts, where, trees, units)
 
 
-def _together(require: Sequence[Requirement], n: int) -> tuple[Ints32, Ints]:
+def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]:
     """Number the confidential values of all models together, and say what each one stands for."""
     if not require:
-        return np.zeros(n, np.int32), np.zeros((0, 1), np.int64)
+        return np.zeros(n, np.uint32), np.zeros((0, 1), np.int64)
     codes = np.array([own.codes for own in require], np.int64)
     if len(require) == 1:
-        return codes[0].astype(np.int32), np.arange(int(require[0].width or 1))[None]
+        return codes[0].astype(np.uint32), np.arange(int(require[0].width or 1))[None]
     values, secret = np.unique(codes, axis=1, return_inverse=True)
-    return secret.ravel().astype(np.int32), np.ascontiguousarray(values)
+    return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
 
 
-def _rows(leaves: Ints32, trees: Sequence[Ints]) -> kernels.Rows:
+def _rows(leaves: Unsigned32, trees: Sequence[Ints]) -> kernels.Rows:
     """Rows that occur once each, as the kernels take them."""
-    deepest = max(map(len, trees))
+    widths = np.zeros((len(trees), max(map(len, trees))), np.int64)
+    for width, tree in zip(widths, trees, strict=True):
+        width[: len(tree)] = tree.max(axis=1) + 1
     labels = np.concatenate([tree.ravel() for tree in trees])
     return kernels.Rows(
         leaves=leaves,
-        secret=np.zeros(len(leaves), np.int32),
+        secret=np.zeros(leaves.shape[1], np.uint32),
         secrets=1,
-        counts=np.ones(len(leaves), np.int64),
+        counts=np.ones(leaves.shape[1], np.int64),
         labels=labels,
         first=np.cumsum([0, *[tree.size for tree in trees[:-1]]], dtype=np.int64),
         many=np.array([tree.shape[1] for tree in trees], np.int64),
-        widths=np.array([np.pad(tree.max(axis=1) + 1, (0, deepest - len(tree))) for tree in trees]),
+        widths=widths,
         kind=kernels.SQUARES,
         gaps=np.zeros(len(labels)),
     )
@@ -317,7 +323,7 @@ class _Costs:
         heavy = heavy / heavy.sum()
         n = int(table.counts.sum())
         held = [np.bincount(column, table.counts, minlength=tree.shape[1])
-                for column, tree in zip(table.leaves.T, table.trees, strict=True)]  # fmt: skip
+                for column, tree in zip(table.leaves, table.trees, strict=True)]  # fmt: skip
         means, gaps = [], []
         for j, (tree, own) in enumerate(zip(table.trees, held, strict=True)):
             if loss is Loss.ENTROPY:
@@ -414,8 +420,7 @@ class _Search:
             values=self.table.values,
             over=np.array([x.numerator for x in limits], np.int64),
             under=np.array([x.denominator for x in limits], np.int64),
-            moving=not self.ratio
-            and any(isinstance(own.guarantee, TCloseness) for own in require),
+            moving=not self.ratio and any(isinstance(own.guarantee, TCloseness) for own in require),
             monotone=not self.limit
             or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
         )
@@ -427,7 +432,7 @@ class _Search:
         for k in ks:
             lattice.passed[:] = False
             lattice.best[:] = math.inf, -1.0
-            lattice.at[: kernels.KEPT] = [0, 0, 0, -1, -1]
+            lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1]
             while not self._explored(lattice, k):
                 done = int(lattice.at[kernels.DONE])
                 progress("searching the lattice", done, len(lattice.order))
@@ -450,7 +455,7 @@ class _Search:
             kernels.settle(lattice, node, closes, bound, math.inf)
         else:
             loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
-            kernels.settle(lattice, node, False, bound, loss)  # noqa: FBT003 (compiled)
+            kernels.settle(lattice, node, False, bound, loss)
         return False
 
     def _found(self, lattice: kernels.Lattice, k: int) -> Generalisation | None:
@@ -490,10 +495,11 @@ class _Search:
             order=np.argsort(guess, kind="stable"),
             path=np.zeros(int((shape - 1).sum()) + 1, np.int64),
             best=np.zeros(2),
-            at=np.zeros(6, np.int64),
-            nodes=np.zeros((min(nodes, MOST_KEPT), d), np.int32),
-            begin=np.zeros(min(nodes, MOST_KEPT) + 1, np.int64),
-            rows=np.empty(ROOM, np.int32),
+            at=np.zeros(7, np.int64),
+            everything=np.arange(len(self.table.counts), dtype=np.uint32),
+            nodes=np.zeros((MOST_KEPT, d), np.int32),
+            begin=np.zeros(MOST_KEPT + 1, np.int64),
+            rows=np.empty(ROOM, np.uint32),
             counts=np.empty(ROOM, np.int64),
         )
 

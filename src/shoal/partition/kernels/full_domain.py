@@ -8,24 +8,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core._arrays import Bools, Floats, Ints, Ints32
+from shoal.core._arrays import Bools, Floats, Ints, Ints32, Unsigned32
 from shoal.core.jit import kernel
-from shoal.partition.kernels.requirement import DISTINCT, ENTROPY, FREQUENCY, RECURSIVE, Rules, meets
+from shoal.partition.kernels.requirement import (
+    DISTINCT,
+    ENTROPY,
+    FREQUENCY,
+    RECURSIVE,
+    Rules,
+    meets,
+)
 
 GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: multiplying by it spreads keys over the upper bits."""
 WIDE = 2**62
 SQUARES, CLASSES, CELLS = range(3)
 """Losses: discernibility, average class size, and sums over cells."""
-LOOKED, DONE, FIRST, LAST, CHOSEN, KEPT = range(6)
+LOOKED, DONE, FIRST, LAST, PEAK, CHOSEN, KEPT = range(7)
 """Places in `Lattice.at`."""
 
 
 class Rows(NamedTuple):
     """Rows and the levels of their columns."""
 
-    leaves: Ints32  # row, column
-    secret: Ints32  # row: its confidential values, all columns together
+    leaves: Unsigned32  # column, row
+    secret: Unsigned32  # row: its confidential values, all columns together
     secrets: int  # number of them
     counts: Ints  # row: records
     labels: Ints  # of leaf i of column j at level l: labels[first[j] + l * many[j] + i]
@@ -61,9 +68,10 @@ class Lattice(NamedTuple):
     path: Ints
     best: Floats  # loss and height
     at: Ints
+    everything: Unsigned32  # all rows
     nodes: Ints32  # kept node, column: levels
     begin: Ints  # kept node: its entries begin here, and at the end the next would
-    rows: Ints32  # kept entry: one of its rows
+    rows: Unsigned32  # kept entry: one of its rows
     counts: Ints  # kept entry: records
 
 
@@ -109,7 +117,7 @@ def merged(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def keyed(rows: Rows, levels: Ints, chosen: Ints32) -> tuple[Ints, int]:
+def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
     """One number below the second one for the labels of each chosen row, equal for equal labels."""
     keys = np.zeros(chosen.size, np.int64)
     room = 1
@@ -130,12 +138,11 @@ def keyed(rows: Rows, levels: Ints, chosen: Ints32) -> tuple[Ints, int]:
                 some += 1
                 room *= width
             j += 1
-        for i in range(chosen.size):
-            row = chosen[i]
-            key = keys[i]
-            for c in range(some):
-                key += strides[c] * rows.labels[maps[c] + rows.leaves[row, columns[c]]]
-            keys[i] = key
+        for c in range(some):
+            label = rows.labels[maps[c] :]
+            leaf = rows.leaves[columns[c]]
+            for i in range(chosen.size):
+                keys[i] += strides[c] * label[leaf[chosen[i]]]
         if j < levels.size:
             firsts, _, keys = merged(keys, keys, room)
             room = firsts.size
@@ -145,7 +152,7 @@ def keyed(rows: Rows, levels: Ints, chosen: Ints32) -> tuple[Ints, int]:
 @kernel
 def classes_of(rows: Rows, levels: Ints) -> tuple[Ints, Ints, Ints]:
     """One row of each class, its records, and the class of each row."""
-    keys, room = keyed(rows, levels, np.arange(rows.counts.size).astype(np.int32))
+    keys, room = keyed(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
     return merged(keys, rows.counts, room)
 
 
@@ -192,7 +199,7 @@ def loss_of(
             held[:width] = 0
             for a in range(sizes.size):
                 if failing[a]:
-                    held[rows.labels[begin + rows.leaves[firsts[a], j]]] += sizes[a]
+                    held[rows.labels[begin + rows.leaves[j, firsts[a]]]] += sizes[a]
             for label in range(width):
                 loss += held[label] * rows.gaps[begin + label]
     return loss
@@ -200,7 +207,13 @@ def loss_of(
 
 @kernel
 def suppress(
-    models: Models, limit: int, owner: Ints, secret: Ints32, counts: Ints, sizes: Ints, failing: Ints
+    models: Models,
+    limit: int,
+    owner: Ints,
+    secret: Unsigned32,
+    counts: Ints,
+    sizes: Ints,
+    failing: Ints,
 ) -> int:
     """Mark the classes that lack a model, and return the records suppressed in all.
 
@@ -258,7 +271,9 @@ def suppress(
 
 
 @kernel
-def left_over(models: Models, owner: Ints, secret: Ints32, counts: Ints, failing: Ints) -> Rules:
+def left_over(
+    models: Models, owner: Ints, secret: Unsigned32, counts: Ints, failing: Ints
+) -> Rules:
     """The rules with closeness to the entries of classes that do not fail."""
     own = models.rules
     total = np.zeros_like(own.total)
@@ -290,15 +305,18 @@ def left_over(models: Models, owner: Ints, secret: Ints32, counts: Ints, failing
 def advance(lattice: Lattice) -> int:
     """The next node to look at, -1 if none is left.
 
-    Starting at the open node of least guess, climb along open nodes, then bisect that path.
+    Starting at the open node of least guess, climb along open nodes. Look at the last one, which
+    closes the whole path if it fails and has the fewest classes, then bisect the rest. While no
+    node has passed, nothing but the root ends a path, and it is bisected at once.
     """
     at = lattice.at
     while True:
         while at[FIRST] <= at[LAST]:
-            node = lattice.path[(at[FIRST] + at[LAST]) // 2]
+            node = lattice.path[probe(at)]
             if is_open(lattice, node):
                 return int(node)
-            at[LAST] = (at[FIRST] + at[LAST]) // 2 - 1  # by what was found since
+            at[LAST] = probe(at) - 1  # by what was found since
+            at[PEAK] = 0
         node = -1
         while at[DONE] < lattice.order.size:
             start = lattice.order[at[DONE]]
@@ -310,6 +328,7 @@ def advance(lattice: Lattice) -> int:
             return -1
         at[FIRST] = 0
         at[LAST] = -1
+        at[PEAK] = at[CHOSEN] >= 0
         while node >= 0:
             at[LAST] += 1
             lattice.path[at[LAST]] = node
@@ -322,6 +341,12 @@ def advance(lattice: Lattice) -> int:
                         node < 0 or lattice.guess[up] < lattice.guess[node]
                     ):
                         node = up
+
+
+@kernel
+def probe(at: Ints) -> int:
+    """The place on the path to look at."""
+    return int(at[LAST] if at[PEAK] else (at[FIRST] + at[LAST]) // 2)
 
 
 @kernel
@@ -342,16 +367,17 @@ def settle(lattice: Lattice, node: int, closes: bool, bound: float, loss: float)
     """Close what follows from a node that was looked at."""
     at = lattice.at
     at[LOOKED] += 1
-    middle = (at[FIRST] + at[LAST]) // 2
+    here = probe(at)
+    at[PEAK] = 0
     levels = node // lattice.strides % lattice.shape
     if bound > lattice.bound[node]:
         lift(lattice, levels, lattice.shape - 1, bound)
     if closes:
         lift(lattice, np.zeros_like(levels), levels, np.inf)
-        at[FIRST] = middle + 1
+        at[FIRST] = here + 1
     else:
         lattice.passed[node] = True
-        at[LAST] = middle - 1
+        at[LAST] = here - 1
     if better(lattice, node, loss):
         lattice.best[0] = loss
         lattice.best[1] = lattice.height[node]
@@ -383,17 +409,12 @@ def lift(lattice: Lattice, least: Ints, most: Ints, bound: float) -> None:
 @kernel
 def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, effort: int) -> bool:
     """Search until nothing is open, or `effort` rows have been merged; whether it is finished."""
-    everything = np.arange(rows.counts.size).astype(np.int32)
     while effort > 0:
         node = advance(lattice)
         if node < 0:
             return True
         levels = node // lattice.strides % lattice.shape + lattice.low
-        source, counts = everything, rows.counts
-        near = nearest(lattice, levels, source.size)
-        if near >= 0:
-            source = lattice.rows[lattice.begin[near] : lattice.begin[near + 1]]
-            counts = lattice.counts[lattice.begin[near] : lattice.begin[near + 1]]
+        source, counts = entries_below(rows, lattice, levels)
         effort -= source.size
         keys, room = keyed(rows, levels, source)
         if rows.secrets > 1:
@@ -422,6 +443,30 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
 
 
 @kernel
+def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned32, Ints]:
+    """The fewest entries that are known of a node below: a row of each, and its records."""
+    near = nearest(lattice, levels, rows.counts.size)
+    if near < 0:
+        return lattice.everything, rows.counts
+    begin, end = lattice.begin[near], lattice.begin[near + 1]
+    return lattice.rows[begin:end], lattice.counts[begin:end]
+
+
+@kernel
+def keep(lattice: Lattice, levels: Ints, entries: Unsigned32, counts: Ints, before: int) -> None:
+    """Keep the entries of a node to merge others from, if they are fewer and there is room."""
+    a = lattice.at[KEPT]
+    begin = lattice.begin[a]
+    end = begin + entries.size
+    if 5 * entries.size <= 4 * before and end <= lattice.rows.size and a < len(lattice.nodes):
+        lattice.rows[begin:end] = entries
+        lattice.counts[begin:end] = counts
+        lattice.nodes[a] = levels
+        lattice.begin[a + 1] = end
+        lattice.at[KEPT] = a + 1
+
+
+@kernel
 def nearest(lattice: Lattice, levels: Ints, most: int) -> int:
     """The kept node below some levels with the fewest entries, if fewer than `most`; else -1."""
     near = -1
@@ -436,17 +481,3 @@ def nearest(lattice: Lattice, levels: Ints, most: int) -> int:
             near = a
             most = size
     return near
-
-
-@kernel
-def keep(lattice: Lattice, levels: Ints, entries: Ints32, counts: Ints, before: int) -> None:
-    """Keep the entries of a node to merge others from, if they are fewer and there is room."""
-    a = lattice.at[KEPT]
-    begin = lattice.begin[a]
-    end = begin + entries.size
-    if 5 * entries.size <= 4 * before and end <= lattice.rows.size and a < len(lattice.nodes):
-        lattice.rows[begin:end] = entries
-        lattice.counts[begin:end] = counts
-        lattice.nodes[a] = levels
-        lattice.begin[a + 1] = end
-        lattice.at[KEPT] = a + 1
