@@ -133,13 +133,16 @@ def main() -> None:
     cases = [Case(k, limit, loss, model)
              for loss in (Loss.GRANULARITY, Loss.DISCERNIBILITY) for limit in ("0", "0.02")
              for model in MODELS for k in (2, 5, 10, 50)]  # fmt: skip
-    for case in cases:
-        with tempfile.TemporaryDirectory() as out:
-            command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", f"{ARX}/classes:{ARX}/lib/*",
-                       str(HERE / "Arx.java"), f"{ARX}/data", out, str(case)]  # fmt: skip
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            theirs, _, seconds = done.stdout.strip().split(";")
-            released = pl.read_csv(f"{out}/0.csv", separator=";", infer_schema=False)
+    with tempfile.TemporaryDirectory() as out:
+        command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", f"{ARX}/classes:{ARX}/lib/*",
+                   str(HERE / "Arx.java"), f"{ARX}/data", out, *map(str, cases)]  # fmt: skip
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        released = [
+            pl.read_csv(f"{out}/{number}.csv", separator=";", infer_schema=False)
+            for number in range(len(cases))
+        ]
+    for case, line, rows in zip(cases, done.stdout.strip().splitlines(), released, strict=True):
+        theirs, _, seconds = line.split(";")
         run = case.search()
         found, ours = run(), timed(run)
         moving = case.model == "t0.2" and case.limit != "0"
@@ -147,7 +150,7 @@ def main() -> None:
         levels = tuple(map(int, theirs.split()))
         losses = (
             case.loss_of(same.levels, same.labels),
-            case.loss_of(levels, case.classes(released)),
+            case.loss_of(levels, case.classes(rows)),
         )
         equal = abs(losses[0] - losses[1]) <= 1e-9
         told = f"{losses[0]:.9g}" if equal else f"{losses[0]:.12g}, ARX {losses[1]:.12g}"

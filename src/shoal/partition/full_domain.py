@@ -28,7 +28,8 @@ class of u is then a union of classes of v, because levels are nested.
     than the size of its class; unions have larger squares. Granularity and entropy are sums over
     cells that do not fall with the level, and a suppressed cell costs as much as the root. The
     average class size is n over the number of classes, of which suppressed records are one, and
-    unions are fewer.
+    unions are fewer. The error of COUNT queries has no such bound: B is 0, and every node that
+    keeps what is required is looked at.
 
 t-closeness compares with the records that are left, as a check of the release does. A class that
 fails is suppressed, which changes that distribution; this is repeated until none fails. This rule
@@ -86,6 +87,9 @@ _WIDE = 2**62
 Node = tuple[int, ...]
 Judge = Callable[[Ints], Ints]
 """Takes the class of each record, -1 where suppressed, and returns the classes that fail."""
+Rating = Callable[[Ints, Ints, Ints], float]
+"""Takes the levels of a node, a leaf for each column and class, and the records of each class that
+is left, and returns the loss."""
 
 
 class Loss(StrEnum):
@@ -95,6 +99,7 @@ class Loss(StrEnum):
     GRANULARITY = "granularity"
     ENTROPY = "entropy"
     CLASS_SIZE = "average-class-size"
+    COUNT_ERROR = "count-error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +132,7 @@ def full_domain(
     require: Sequence[Requirement] = (),
     units: Ints | None = None,
     judge: Judge | None = None,
+    rating: Rating | None = None,
     weights: Sequence[float] | None = None,
     penalties: Sequence[ArrayLike] | None = None,
     between: Sequence[tuple[int, int]] | None = None,
@@ -145,6 +151,7 @@ def full_domain(
         units: person of each record, where some have several.
         judge: decides on the classes of a node that keeps k, in place of `require`; where persons
             have several records.
+        rating: the loss of a node, if it is to be the error of COUNT queries.
         weights: of the columns, under granularity and entropy; by default equal.
         penalties: of each column levels by leaves, from 0 to 1: what granularity takes for a label.
             By default (leaves of the label - 1) / (leaves - 1).
@@ -170,6 +177,7 @@ def full_domain(
         require=require,
         units=units,
         judge=judge,
+        rating=rating,
         weights=weights,
         penalties=penalties,
         between=between,
@@ -187,6 +195,7 @@ def frontier(
     require: Sequence[Requirement] = (),
     units: Ints | None = None,
     judge: Judge | None = None,
+    rating: Rating | None = None,
     weights: Sequence[float] | None = None,
     penalties: Sequence[ArrayLike] | None = None,
     between: Sequence[tuple[int, int]] | None = None,
@@ -206,7 +215,9 @@ def frontier(
     models = [] if judge else list(require)
     table = _Table.of(codes, hierarchies, models, units)
     costs = _Costs.of(table, loss, weights, penalties)
-    search = _Search(table, limit, loss, models, judge, costs)
+    if (rating is None) == (loss is Loss.COUNT_ERROR):
+        raise InputError("Expected a rating for the error of COUNT queries, and for no other loss.")
+    search = _Search(table, limit, loss, models, judge, rating, costs)
     return search.run(_shape(table, between), ks, progress)
 
 
@@ -318,7 +329,7 @@ class _Costs:
         heavy = np.ones(d) if weights is None else np.asarray(weights, np.float64)
         if heavy.shape != (d,) or (heavy < 0).any() or not heavy.sum() > 0:
             raise InputError("Expected a weight of 0 or more for each column, and one above 0.")
-        if loss in {Loss.DISCERNIBILITY, Loss.CLASS_SIZE}:
+        if loss not in {Loss.GRANULARITY, Loss.ENTROPY}:
             return cls()
         heavy = heavy / heavy.sum()
         n = int(table.counts.sum())
@@ -384,6 +395,7 @@ class _Search:
     loss: Loss
     require: Sequence[Requirement]
     judge: Judge | None
+    rating: Rating | None
     costs: _Costs
 
     def __post_init__(self) -> None:
@@ -404,6 +416,9 @@ class _Search:
         # Under the ratio distance the rules for the records that are left are made anew.
         self.ratio = self.limit > 0 and any(
             getattr(own.guarantee, "distance", None) is Distance.RATIO for own in self.require
+        )
+        self.compiled = not self.ratio and all(
+            one is None for one in (table.units, self.judge, self.rating)
         )
         self.models = self._models(self.require, self.n)
 
@@ -441,7 +456,7 @@ class _Search:
 
     def _explored(self, lattice: kernels.Lattice, k: int) -> bool:
         """Look at some more nodes, and say whether none is left."""
-        if self.table.units is None and self.judge is None and not self.ratio:
+        if self.compiled:
             return kernels.explore(self.rows, self.models, lattice, k, self.limit, EFFORT)
         node = kernels.advance(lattice)
         if node < 0:
@@ -455,6 +470,11 @@ class _Search:
             kernels.settle(lattice, node, closes, bound, math.inf)
         else:
             loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
+            if self.rating is not None:
+                left = failing == 0
+                loss = self.rating(
+                    levels, self.table.leaves[:, firsts[left]].astype(np.int64), sizes[left]
+                )
             kernels.settle(lattice, node, False, bound, loss)
         return False
 
@@ -508,6 +528,8 @@ class _Search:
         if self.costs.mean:
             means = zip(self.costs.mean, low, shape, strict=True)
             return _outer([mean[a : a + s] for mean, a, s in means])
+        if self.rating is not None:
+            return np.zeros(math.prod(shape.tolist()))
         # There are no more classes than combinations of labels.
         widths = zip(self.rows.widths, low, shape, strict=True)
         labels = _outer([np.log(width[a : a + s]) for width, a, s in widths])
