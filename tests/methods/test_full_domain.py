@@ -3,7 +3,9 @@
 from collections import Counter
 from datetime import date
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,9 @@ import shoal
 from shoal import hierarchy, sample
 from shoal.core import KAnonymity, LDiversity, ReleaseForm, Status, TCloseness
 from shoal.errors import ClaimViolationError, InputError
+from shoal.methods._shared.count_error import QUERIES, SEED, count_error
+from shoal.metrics.count_queries import half_ranges, relative_errors
+from shoal.partition import Loss, full_domain
 from shoal.privacy_models import decided
 
 AGE = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 99]}
@@ -203,7 +208,7 @@ def test_limits_on_levels_and_weights_are_kept(ages):
     assert levels(k=4, weights={"age": 100}) == "age 1 of 3, sex 1 of 1."
 
 
-@pytest.mark.parametrize("loss", ["discernibility", "granularity", "entropy", "average-class-size"])
+@pytest.mark.parametrize("loss", list(Loss))
 def test_the_sample_is_released_under_every_loss(loss):
     people = sample.people(300, seed=3).select("age", "sex", "region", "condition")
     folder = sample.folder()
@@ -231,6 +236,51 @@ def test_the_sample_is_released_under_every_loss(loss):
     found = shoal.evaluate(people, release, rules)
     assert not [text for text in found.how if "not understood" in text]
     assert found.of("granularity")
+    frontier = shoal.inspect(people, rules).frontier
+    levels = ", ".join(
+        f"{name} {level} of {last}"
+        for (name, level), last in zip(frontier["5"]["levels"].items(), (4, 1, 2), strict=True)
+    )
+    assert [text for text in release.manifest["notes"] if text.endswith(f": {levels}.")]
+    assert list(frontier) == ["2", "3", "5", "10", "20", "50", "100"]
+    assert frontier["2"]["loss"] <= frontier["100"]["loss"]
+
+
+def test_count_error_is_the_least_of_all_levels_by_plain_counting():
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, [6, 4, 3], size=(60, 3))
+    trees = [
+        np.array([np.arange(6), [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1, 1], [0] * 6]),
+        np.array([np.arange(4), [0, 1, 0, 1], [0] * 4]),
+        np.array([np.arange(3), [0] * 3]),
+    ]
+    drawn = half_ranges([0] * 3, [6, 4, 3], [True] * 3, queries=QUERIES, axes=3,
+                        rng=np.random.default_rng(SEED))  # fmt: skip
+
+    def answers(node, kept):
+        cells = np.ones((len(codes), QUERIES))
+        for j, (tree, level) in enumerate(zip(trees, node, strict=True)):
+            for leaf, label in enumerate(tree[level]):
+                own = np.flatnonzero(tree[level] == label)[:, None]
+                inside = (drawn.lower[:, j] <= own) & (own < drawn.upper[:, j])
+                cells[codes[:, j] == leaf] *= inside.mean(axis=0)
+        return cells[kept].sum(axis=0)
+
+    true, losses = answers((0, 0, 0), np.ones(60, dtype=bool)), {}
+    for node in product(*(range(len(tree)) for tree in trees)):
+        rows = [tuple(t[a][c] for t, a, c in zip(trees, node, row, strict=True)) for row in codes]
+        kept = np.array([rows.count(row) >= 4 for row in rows])
+        if (~kept).sum() <= 5:
+            losses[node] = np.median(relative_errors(true, answers(node, kept)))
+    rate = count_error(codes, trees)
+
+    found = full_domain(codes, trees, 4, limit=5, loss=Loss.COUNT_ERROR, rating=rate)
+
+    assert found.loss == pytest.approx(min(losses.values()))
+    assert losses[found.levels] == pytest.approx(found.loss)
+    assert found.looked_at >= len(losses)  # this loss has no bound that closes a node
+    with pytest.raises(InputError, match="Expected a rating"):
+        full_domain(codes, trees, 4, loss=Loss.COUNT_ERROR)
 
 
 def planned(described=None, **protect):

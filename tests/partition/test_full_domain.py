@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.core import Distance, Diversity, LDiversity, TCloseness
 from shoal.errors import InputError
 from shoal.metrics.generalisation import average_class_size, discernibility
-from shoal.partition import Loss, Requirement, full_domain
+from shoal.partition import Loss, Requirement, frontier, full_domain
 from shoal.privacy_models import decided
 
 LATTICES = 500
@@ -136,6 +136,31 @@ def test_the_optimum_is_that_of_brute_force_on_500_random_lattices():
     looked, nodes = np.sum([compared(seed) for seed in range(LATTICES)], axis=0)
 
     assert looked < nodes  # something was pruned
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_one_pass_for_several_k_finds_what_each_finds_alone(seed):
+    rng, trees, codes, secret = random_case(seed)
+    ks = sorted({int(k) for k in rng.integers(1, 12, size=4)})
+    model = [None, *MODELS][seed % (len(MODELS) + 1)]
+    given = {
+        "loss": list(Loss)[seed % 4],
+        "limit": seed % 3 * 2,
+        "require": [] if model is None else [Requirement(model, secret, int(secret.max()) + 1)],
+    }
+
+    found = frontier(codes, trees, ks, **given)
+
+    for k, one in zip(ks, found, strict=True):
+        alone = full_domain(codes, trees, k, **given)
+        assert (one is None) == (alone is None)
+        if one is not None:
+            assert (one.levels, one.loss) == (alone.levels, alone.loss)
+            assert np.array_equal(one.labels, alone.labels)
+    losses = [one.loss for one in found if one is not None]
+    assert losses == sorted(losses)
+    with pytest.raises(InputError, match="k that rise"):
+        frontier(codes, trees, [3, 2])
 
 
 @given(st.integers(0, 2**32 - 1), st.permutations(range(12)))

@@ -29,11 +29,13 @@ from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.column_levels import (
+    ColumnLevels,
     column_levels,
     height,
     leaf_numbers,
     refuse_steps,
 )
+from shoal.methods._shared.count_error import count_error
 from shoal.methods._shared.fixed_recoding import RECODED_AS_BEFORE, no_longer
 from shoal.methods._shared.steering import (
     judge_of,
@@ -44,7 +46,7 @@ from shoal.methods._shared.steering import (
     suppression_promise,
 )
 from shoal.methods.method import Example, Masked, Method, Parameters, Promises, Setting, Tools
-from shoal.partition import Generalisation, Loss, full_domain
+from shoal.partition import Generalisation, Loss, frontier
 from shoal.policy.values import Number, Size, choice
 
 SOURCE = (
@@ -53,6 +55,8 @@ SOURCE = (
 )
 WEIGHTED = frozenset({Loss.GRANULARITY, Loss.ENTROPY})
 """Losses that are sums over columns."""
+SEVERAL_K = (2, 3, 5, 10, 20, 50, 100)
+"""At which an inspection states the least loss."""
 
 
 class FullDomainParameters(Parameters):
@@ -162,27 +166,12 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
             f"Cannot form one class of k={parameters.k:,} persons from {many:,}. Lower k."
         )
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
-    require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
-
-    judge = judge_of(table, require)
+    searched = _searched(table, setting, levels, tools)
     kept = None if tools.recoding is None else tools.recoding["levels"]
     stated = [_between(setting, name) for name in columns]
 
     def search(between: Sequence[tuple[int, int]], limit: int) -> Generalisation | None:
-        return full_domain(
-            np.column_stack([own.codes for own in levels]),
-            [own.tree for own in levels],
-            parameters.k,
-            loss=parameters.loss,
-            limit=limit,
-            require=() if judge else require,
-            units=persons,
-            judge=judge,
-            weights=[float(parameters.weights.get(name, 1)) for name in columns],
-            penalties=[own.penalties for own in levels],
-            between=between,
-            progress=tools.progress,
-        )
+        return searched([parameters.k], between, limit)[0]
 
     allowed = int(Fraction(parameters.record_suppression) * len(table))
     fixed = stated if kept is None else [_as_before(kept, name, setting) for name in columns]
@@ -190,7 +179,7 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     if chosen is None and kept is not None:
         raise ClaimViolationError(_no_longer(setting, fixed, len(table), search))
     if chosen is None:
-        asked = [f"{parameters.k}-anonymity", *(str(own.guarantee) for own in require)]
+        asked = [f"{parameters.k}-anonymity", *map(str, steering(setting))]
         raise ClaimViolationError(
             f"No combination of levels keeps {' and '.join(asked)} with at most "
             f"{float(parameters.record_suppression):.3g} of the rows left out. Nothing was "
@@ -212,6 +201,54 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
         recoding={"levels": dict(zip(columns, chosen.levels, strict=True))},
         recoding_public=True,
     )
+
+
+def _searched(
+    table: Table,
+    setting: Setting[FullDomainParameters],
+    levels: Sequence[ColumnLevels],
+    tools: Tools,
+) -> Callable[[Sequence[int], Sequence[tuple[int, int]], int], list[Generalisation | None]]:
+    """Prepare a search: it takes values of k, limits on levels, and rows that may be suppressed."""
+    parameters = setting.parameters
+    require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
+    judge = judge_of(table, require)
+    codes, trees = np.column_stack([own.codes for own in levels]), [own.tree for own in levels]
+    counts = parameters.loss is Loss.COUNT_ERROR
+
+    def search(
+        ks: Sequence[int], between: Sequence[tuple[int, int]], limit: int
+    ) -> list[Generalisation | None]:
+        return frontier(
+            codes,
+            trees,
+            ks,
+            loss=parameters.loss,
+            limit=limit,
+            require=() if judge else require,
+            units=table.persons,
+            judge=judge,
+            rating=count_error(codes, trees) if counts else None,
+            weights=[float(parameters.weights.get(name, 1)) for name in setting.columns],
+            penalties=[own.penalties for own in levels],
+            between=between,
+            progress=tools.progress,
+        )
+
+    return search
+
+
+def loss_by_k(
+    table: Table, setting: Setting[FullDomainParameters], tools: Tools
+) -> dict[int, Generalisation | None]:
+    """The levels of least loss at several k, the policy's among them, in one pass."""
+    parameters, columns = setting.parameters, setting.columns
+    levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
+    ks = sorted({parameters.k, *(k for k in SEVERAL_K if k <= len(table))})
+    between = [_between(setting, name) for name in columns]
+    allowed = int(Fraction(parameters.record_suppression) * len(table))
+    found = _searched(table, setting, levels, tools)(ks, between, allowed)
+    return dict(zip(ks, found, strict=True))
 
 
 def _as_before(

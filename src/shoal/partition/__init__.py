@@ -13,7 +13,7 @@ from shoal.partition.bucketization import (
     count_bounds,
     merge_close,
 )
-from shoal.partition.full_domain import Generalisation, Loss, full_domain
+from shoal.partition.full_domain import Generalisation, Loss, frontier, full_domain
 from shoal.partition.insensitive import insensitive
 from shoal.partition.local_suppression import Suppression, local_suppression
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
@@ -58,6 +58,7 @@ __all__ = [
     "class_sizes",
     "compile_notice",
     "count_bounds",
+    "frontier",
     "full_domain",
     "grouping_cost",
     "hierarchy_order",

@@ -28,18 +28,21 @@ class of u is then a union of classes of v, because levels are nested.
     than the size of its class; unions have larger squares. Granularity and entropy are sums over
     cells that do not fall with the level, and a suppressed cell costs as much as the root. The
     average class size is n over the number of classes, of which suppressed records are one, and
-    unions are fewer.
+    unions are fewer. The error of COUNT queries has no such bound: B is 0, and every node that
+    keeps what is required is looked at.
 
 t-closeness compares with the records that are left, as a check of the release does. A class that
 fails is suppressed, which changes that distribution; this is repeated until none fails. This rule
 need not give the least possible suppression.
 
-**The search** is that of Flash: start at the open node of least B, climb to the top along open
-nodes, bisect that path, and close what follows from each node that was looked at. The classes of
-a node are merged from those of the node below it with the fewest classes that were kept.
+**The search** follows Flash: start at the open node of least B, climb along open nodes, look at the
+last one of that path, bisect the rest, and close what follows from each node. The classes of a
+node, by confidential value where a model asks for it, are merged from those of the node below it
+with the fewest that were kept. For several k the same lattice serves: what fails at one k fails at
+a larger one.
 
 Cost: O(c d) for each node that is looked at, c being the classes it is merged from; at most all
-nodes. Memory: one byte and one number per node, and up to `ROOM` kept classes.
+nodes. Memory: four numbers per node, and up to `ROOM` kept classes.
 
 References:
     Kohlmayer, Prasser, Eckert, Kemper and Kuhn, "Flash: efficient, stable and optimal
@@ -56,31 +59,37 @@ References:
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shoal.core import Diversity, LDiversity, Progress, TCloseness, silent, whole_numbers
-from shoal.core._arrays import Floats, Ints
+from shoal.core import Distance, Diversity, Progress, TCloseness, silent, whole_numbers
+from shoal.core._arrays import Floats, Ints, Unsigned32
 from shoal.errors import InputError
 from shoal.partition.kernels import full_domain as kernels
-from shoal.partition.kernels.requirement import Rules
-from shoal.partition.requirement import Requirement, compiled
+from shoal.partition.requirement import Requirement, below, compiled, longest_way
 
 MOST_NODES = 20_000_000
 """A lattice of more nodes is refused."""
 ROOM = 4_000_000
-"""Classes that are kept to merge others from, over all nodes."""
+"""Entries that are kept to merge others from, over all nodes."""
+MOST_KEPT = 20_000
+"""Nodes whose entries are kept."""
+EFFORT = 20_000_000
+"""Rows that are merged between two reports of progress."""
 _WIDE = 2**62
 
 Node = tuple[int, ...]
 Judge = Callable[[Ints], Ints]
 """Takes the class of each record, -1 where suppressed, and returns the classes that fail."""
+Rating = Callable[[Ints, Ints, Ints], float]
+"""Takes the levels of a node, a leaf for each column and class, and the records of each class that
+is left, and returns the loss."""
 
 
 class Loss(StrEnum):
@@ -90,6 +99,7 @@ class Loss(StrEnum):
     GRANULARITY = "granularity"
     ENTROPY = "entropy"
     CLASS_SIZE = "average-class-size"
+    COUNT_ERROR = "count-error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +132,7 @@ def full_domain(
     require: Sequence[Requirement] = (),
     units: Ints | None = None,
     judge: Judge | None = None,
+    rating: Rating | None = None,
     weights: Sequence[float] | None = None,
     penalties: Sequence[ArrayLike] | None = None,
     between: Sequence[tuple[int, int]] | None = None,
@@ -140,6 +151,7 @@ def full_domain(
         units: person of each record, where some have several.
         judge: decides on the classes of a node that keeps k, in place of `require`; where persons
             have several records.
+        rating: the loss of a node, if it is to be the error of COUNT queries.
         weights: of the columns, under granularity and entropy; by default equal.
         penalties: of each column levels by leaves, from 0 to 1: what granularity takes for a label.
             By default (leaves of the label - 1) / (leaves - 1).
@@ -156,71 +168,141 @@ def full_domain(
     >>> full_domain([[0], [1], [2], [3]], [tree], 2).levels
     (1,)
     """
-    table = _Table.of(codes, hierarchies, units)
-    search = _Search(
-        table, k, limit, loss, require, judge, _Costs.of(table, loss, weights, penalties)
-    )
-    return search.run(_shape(table, between), progress)
+    return frontier(
+        codes,
+        hierarchies,
+        [k],
+        loss=loss,
+        limit=limit,
+        require=require,
+        units=units,
+        judge=judge,
+        rating=rating,
+        weights=weights,
+        penalties=penalties,
+        between=between,
+        progress=progress,
+    )[0]
+
+
+def frontier(
+    codes: ArrayLike,
+    hierarchies: Sequence[ArrayLike],
+    ks: Sequence[int],
+    *,
+    loss: Loss = Loss.DISCERNIBILITY,
+    limit: int = 0,
+    require: Sequence[Requirement] = (),
+    units: Ints | None = None,
+    judge: Judge | None = None,
+    rating: Rating | None = None,
+    weights: Sequence[float] | None = None,
+    penalties: Sequence[ArrayLike] | None = None,
+    between: Sequence[tuple[int, int]] | None = None,
+    progress: Progress = silent,
+) -> list[Generalisation | None]:
+    """Find the node of least loss for each of several k, in one pass over the lattice.
+
+    What fails at a k fails at a larger one, and bounds do not depend on k: nothing of that is
+    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise.
+
+    >>> tree = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
+    >>> [found.levels for found in frontier([[0], [1], [2], [3]], [tree], [1, 2, 4])]
+    [(0,), (1,), (2,)]
+    """
+    if any(a >= b for a, b in pairwise(ks)):
+        raise InputError("Expected values of k that rise.")
+    models = [] if judge else list(require)
+    table = _Table.of(codes, hierarchies, models, units)
+    costs = _Costs.of(table, loss, weights, penalties)
+    if (rating is None) == (loss is Loss.COUNT_ERROR):
+        raise InputError("Expected a rating for the error of COUNT queries, and for no other loss.")
+    search = _Search(table, limit, loss, models, judge, rating, costs)
+    return search.run(_shape(table, between), ks, progress)
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Distinct combinations of leaves, and how often each occurs.
+    """Distinct combinations of leaves and confidential values, and how often each occurs.
 
     Attributes:
-        leaves: combinations by columns.
-        counts: records of each.
+        leaves: columns by combinations.
+        secret: their confidential values, numbered over all models together.
+        values: of each model the value that such a number stands for.
+        counts: records of each combination.
         where: the combination of each record.
         trees: labels by level and leaf, of each column.
-        widths: number of labels at each level, of each column.
     """
 
-    leaves: Ints
+    leaves: Unsigned32
+    secret: Unsigned32
+    values: Ints
     counts: Ints
     where: Ints
     trees: tuple[Ints, ...]
-    widths: tuple[Ints, ...]
     units: Ints | None
 
     @classmethod
-    def of(cls, codes: ArrayLike, hierarchies: Sequence[ArrayLike], units: Ints | None) -> "_Table":
+    def of(
+        cls,
+        codes: ArrayLike,
+        hierarchies: Sequence[ArrayLike],
+        require: Sequence[Requirement],
+        units: Ints | None,
+    ) -> "_Table":
         rows = np.asarray(codes)
         if rows.ndim != 2 or not rows.size or rows.shape[1] != len(hierarchies):
             raise InputError("Expected records by columns, and a hierarchy for each column.")
         trees = tuple(np.ascontiguousarray(tree, np.int64) for tree in hierarchies)
-        for column, tree in zip(rows.T, trees, strict=True):
+        columns = np.ascontiguousarray(rows.T)
+        for column, tree in zip(columns, trees, strict=True):
             if tree.ndim != 2 or (tree[0] != np.arange(tree.shape[1])).any():
                 raise InputError("Expected levels by leaves, every leaf with its own label at 0.")
             if whole_numbers(column, "codes").max() >= tree.shape[1]:
                 raise InputError("Expected codes of leaves that the hierarchy has.")
-            for below, above in pairwise(tree):
-                parents = np.full(int(below.max()) + 1, -1)
-                parents[below] = above
-                if (parents[below] != above).any():
+            for lower, upper in pairwise(tree):
+                parents = np.full(int(lower.max()) + 1, -1)
+                parents[lower] = upper
+                if (parents[lower] != upper).any():
                     raise InputError("Levels of a hierarchy must be nested.")
-        widths = tuple(tree.max(axis=1) + 1 for tree in trees)
-        keys = _keys(rows, [np.arange(tree.shape[1]) for tree in trees])
-        distinct, first, where = np.unique(keys, return_index=True, return_inverse=True)
-        counts = np.bincount(where.ravel(), minlength=len(distinct))
-        leaves = np.ascontiguousarray(rows[first], np.int64)
-        return cls(leaves, counts, where.ravel(), trees, widths, units)
-
-    def labels_at(self, node: Node) -> list[Ints]:
-        """The label of each leaf at a node, column by column."""
-        return [tree[level] for tree, level in zip(self.trees, node, strict=True)]
+        secret, values = _together(require, len(rows))
+        leaves = np.empty((len(trees) + 1, len(rows)), np.uint32)
+        leaves[:-1], leaves[-1] = columns, secret
+        exact = _rows(leaves, [*trees, np.arange(values.shape[1])[None]])
+        firsts, counts, where = kernels.classes_of(exact, np.zeros(len(leaves), np.int64))
+        own = np.ascontiguousarray(leaves[:-1, firsts])
+        return cls(own, secret[firsts], values, counts, where, trees, units)
 
 
-def _keys(rows: Ints, labels: Sequence[Ints]) -> Ints:
-    """One number for each combination of labels; equal only for equal combinations."""
-    keys, room = np.zeros(len(rows), np.int64), 1
-    for column, label in zip(rows.T, labels, strict=True):
-        width = int(label.max()) + 1
-        if room * width >= _WIDE:
-            keys = np.unique(keys, return_inverse=True)[1].ravel()
-            room = int(keys.max()) + 1
-        keys = keys * width + label[column]
-        room *= width
-    return keys
+def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]:
+    """Number the confidential values of all models together, and say what each one stands for."""
+    if not require:
+        return np.zeros(n, np.uint32), np.zeros((0, 1), np.int64)
+    codes = np.array([own.codes for own in require], np.int64)
+    if len(require) == 1:
+        return codes[0].astype(np.uint32), np.arange(int(require[0].width or 1))[None]
+    values, secret = np.unique(codes, axis=1, return_inverse=True)
+    return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
+
+
+def _rows(leaves: Unsigned32, trees: Sequence[Ints]) -> kernels.Rows:
+    """Rows that occur once each, as the kernels take them."""
+    widths = np.zeros((len(trees), max(map(len, trees))), np.int64)
+    for width, tree in zip(widths, trees, strict=True):
+        width[: len(tree)] = tree.max(axis=1) + 1
+    labels = np.concatenate([tree.ravel() for tree in trees])
+    return kernels.Rows(
+        leaves=leaves,
+        secret=np.zeros(leaves.shape[1], np.uint32),
+        secrets=1,
+        counts=np.ones(leaves.shape[1], np.int64),
+        labels=labels,
+        first=np.cumsum([0, *[tree.size for tree in trees[:-1]]], dtype=np.int64),
+        many=np.array([tree.shape[1] for tree in trees], np.int64),
+        widths=widths,
+        kind=kernels.SQUARES,
+        gaps=np.zeros(len(labels)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,12 +329,12 @@ class _Costs:
         heavy = np.ones(d) if weights is None else np.asarray(weights, np.float64)
         if heavy.shape != (d,) or (heavy < 0).any() or not heavy.sum() > 0:
             raise InputError("Expected a weight of 0 or more for each column, and one above 0.")
-        if loss in {Loss.DISCERNIBILITY, Loss.CLASS_SIZE}:
+        if loss not in {Loss.GRANULARITY, Loss.ENTROPY}:
             return cls()
         heavy = heavy / heavy.sum()
         n = int(table.counts.sum())
         held = [np.bincount(column, table.counts, minlength=tree.shape[1])
-                for column, tree in zip(table.leaves.T, table.trees, strict=True)]  # fmt: skip
+                for column, tree in zip(table.leaves, table.trees, strict=True)]  # fmt: skip
         means, gaps = [], []
         for j, (tree, own) in enumerate(zip(table.trees, held, strict=True)):
             if loss is Loss.ENTROPY:
@@ -285,8 +367,8 @@ def _entropy(tree: Ints, held: Floats, n: int) -> tuple[Floats, Floats]:
 
 def _leaf_shares(tree: Ints) -> Floats:
     """Leaves of each label but one, over all leaves but one."""
-    below = np.array([np.bincount(level)[level] for level in tree], np.float64)
-    shares: Floats = (below - 1.0) / max(tree.shape[1] - 1, 1)
+    held = np.array([np.bincount(level)[level] for level in tree], np.float64)
+    shares: Floats = (held - 1.0) / max(tree.shape[1] - 1, 1)
     return shares
 
 
@@ -304,225 +386,172 @@ def _shape(table: _Table, between: Sequence[tuple[int, int]] | None) -> list[tup
     return limits
 
 
-class _Classes(NamedTuple):
-    """Classes of a node: one combination of leaves to represent each, and its records."""
-
-    rows: Ints
-    counts: Ints
-
-
-class _Best(NamedTuple):
-    """Loss and height of the best node so far; lower is better."""
-
-    loss: float
-    height: float
-
-
-class _Verdict(NamedTuple):
-    """What was found at a node.
-
-    Attributes:
-        closes: it fails, and so does every node below it.
-        bound: its loss if nothing were suppressed.
-        loss: infinite if it fails.
-    """
-
-    closes: bool
-    bound: float
-    loss: float
-
-
 @dataclass(eq=False)
 class _Search:
-    """The state of one search."""
+    """A search for several k."""
 
     table: _Table
-    k: int
     limit: int
     loss: Loss
     require: Sequence[Requirement]
     judge: Judge | None
+    rating: Rating | None
     costs: _Costs
-    kept: dict[Node, _Classes] = field(default_factory=dict)
-    room: int = ROOM
-    looked_at: int = 0
 
     def __post_init__(self) -> None:
-        self.n = int(self.table.counts.sum())
+        table = self.table
+        self.n = int(table.counts.sum())
         self.limit = min(self.limit, self.n - 1)
-        self.closeness = any(isinstance(own.guarantee, TCloseness) for own in self.require)
-        self.monotone = self.judge is None and (
-            not self.limit
-            or all(
-                isinstance(own.guarantee, LDiversity) and own.guarantee.kind is Diversity.DISTINCT
-                for own in self.require
-            )
+        kinds = {Loss.DISCERNIBILITY: kernels.SQUARES, Loss.CLASS_SIZE: kernels.CLASSES}
+        own = _rows(table.leaves, table.trees)
+        for tree, first, gap in zip(table.trees, own.first, self.costs.gaps, strict=False):
+            by_label = own.gaps[first : first + tree.size].reshape(tree.shape)
+            np.put_along_axis(by_label, tree, gap, axis=1)
+        self.rows = own._replace(
+            secret=table.secret,
+            secrets=table.values.shape[1],
+            counts=table.counts,
+            kind=kinds.get(self.loss, kernels.CELLS),
         )
-        self._entries = [self._entries_of(own) for own in self.require]
-        self._whole = compiled(self.require, self.n)[0] if self.require else None
-        self._nodes = np.zeros((0, len(self.table.trees)), np.int64)
-        self._sizes = np.zeros(0, np.int64)
+        # Under the ratio distance the rules for the records that are left are made anew.
+        self.ratio = self.limit > 0 and any(
+            getattr(own.guarantee, "distance", None) is Distance.RATIO for own in self.require
+        )
+        self.compiled = not self.ratio and all(
+            one is None for one in (table.units, self.judge, self.rating)
+        )
+        self.models = self._models(self.require, self.n)
 
-    def run(self, between: Sequence[tuple[int, int]], progress: Progress) -> Generalisation | None:
-        low = tuple(first for first, _ in between)
-        shape = tuple(last - first + 1 for first, last in between)
-        bound = self._bounds(low, shape)
-        closed = np.zeros(shape, dtype=bool)
-        heights = self._heights(low, shape)
-        guess = bound.copy() if self.costs.mean else heights
-        order = np.argsort(guess.ravel(), kind="stable")
-        best, chosen = _Best(math.inf, -1.0), None
-        flat_closed, flat_bound, flat_height = closed.ravel(), bound.ravel(), heights.ravel()
-        for done, flat in enumerate(order.tolist()):
-            if self.costs.mean and flat_bound[flat] > best.loss:
-                break  # nodes come in the order of their bounds, so no later one is better
-            while not flat_closed[flat] and (flat_bound[flat], flat_height[flat]) < best:
-                progress("searching the lattice", done, len(order))
-                start = tuple(map(int, np.unravel_index(flat, shape)))
-                path = _path(start, closed, guess, lambda at: (bound[at], heights[at]) < best)  # noqa: B023 (called at once)
-                first, last = 0, len(path) - 1
-                while first <= last:
-                    middle = (first + last) // 2
-                    at = path[middle]
-                    if (bound[at], heights[at]) >= best:  # by what was found since
-                        last = middle - 1
-                        continue
-                    verdict = self._look(tuple(a + b for a, b in zip(at, low, strict=True)))
-                    closed[at] = True
-                    above = tuple(slice(a, None) for a in at)
-                    np.maximum(bound[above], verdict.bound, out=bound[above])
-                    if verdict.closes:
-                        closed[tuple(slice(None, a + 1) for a in at)] = True
-                        first = middle + 1
-                    else:
-                        last = middle - 1
-                    if (verdict.loss, heights[at]) < best:
-                        best, chosen = _Best(verdict.loss, float(heights[at])), at
-        if chosen is None:
+    def _models(self, require: Sequence[Requirement], n: int) -> kernels.Models:
+        # Rounded down only if the denominator is so large that 64 bits would overflow.
+        limits = [
+            below(min(own.guarantee.t, Fraction(1)) * way, _WIDE // (2 * self.n * way))
+            if isinstance(own.guarantee, TCloseness)
+            else Fraction(0)
+            for own, way in zip(require, map(longest_way, require), strict=True)
+        ]
+        return kernels.Models(
+            rules=compiled(require, n)[0],
+            values=self.table.values,
+            over=np.array([x.numerator for x in limits], np.int64),
+            under=np.array([x.denominator for x in limits], np.int64),
+            moving=not self.ratio and any(isinstance(own.guarantee, TCloseness) for own in require),
+            monotone=not self.limit
+            or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
+        )
+
+    def run(
+        self, between: Sequence[tuple[int, int]], ks: Sequence[int], progress: Progress
+    ) -> list[Generalisation | None]:
+        lattice, found = self._lattice(between), []
+        for k in ks:
+            lattice.passed[:] = False
+            lattice.best[:] = math.inf, -1.0
+            lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1]
+            while not self._explored(lattice, k):
+                done = int(lattice.at[kernels.DONE])
+                progress("searching the lattice", done, len(lattice.order))
+            found.append(self._found(lattice, k))
+        return found
+
+    def _explored(self, lattice: kernels.Lattice, k: int) -> bool:
+        """Look at some more nodes, and say whether none is left."""
+        if self.compiled:
+            return kernels.explore(self.rows, self.models, lattice, k, self.limit, EFFORT)
+        node = kernels.advance(lattice)
+        if node < 0:
+            return True
+        levels = _levels(lattice, node)
+        firsts, sizes, _, failing = self._suppressed(levels, k)
+        bound = kernels.bound_of(self.rows, sizes, lattice.bound[node])
+        closes = int(sizes[failing == _LACKS_K].sum()) > self.limit
+        if int(sizes[failing > 0].sum()) > self.limit:
+            closes |= self.judge is None and self.models.monotone
+            kernels.settle(lattice, node, closes, bound, math.inf)
+        else:
+            loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
+            if self.rating is not None:
+                left = failing == 0
+                loss = self.rating(
+                    levels, self.table.leaves[:, firsts[left]].astype(np.int64), sizes[left]
+                )
+            kernels.settle(lattice, node, False, bound, loss)
+        return False
+
+    def _found(self, lattice: kernels.Lattice, k: int) -> Generalisation | None:
+        if lattice.at[kernels.CHOSEN] < 0:
             return None
-        node = tuple(a + b for a, b in zip(chosen, low, strict=True))
-        _, labels, failing = self._suppressed(node)
-        classes = np.where(failing[labels] > 0, -1, labels)
-        left = np.unique(classes[classes >= 0], return_inverse=True)[1]
-        classes[classes >= 0] = left.ravel()
-        total = math.prod(shape)
-        return Generalisation(node, classes[self.table.where], best.loss, self.looked_at, total)
+        node = _levels(lattice, int(lattice.at[kernels.CHOSEN]))
+        _, _, labels, failing = self._suppressed(node, k)
+        numbers = np.where(failing > 0, -1, np.cumsum(failing == 0) - 1)
+        return Generalisation(
+            tuple(node.tolist()),
+            numbers[labels][self.table.where],
+            float(lattice.best[0]),
+            int(lattice.at[kernels.LOOKED]),
+            len(lattice.order),
+        )
 
-    def _bounds(self, low: Node, shape: Node) -> Floats:
+    def _lattice(self, between: Sequence[tuple[int, int]]) -> kernels.Lattice:
+        low = np.array([first for first, _ in between], np.int64)
+        shape = np.array([last - first + 1 for first, last in between], np.int64)
+        nodes, d = math.prod(shape.tolist()), len(shape)
+        bound = self._bounds(low, shape)
+        height = _outer(
+            [
+                np.arange(a, a + s) / max(len(tree) - 1, 1)
+                for tree, a, s in zip(self.table.trees, low, shape, strict=True)
+            ]
+        )
+        guess = bound.copy() if self.costs.mean else height
+        return kernels.Lattice(
+            low=low,
+            shape=shape,
+            strides=np.append(np.cumprod(shape[:0:-1])[::-1], 1),
+            bound=bound,
+            passed=np.zeros(nodes, dtype=bool),
+            height=height,
+            guess=guess,
+            order=np.argsort(guess, kind="stable"),
+            path=np.zeros(int((shape - 1).sum()) + 1, np.int64),
+            best=np.zeros(2),
+            at=np.zeros(7, np.int64),
+            everything=np.arange(len(self.table.counts), dtype=np.uint32),
+            nodes=np.zeros((MOST_KEPT, d), np.int32),
+            begin=np.zeros(MOST_KEPT + 1, np.int64),
+            rows=np.empty(ROOM, np.uint32),
+            counts=np.empty(ROOM, np.int64),
+        )
+
+    def _bounds(self, low: Ints, shape: Ints) -> Floats:
         """A lower bound on the loss of each node, before any node is looked at."""
         if self.costs.mean:
-            parts = [m[a : a + s] for m, a, s in zip(self.costs.mean, low, shape, strict=True)]
-            return reduce(np.add.outer, parts)
+            means = zip(self.costs.mean, low, shape, strict=True)
+            return _outer([mean[a : a + s] for mean, a, s in means])
+        if self.rating is not None:
+            return np.zeros(math.prod(shape.tolist()))
         # There are no more classes than combinations of labels.
-        widths = [
-            np.log(width[a : a + s])
-            for width, a, s in zip(self.table.widths, low, shape, strict=True)
-        ]
-        classes = np.exp(np.minimum(reduce(np.add.outer, widths), math.log(self.n)))
+        widths = zip(self.rows.widths, low, shape, strict=True)
+        labels = _outer([np.log(width[a : a + s]) for width, a, s in widths])
+        classes = np.exp(np.minimum(labels, math.log(self.n)))
         scale = 1.0 if self.loss is Loss.DISCERNIBILITY else self.n
         return scale / classes * (1.0 - 1e-9)
 
-    def _heights(self, low: Node, shape: Node) -> Floats:
-        """How high each node lies: the share of the way up, summed over the columns."""
-        parts = [
-            np.arange(a, a + s) / max(len(tree) - 1, 1)
-            for tree, a, s in zip(self.table.trees, low, shape, strict=True)
-        ]
-        return reduce(np.add.outer, parts)
-
-    def _look(self, node: Node) -> _Verdict:
-        """Count the classes of a node, and say what follows."""
-        self.looked_at += 1
-        classes = self._classes(node)
-        bound = self._bound(classes, node)
-        if self.table.units is None:
-            small = int(classes.counts[classes.counts < self.k].sum())
-            if small > self.limit:
-                return _Verdict(closes=True, bound=bound, loss=math.inf)
-            if not self.require and self.judge is None:
-                return self._judged(classes, classes.counts < self.k, node, bound)
-        classes, _, failing = self._suppressed(node)
-        lacking = failing == _LACKS_K
-        if int(classes.counts[lacking].sum()) > self.limit:
-            return _Verdict(closes=True, bound=bound, loss=math.inf)
-        if int(classes.counts[failing > 0].sum()) > self.limit:
-            return _Verdict(closes=self.monotone, bound=bound, loss=math.inf)
-        return self._judged(classes, failing > 0, node, bound)
-
-    def _judged(
-        self, classes: _Classes, failing: NDArray[np.bool_], node: Node, bound: float
-    ) -> _Verdict:
-        """The loss of a node whose failing classes are suppressed."""
-        gone = int(classes.counts[failing].sum())
-        if self.loss is Loss.DISCERNIBILITY:
-            kept = classes.counts[~failing].astype(np.float64)
-            value = (float(kept @ kept) + float(self.n) * gone) / float(self.n) ** 2
-        elif self.loss is Loss.CLASS_SIZE:
-            value = self.n / (int((~failing).sum()) + (gone > 0))
-        else:
-            value, rows = bound, classes.rows[failing]
-            if len(rows):
-                extra = np.zeros(len(rows))
-                for j, (gaps, level) in enumerate(zip(self.costs.gaps, node, strict=True)):
-                    extra += gaps[level][self.table.leaves[rows, j]]
-                value += float(extra @ classes.counts[failing])
-        return _Verdict(closes=False, bound=bound, loss=value)
-
-    def _bound(self, classes: _Classes, node: Node) -> float:
-        if self.loss is Loss.DISCERNIBILITY:
-            sizes = classes.counts.astype(np.float64)
-            return float(sizes @ sizes) / float(self.n) ** 2
-        if self.loss is Loss.CLASS_SIZE:
-            return self.n / len(classes.counts)
-        return float(sum(mean[level] for mean, level in zip(self.costs.mean, node, strict=True)))
-
-    def _classes(self, node: Node) -> _Classes:
-        """Merge the classes of a node from the fewest that are known below it."""
+    def _suppressed(self, node: Ints, k: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """Classes of a node: a row and the records of each; the class of each row; which fail."""
         table = self.table
-        below = np.flatnonzero((self._nodes <= node).all(axis=1))
-        if len(below):
-            near = tuple(self._nodes[below[np.argmin(self._sizes[below])]].tolist())
-            source = self.kept[near]
-        else:
-            source = _Classes(np.arange(len(table.counts)), table.counts)
-        keys = self._keys_at(node, source.rows)
-        firsts, counts, _ = kernels.merged(keys, source.counts)
-        made = _Classes(source.rows[firsts], counts)
-        if len(counts) <= self.room and 5 * len(counts) <= 4 * len(source.counts):
-            self.room -= len(counts)
-            self.kept[node] = made
-            self._nodes = np.vstack([self._nodes, [node]])
-            self._sizes = np.append(self._sizes, len(counts))
-        return made
-
-    def _keys_at(self, node: Node, rows: Ints) -> Ints:
-        table = self.table
-        labels = table.labels_at(node)
-        widths = [int(width[level]) for width, level in zip(table.widths, node, strict=True)]
-        if math.prod(widths) >= _WIDE:
-            return _keys(table.leaves[rows], labels)
-        strides = np.cumprod([1, *widths[:-1]], dtype=np.int64)
-        maps = np.concatenate([label * s for label, s in zip(labels, strides, strict=True)])
-        first = np.cumsum([0, *[len(label) for label in labels[:-1]]], dtype=np.int64)
-        return kernels.combined(table.leaves, rows, maps, first)
-
-    def _suppressed(self, node: Node) -> tuple[_Classes, Ints, Ints]:
-        """Classes of a node, the class of each combination, and which are to be suppressed."""
-        table = self.table
-        keys = self._keys_at(node, np.arange(len(table.counts)))
-        firsts, counts, labels = kernels.merged(keys, table.counts)
-        sizes = counts
+        firsts, sizes, labels = kernels.classes_of(self.rows, node)
+        persons = sizes
         if table.units is not None:
-            own = labels[table.where] * (int(table.units.max()) + 1) + table.units
-            sizes = np.bincount(
-                np.unique(own) // (int(table.units.max()) + 1), minlength=len(counts)
-            )
-        failing = np.where(sizes < self.k, _LACKS_K, 0)
+            most = int(table.units.max()) + 1
+            pairs = np.unique(labels[table.where] * most + table.units)
+            persons = np.bincount(pairs // most, minlength=len(sizes))
+        failing = np.where(persons < k, _LACKS_K, 0)
         if self.judge is not None:
             self._ask(labels, failing)
-        elif int(counts[failing > 0].sum()) <= self.limit:
-            self._steer(labels, counts, failing)
-        return _Classes(firsts, counts), labels, failing
+        elif self.require:
+            self._steer(labels, sizes, failing)
+        return firsts, sizes, labels, failing
 
     def _ask(self, labels: Ints, failing: Ints) -> None:
         """Suppress the classes that the judge rejects, repeatedly, until it rejects none."""
@@ -534,54 +563,32 @@ class _Search:
                 return
             failing[rejected] = _LACKS_MODEL
 
-    def _steer(self, labels: Ints, counts: Ints, failing: Ints) -> None:
-        """Suppress classes that lack a model, repeatedly, until none does or none is left."""
-        rules = self._whole
-        while rules is not None and not failing.all():
-            before = int((failing > 0).sum())
-            if before and self.closeness:
-                rules = self._rest(failing[labels] == 0)
-            marks = (failing > 0).astype(np.int64)
-            for r, (entry, value, count) in enumerate(self._entries):
-                inside = np.where(failing[labels[entry]] > 0, -1, labels[entry])
-                kernels.unmet_classes(rules, r, inside, value, count, counts, marks)
-            failing[(marks > 0) & (failing == 0)] = _LACKS_MODEL
-            done = int((failing > 0).sum()) == before or not self.closeness
-            if done or int(counts[failing > 0].sum()) > self.limit:
+    def _steer(self, labels: Ints, sizes: Ints, failing: Ints) -> None:
+        """Suppress classes that lack a model, repeatedly, until none does."""
+        table, models = self.table, self.models
+        while True:
+            before = int(sizes[failing > 0].sum())
+            if self.ratio and 0 < before <= self.limit:
+                rows = (failing[labels] == 0)[table.where]
+                left = [replace(own, codes=own.codes[rows]) for own in self.require]
+                models = self._models(left, int(rows.sum()))
+            lacking = (failing > 0).astype(np.int64)
+            gone = kernels.suppress(
+                models, self.limit, labels, table.secret, table.counts, sizes, lacking
+            )
+            failing[(lacking > 0) & (failing == 0)] = _LACKS_MODEL
+            if not self.ratio or gone == before or gone > self.limit:
                 return
-
-    def _rest(self, stays: NDArray[np.bool_]) -> Rules:
-        """The rules for the combinations that are left: closeness to their own distribution."""
-        rows = stays[self.table.where]
-        left = [
-            Requirement(own.guarantee, own.codes[rows], own.width, own.edges)
-            for own in self.require
-        ]
-        return compiled(left, int(rows.sum()))[0]
-
-    def _entries_of(self, own: Requirement) -> tuple[Ints, Ints, Ints]:
-        """Combination, value and count of each pair that occurs."""
-        width = int(own.width or 1)
-        pairs, counts = np.unique(self.table.where * width + own.codes, return_counts=True)
-        return pairs // width, pairs % width, counts.astype(np.int64)
 
 
 _LACKS_K, _LACKS_MODEL = 1, 2
 
 
-def _path(
-    start: Node, closed: NDArray[np.bool_], guess: Floats, worthwhile: Callable[[Node], bool]
-) -> list[Node]:
-    """Climb from a node along open ones, each time to the one with the least guess."""
-    path = [start]
-    while True:
-        at = path[-1]
-        up = [
-            (*at[:j], at[j] + 1, *at[j + 1 :])
-            for j in range(len(at))
-            if at[j] + 1 < closed.shape[j]
-        ]
-        open_ones = [node for node in up if not closed[node] and worthwhile(node)]
-        if not open_ones:
-            return path
-        path.append(min(open_ones, key=lambda node: float(guess[node])))
+def _levels(lattice: kernels.Lattice, node: int) -> Ints:
+    levels: Ints = node // lattice.strides % lattice.shape + lattice.low
+    return levels
+
+
+def _outer(parts: Sequence[Floats]) -> Floats:
+    """Sums of one number of each column, for all nodes."""
+    return reduce(np.add.outer, parts).ravel()

@@ -110,7 +110,7 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
         rules.total[values] = _totals(own)
         path = paths[r][0]
         rules.path[values, : path.shape[1]] = np.where(path >= 0, path + top[r], -1)
-        _threshold(rules, r, own, int(paths[r][2].size and paths[r][0].shape[1]))
+        _threshold(rules, r, own)
     codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, rows)
     return rules, codes
 
@@ -176,7 +176,14 @@ def _kind(own: Requirement) -> int:
     }[own.guarantee.distance]
 
 
-def _threshold(rules: Rules, r: int, own: Requirement, height: int) -> None:
+def longest_way(own: Requirement) -> int:
+    """The unit of a distance: what `moved` sums is this many times the distance."""
+    if _kind(own) == kernels.ORDERED:
+        return max(_width(own) - 1, 1)
+    return 2 * _paths(own)[0].shape[1] if _kind(own) == kernels.HIERARCHICAL else 1
+
+
+def _threshold(rules: Rules, r: int, own: Requirement) -> None:
     """Write the threshold of a rule, in the units of what `meets` compares with it."""
     n = rules.records
     if isinstance(own.guarantee, LDiversity):
@@ -186,8 +193,7 @@ def _threshold(rules: Rules, r: int, own: Requirement, height: int) -> None:
         x = 1 / own.guarantee.c if own.guarantee.c is not None else 1 / l
         most = n + 1
     else:
-        longest = max(_width(own) - 1, 1) if rules.kind[r] == kernels.ORDERED else 2 * height
-        longest = 1 if rules.kind[r] == kernels.VARIATION else longest
+        longest = longest_way(own)
         x = own.guarantee.t * longest * n
         most = longest * n + 1
         if rules.kind[r] == kernels.RATIO:

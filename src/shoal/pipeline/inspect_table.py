@@ -21,7 +21,8 @@ from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.errors import InputError, ShoalError, counted
 from shoal.io import validate
-from shoal.methods import Tools
+from shoal.methods import Tools, full_domain
+from shoal.partition import Generalisation
 from shoal.pipeline import booking
 from shoal.pipeline.check_table import check_rules
 from shoal.pipeline.options import ReadingOptions
@@ -56,6 +57,7 @@ class InspectedTable:
         unexpected: what would stop a release, such as columns that become constant.
         broken: rows that break each rule of the policy.
         suggested: orders and functional dependences that hold for every row and are not stated.
+        frontier: of `full-domain` the least loss and its levels by k, none where no levels do.
     """
 
     rows: int
@@ -70,6 +72,7 @@ class InspectedTable:
     unexpected: tuple[str, ...] = ()
     broken: Mapping[str, int] = field(default_factory=dict)
     suggested: tuple[str, ...] = ()
+    frontier: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """The same for machines."""
@@ -84,6 +87,7 @@ class InspectedTable:
         first = [CONFIDENTIAL, counted(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
         middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
+        middle += self._frontier()
         return "\n".join([*first, *middle, *last])
 
     __repr__ = __str__
@@ -139,6 +143,17 @@ class InspectedTable:
             )
         return lines
 
+    def _frontier(self) -> list[str]:
+        lines = []
+        for k, found in self.frontier.items():
+            if found is None:
+                lines.append(f"k = {k}: no combination of levels keeps what is required")
+                continue
+            rows = counted(found["suppressed"], "row")
+            levels = ", ".join(f"{name} {level}" for name, level in found["levels"].items())
+            lines.append(f"k = {k}: loss {found['loss']:.3g}, {rows} left out; levels: {levels}")
+        return lines
+
 
 def inspect(
     data: Any,
@@ -188,9 +203,10 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
     k = _least(policy)
     below, unique, resolved = _rare(typed, keys, k)
     found: tuple[str, ...] = ()
+    frontier: dict[str, Mapping[str, Any] | None] = {}
     if planned is not None and not misfits and not planned.method.noisy and frame.height:
         progress("protecting a copy", 0, 1)
-        found = _unexpected(raw, planned, refused)
+        found, frontier = _unexpected(raw, planned, refused)
     return InspectedTable(
         rows=frame.height,
         refused=tuple(refused),
@@ -208,6 +224,7 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
             if isinstance(one.guarantee, KeptRule)
         },
         suggested=_suggested(typed, policy),
+        frontier=frontier,
     )
 
 
@@ -298,13 +315,27 @@ def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
     return {name: some.len() - some.n_unique() for name, some in cells.items()}
 
 
-def _unexpected(raw: io.Raw, planned: Plan, refused: list[str]) -> tuple[str, ...]:
-    """What would stop a release, by making one that is thrown away."""
+def _unexpected(
+    raw: io.Raw, planned: Plan, refused: list[str]
+) -> tuple[tuple[str, ...], dict[str, Mapping[str, Any] | None]]:
+    """What would stop a release, by making one that is thrown away; and what other k would give."""
+    frontier: dict[str, Mapping[str, Any] | None] = {}
     try:
-        reading = planned.policy.reading
+        reading, tools = planned.policy.reading, Tools(secure_noise())
         table = validate.validate(raw.frame, planned.policy.schema, decimal=reading.decimal)
-        outcome = local.run(table, planned.method, planned.setting, Tools(secure_noise()))
+        if planned.method is full_domain.METHOD:
+            for k, one in full_domain.loss_by_k(table, planned.setting, tools).items():
+                frontier[str(k)] = None if one is None else _described(one, planned)
+        outcome = local.run(table, planned.method, planned.setting, tools)
     except ShoalError as error:
         refused.append(str(error))
-        return ()
-    return unexpected(planned, outcome)
+        return (), frontier
+    return unexpected(planned, outcome), frontier
+
+
+def _described(found: Generalisation, planned: Plan) -> dict[str, Any]:
+    return {
+        "loss": found.loss,
+        "levels": dict(zip(planned.setting.columns, found.levels, strict=True)),
+        "suppressed": int((found.labels < 0).sum()),
+    }

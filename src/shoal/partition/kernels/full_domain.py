@@ -1,35 +1,83 @@
-"""Compiled counting of equivalence classes under one level per column."""
+"""Compiled search of a lattice of levels: equivalence classes of a node, its loss, and the way on.
+
+A node is a flat index into the lattice. A class is counted as entries: rows with equal labels and
+equal confidential values. Rows stand for all records with the same leaves and confidential values.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core._arrays import Ints
+from shoal.core._arrays import Bools, Floats, Ints, Ints32, Unsigned32
 from shoal.core.jit import kernel
-from shoal.partition.kernels.requirement import Rules, meets
+from shoal.partition.kernels.requirement import (
+    DISTINCT,
+    ENTROPY,
+    FREQUENCY,
+    RECURSIVE,
+    Rules,
+    meets,
+)
 
 GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: multiplying by it spreads keys over the upper bits."""
+WIDE = 2**62
+SQUARES, CLASSES, CELLS = range(3)
+"""Losses: discernibility, average class size, and sums over cells."""
+LOOKED, DONE, FIRST, LAST, PEAK, CHOSEN, KEPT = range(7)
+"""Places in `Lattice.at`."""
+
+
+class Rows(NamedTuple):
+    """Rows and the levels of their columns."""
+
+    leaves: Unsigned32  # column, row
+    secret: Unsigned32  # row: its confidential values, all columns together
+    secrets: int  # number of them
+    counts: Ints  # row: records
+    labels: Ints  # of leaf i of column j at level l: labels[first[j] + l * many[j] + i]
+    first: Ints  # column
+    many: Ints  # column: leaves
+    widths: Ints  # column, level: labels
+    kind: int  # of the loss
+    gaps: Floats  # as labels, of label i: how much more a suppressed cell costs
+
+
+class Models(NamedTuple):
+    """What classes keep beside k."""
+
+    rules: Rules
+    values: Ints  # rule, confidential values together: the value
+    over: Ints  # rule: t times the longest way as a fraction, 0 over 1 for l-diversity
+    under: Ints
+    moving: bool  # closeness is to the records that are left
+    monotone: bool  # a node that lacks them closes all below it
+
+
+class Lattice(NamedTuple):
+    """The state of a search."""
+
+    low: Ints  # column: its lowest level
+    shape: Ints
+    strides: Ints
+    bound: Floats  # node: its loss is no less; infinite if it fails
+    passed: Bools  # node: it was looked at
+    height: Floats  # node
+    guess: Floats  # node: paths begin and climb where it is least
+    order: Ints  # nodes by guess
+    path: Ints
+    best: Floats  # loss and height
+    at: Ints
+    everything: Unsigned32  # all rows
+    nodes: Ints32  # kept node, column: levels
+    begin: Ints  # kept node: its entries begin here, and at the end the next would
+    rows: Unsigned32  # kept entry: one of its rows
+    counts: Ints  # kept entry: records
 
 
 @kernel
-def combined(codes: Ints, rows: Ints, maps: Ints, first: Ints) -> Ints:
-    """One number for the labels of each row: the sum over columns of what `maps` has for its code.
-
-    `maps` holds, column after column from `first`, each label's number times the column's stride.
-    """
-    d = codes.shape[1]
-    keys = np.zeros(rows.size, np.int64)
-    for i in range(rows.size):
-        row = rows[i]
-        key = 0
-        for j in range(d):
-            key += maps[first[j] + codes[row, j]]
-        keys[i] = key
-    return keys
-
-
-@kernel
-def merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
-    """Merge entries of equal keys.
+def merged(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
+    """Merge entries of equal keys, which are below `room`.
 
     Returns for each class its first entry and the sum of the counts, and for each entry its class;
     classes are numbered in the order of their first entries.
@@ -39,15 +87,18 @@ def merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
     while size < 2 * keys.size:
         size *= 2
         bits += 1
-    slots = np.full(size, -1, np.int64)
+    slots = np.full(size, -1, np.int32)
     firsts = np.empty(keys.size, np.int64)
     totals = np.empty(keys.size, np.int64)
     labels = np.empty(keys.size, np.int64)
     many = 0
     shift = np.uint64(64 - bits)
+    direct = room <= size
     for i in range(keys.size):
         key = keys[i]
-        at = np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> shift)
+        at = key
+        if not direct:
+            at = np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> shift)
         while True:
             own = slots[at]
             if own < 0:
@@ -57,7 +108,7 @@ def merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
                 labels[i] = many
                 many += 1
                 break
-            if keys[firsts[own]] == key:
+            if direct or keys[firsts[own]] == key:
                 totals[own] += counts[i]
                 labels[i] = own
                 break
@@ -66,40 +117,367 @@ def merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def unmet_classes(
-    rules: Rules, r: int, labels: Ints, values: Ints, counts: Ints, sizes: Ints, failing: Ints
-) -> None:
-    """Mark the classes that do not meet rule r; entries hold a class, a value and a count.
+def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
+    """One number below the second one for the labels of each chosen row, equal for equal labels."""
+    keys = np.zeros(chosen.size, np.int64)
+    room = 1
+    maps = np.empty(levels.size, np.int64)
+    strides = np.empty(levels.size, np.int64)
+    columns = np.empty(levels.size, np.int64)
+    j = 0
+    while j < levels.size:
+        some = 0
+        while j < levels.size:
+            width = rows.widths[j, levels[j]]
+            if room >= WIDE // (width * rows.secrets):
+                break
+            if width > 1:
+                columns[some] = j
+                maps[some] = rows.first[j] + levels[j] * rows.many[j]
+                strides[some] = room
+                some += 1
+                room *= width
+            j += 1
+        for c in range(some):
+            label = rows.labels[maps[c] :]
+            leaf = rows.leaves[columns[c]]
+            for i in range(chosen.size):
+                keys[i] += strides[c] * label[leaf[chosen[i]]]
+        if j < levels.size:
+            firsts, _, keys = merged(keys, keys, room)
+            room = firsts.size
+    return keys, room
 
-    A class that is marked already, or is empty, is not looked at.
+
+@kernel
+def classes_of(rows: Rows, levels: Ints) -> tuple[Ints, Ints, Ints]:
+    """One row of each class, its records, and the class of each row."""
+    keys, room = keyed(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
+    return merged(keys, rows.counts, room)
+
+
+@kernel
+def bound_of(rows: Rows, sizes: Ints, otherwise: float) -> float:
+    """The loss of a node if nothing were suppressed; of sums over cells it is known before."""
+    n = 0.0
+    squares = 0.0
+    for a in range(sizes.size):
+        n += sizes[a]
+        squares += float(sizes[a]) * sizes[a]
+    if rows.kind == SQUARES:
+        return squares / n**2
+    return n / sizes.size if rows.kind == CLASSES else otherwise
+
+
+@kernel
+def loss_of(
+    rows: Rows, levels: Ints, firsts: Ints, sizes: Ints, failing: Ints, bound: float
+) -> float:
+    """The loss of a node whose failing classes are suppressed."""
+    n = 0.0
+    squares = 0.0
+    gone = 0.0
+    kept = 0
+    for a in range(sizes.size):
+        n += sizes[a]
+        if failing[a]:
+            gone += sizes[a]
+        else:
+            kept += 1
+            squares += float(sizes[a]) * sizes[a]
+    if rows.kind == SQUARES:
+        return (squares + n * gone) / n**2
+    if rows.kind == CLASSES:
+        return n / (kept + (gone > 0))
+    loss = bound
+    if gone > 0:
+        # Records are counted by label first: the sum does not depend on their order.
+        held = np.zeros(rows.widths.max(), np.int64)
+        for j in range(levels.size):
+            begin = rows.first[j] + levels[j] * rows.many[j]
+            width = rows.widths[j, levels[j]]
+            held[:width] = 0
+            for a in range(sizes.size):
+                if failing[a]:
+                    held[rows.labels[begin + rows.leaves[j, firsts[a]]]] += sizes[a]
+            for label in range(width):
+                loss += held[label] * rows.gaps[begin + label]
+    return loss
+
+
+@kernel
+def suppress(
+    models: Models,
+    limit: int,
+    owner: Ints,
+    secret: Unsigned32,
+    counts: Ints,
+    sizes: Ints,
+    failing: Ints,
+) -> int:
+    """Mark the classes that lack a model, and return the records suppressed in all.
+
+    Stops once these are more than the limit. If closeness is to the records that are left, it is
+    decided anew for them until no class lacks it.
     """
     many = sizes.size
     begin = np.zeros(many + 1, np.int64)
-    for e in range(labels.size):
-        if labels[e] >= 0:
-            begin[labels[e] + 1] += 1
+    for e in range(owner.size):
+        begin[owner[e] + 1] += 1
     for a in range(many):
         begin[a + 1] += begin[a]
     place = begin[:many].copy()
-    order = np.empty(begin[many], np.int64)
-    for e in range(labels.size):
-        if labels[e] >= 0:
-            order[place[labels[e]]] = e
-            place[labels[e]] += 1
+    order = np.empty(owner.size, np.int64)
+    for e in range(owner.size):
+        order[place[owner[e]]] = e
+        place[owner[e]] += 1
+    gone = 0
+    for a in range(many):
+        if failing[a]:
+            gone += sizes[a]
+    rules = models.rules
     held = np.zeros(rules.total.size, np.int64)
     seen = np.zeros(rules.total.size, np.int64)
-    base = rules.first[r]
-    for a in range(many):
-        if failing[a] or sizes[a] == 0:
+    while gone <= limit:
+        before = gone
+        if gone and models.moving:
+            rules = left_over(models, owner, secret, counts, failing)
+        for a in range(many):
+            if failing[a]:
+                continue
+            for r in range(rules.kind.size):
+                first = rules.first[r]
+                distinct = 0
+                for p in range(begin[a], begin[a + 1]):
+                    v = first + models.values[r, secret[order[p]]]
+                    if held[v] == 0:
+                        seen[first + distinct] = v
+                        distinct += 1
+                    held[v] += counts[order[p]]
+                if rules.kind[r] == ENTROPY:
+                    seen[first : first + distinct].sort()
+                fine = meets(rules, r, sizes[a], held, seen, distinct)
+                for p in range(first, first + distinct):
+                    held[seen[p]] = 0
+                if not fine:
+                    failing[a] = 1
+                    gone += sizes[a]
+                    break
+            if gone > limit:
+                return gone
+        if gone == before or not models.moving:
+            break
+    return gone
+
+
+@kernel
+def left_over(
+    models: Models, owner: Ints, secret: Unsigned32, counts: Ints, failing: Ints
+) -> Rules:
+    """The rules with closeness to the entries of classes that do not fail."""
+    own = models.rules
+    total = np.zeros_like(own.total)
+    below = np.zeros_like(own.below)
+    n = 0
+    for e in range(owner.size):
+        if failing[owner[e]]:
             continue
-        distinct = 0
-        for p in range(begin[a], begin[a + 1]):
-            v = base + values[order[p]]
-            if held[v] == 0:
-                seen[base + distinct] = v
-                distinct += 1
-            held[v] += counts[order[p]]
-        if not meets(rules, r, sizes[a], held, seen, distinct):
-            failing[a] = 1
-        for p in range(base, base + distinct):
-            held[seen[p]] = 0
+        n += counts[e]
+        for r in range(own.kind.size):
+            v = own.first[r] + models.values[r, secret[e]]
+            total[v] += counts[e]
+            for edge in own.path[v]:
+                if edge >= 0:
+                    below[edge] += counts[e]
+    whole = own.whole.copy()
+    part = own.part.copy()
+    of = own.of.copy()
+    for r in range(own.kind.size):
+        if own.kind[r] not in (DISTINCT, FREQUENCY, RECURSIVE, ENTROPY):
+            whole[r] = models.over[r] * n // models.under[r]
+            part[r] = models.over[r] * n % models.under[r]
+            of[r] = models.under[r]
+    return Rules(n, own.kind, own.first, whole, part, of, own.least, own.log, total, own.low,
+                 own.high, own.path, own.top, below, own.length)  # fmt: skip
+
+
+@kernel
+def advance(lattice: Lattice) -> int:
+    """The next node to look at, -1 if none is left.
+
+    Starting at the open node of least guess, climb along open nodes. Look at the last one, which
+    closes the whole path if it fails and has the fewest classes, then bisect the rest. While no
+    node has passed, nothing but the root ends a path, and it is bisected at once.
+    """
+    at = lattice.at
+    while True:
+        while at[FIRST] <= at[LAST]:
+            node = lattice.path[probe(at)]
+            if is_open(lattice, node):
+                return int(node)
+            at[LAST] = probe(at) - 1  # by what was found since
+            at[PEAK] = 0
+        node = -1
+        while at[DONE] < lattice.order.size:
+            start = lattice.order[at[DONE]]
+            if is_open(lattice, start):
+                node = start
+                break
+            at[DONE] += 1
+        if node < 0:
+            return -1
+        at[FIRST] = 0
+        at[LAST] = -1
+        at[PEAK] = at[CHOSEN] >= 0
+        while node >= 0:
+            at[LAST] += 1
+            lattice.path[at[LAST]] = node
+            here = node
+            node = -1
+            for j in range(lattice.shape.size):
+                if here // lattice.strides[j] % lattice.shape[j] + 1 < lattice.shape[j]:
+                    up = here + lattice.strides[j]
+                    if is_open(lattice, up) and (
+                        node < 0 or lattice.guess[up] < lattice.guess[node]
+                    ):
+                        node = up
+
+
+@kernel
+def probe(at: Ints) -> int:
+    """The place on the path to look at."""
+    return int(at[LAST] if at[PEAK] else (at[FIRST] + at[LAST]) // 2)
+
+
+@kernel
+def is_open(lattice: Lattice, node: int) -> bool:
+    """Whether a node was not looked at, and may be better than the best one."""
+    return not lattice.passed[node] and better(lattice, node, lattice.bound[node])
+
+
+@kernel
+def better(lattice: Lattice, node: int, loss: float) -> bool:
+    """Whether a node with that loss has less than the best one, or as much at a lower height."""
+    least = lattice.best[0]
+    return bool(loss < least or (loss == least and lattice.height[node] < lattice.best[1]))
+
+
+@kernel
+def settle(lattice: Lattice, node: int, closes: bool, bound: float, loss: float) -> None:
+    """Close what follows from a node that was looked at."""
+    at = lattice.at
+    at[LOOKED] += 1
+    here = probe(at)
+    at[PEAK] = 0
+    levels = node // lattice.strides % lattice.shape
+    if bound > lattice.bound[node]:
+        lift(lattice, levels, lattice.shape - 1, bound)
+    if closes:
+        lift(lattice, np.zeros_like(levels), levels, np.inf)
+        at[FIRST] = here + 1
+    else:
+        lattice.passed[node] = True
+        at[LAST] = here - 1
+    if better(lattice, node, loss):
+        lattice.best[0] = loss
+        lattice.best[1] = lattice.height[node]
+        at[CHOSEN] = node
+
+
+@kernel
+def lift(lattice: Lattice, least: Ints, most: Ints, bound: float) -> None:
+    """Raise the bounds of all nodes with levels from `least` to `most`."""
+    d = least.size
+    levels = least.copy()
+    node = 0
+    for j in range(d):
+        node += levels[j] * lattice.strides[j]
+    while True:
+        for x in range(node, node + most[d - 1] - least[d - 1] + 1):
+            lattice.bound[x] = max(lattice.bound[x], bound)
+        j = d - 2
+        while j >= 0 and levels[j] == most[j]:
+            node -= (levels[j] - least[j]) * lattice.strides[j]
+            levels[j] = least[j]
+            j -= 1
+        if j < 0:
+            return
+        levels[j] += 1
+        node += lattice.strides[j]
+
+
+@kernel
+def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, effort: int) -> bool:
+    """Search until nothing is open, or `effort` rows have been merged; whether it is finished."""
+    while effort > 0:
+        node = advance(lattice)
+        if node < 0:
+            return True
+        levels = node // lattice.strides % lattice.shape + lattice.low
+        source, counts = entries_below(rows, lattice, levels)
+        effort -= source.size
+        keys, room = keyed(rows, levels, source)
+        if rows.secrets > 1:
+            for i in range(keys.size):
+                keys[i] = keys[i] * rows.secrets + rows.secret[source[i]]
+        firsts, held, _ = merged(keys, counts, room * rows.secrets)
+        entries = source[firsts]
+        keep(lattice, levels, entries, held, source.size)
+        sizes, owner = held, np.arange(held.size)
+        heads = entries
+        if rows.secrets > 1:
+            some, sizes, owner = merged(keys[firsts] // rows.secrets, held, room)
+            heads = entries[some]
+        bound = bound_of(rows, sizes, lattice.bound[node])
+        failing = (sizes < k).astype(np.int64)
+        gone = int(sizes[sizes < k].sum())
+        closes = gone > limit
+        if not closes and models.rules.kind.size:
+            gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
+            closes = gone > limit and models.monotone
+        loss = np.inf
+        if gone <= limit:
+            loss = loss_of(rows, levels, heads.astype(np.int64), sizes, failing, bound)
+        settle(lattice, node, closes, bound, loss)
+    return False
+
+
+@kernel
+def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned32, Ints]:
+    """The fewest entries that are known of a node below: a row of each, and its records."""
+    near = nearest(lattice, levels, rows.counts.size)
+    if near < 0:
+        return lattice.everything, rows.counts
+    begin, end = lattice.begin[near], lattice.begin[near + 1]
+    return lattice.rows[begin:end], lattice.counts[begin:end]
+
+
+@kernel
+def keep(lattice: Lattice, levels: Ints, entries: Unsigned32, counts: Ints, before: int) -> None:
+    """Keep the entries of a node to merge others from, if they are fewer and there is room."""
+    a = lattice.at[KEPT]
+    begin = lattice.begin[a]
+    end = begin + entries.size
+    if 5 * entries.size <= 4 * before and end <= lattice.rows.size and a < len(lattice.nodes):
+        lattice.rows[begin:end] = entries
+        lattice.counts[begin:end] = counts
+        lattice.nodes[a] = levels
+        lattice.begin[a + 1] = end
+        lattice.at[KEPT] = a + 1
+
+
+@kernel
+def nearest(lattice: Lattice, levels: Ints, most: int) -> int:
+    """The kept node below some levels with the fewest entries, if fewer than `most`; else -1."""
+    near = -1
+    for a in range(lattice.at[KEPT]):
+        size = lattice.begin[a + 1] - lattice.begin[a]
+        if size >= most:
+            continue
+        j = 0
+        while j < levels.size and lattice.nodes[a, j] <= levels[j]:
+            j += 1
+        if j == levels.size:
+            near = a
+            most = size
+    return near

@@ -1,0 +1,77 @@
+"""The error of COUNT queries at given levels: what a search of levels can make small.
+
+As in `shoal evaluate`, a query takes half of the values of each of up to three columns, and a label
+counts by the share of its values that lie inside. The queries are the same for every node and
+every run: they are drawn from a fixed seed, and carry no privacy.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from shoal.core._arrays import Floats, Ints
+from shoal.metrics.count_queries import half_ranges, relative_errors
+
+QUERIES, AXES, SEED = 200, 3, 26
+
+
+def count_error(codes: Ints, trees: Sequence[Ints]) -> Callable[[Ints, Ints, Ints], float]:
+    """Prepare the queries; what is returned takes levels, leaves of classes, and their records.
+
+    Args:
+        codes: records by columns, the leaf of each cell.
+        trees: of each column levels by leaves: the label of each leaf, from 0.
+
+    Returns:
+        A function from the levels of a node, a leaf for each column and class, and the records of
+        each class to the median relative error of the queries that have an answer.
+    """
+    many = np.array([tree.shape[1] for tree in trees])
+    drawn = half_ranges(
+        np.zeros(len(many)),
+        many,
+        [True] * len(many),
+        queries=QUERIES,
+        rng=np.random.default_rng(SEED),
+        axes=min(AXES, len(many)),
+    )
+    inside = [
+        ((low <= leaf) & (leaf < high)).astype(np.float64)
+        for low, high, leaf in (
+            (drawn.lower[:, j], drawn.upper[:, j], np.arange(m)[:, None])
+            for j, m in enumerate(many)
+        )
+    ]
+    distinct, held = np.unique(codes, axis=0, return_counts=True)
+    true = _answers(inside, distinct.T, held)
+    shares: dict[tuple[int, int], Floats] = {}
+
+    def error(levels: Ints, leaves: Ints, sizes: Ints) -> float:
+        for j, level in enumerate(levels.tolist()):
+            if (j, level) not in shares:
+                shares[j, level] = _by_label(inside[j], trees[j][level])
+        own = [shares[j, level] for j, level in enumerate(levels.tolist())]
+        errors = relative_errors(true, _answers(own, leaves, sizes))
+        return float(np.median(errors)) if len(errors) else 0.0
+
+    return error
+
+
+def _by_label(inside: Floats, labels: Ints) -> Floats:
+    """For each leaf the share of its label's leaves that a query takes, by leaves and queries."""
+    sums = np.zeros((int(labels.max()) + 1, inside.shape[1]))
+    np.add.at(sums, labels, inside)
+    shares: Floats = (sums / np.bincount(labels)[:, None])[labels]
+    return shares
+
+
+def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints) -> Floats:
+    """The answer to each query: classes by the product of their shares."""
+    total = np.zeros(QUERIES)
+    for first in range(0, leaves.shape[1], 4096):
+        part = slice(first, first + 4096)
+        inside = np.ones((len(sizes[part]), QUERIES))
+        for own, leaf in zip(shares, leaves, strict=True):
+            inside *= own[leaf[part]]
+        total += sizes[part] @ inside
+    return total
