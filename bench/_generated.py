@@ -223,7 +223,7 @@ def wide(seed: int, n: int, *, columns: int = 60) -> Made:
 
 
 HOUSEHOLD = (
-    "age eye service school housing status tenure income race sex".split(),
+    ["age", "eye", "service", "school", "housing", "status", "tenure", "income", "race", "sex"],
     [100, 2, 7, 13, 3, 7, 3, 11, 9, 2],
 )
 """Names and sizes of the columns of `household`; in four of them code 0 is "does not apply"."""

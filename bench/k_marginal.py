@@ -1,6 +1,6 @@
 """K-marginal score of `auto` with and without public constraints, by promise, runs interleaved.
 
-    python bench/k_marginal.py TABLE [--promise NAME ...] [--rules yes no] [--seeds A B] [--epsilon E]
+    python bench/k_marginal.py TABLE [--promise NAME ...] [--rules yes no] [--seeds A B]
 
 TABLE is `acs`, the demographic set of NIST's excerpt of the American Community Survey with the
 eight rules that all its records keep (files of SHOAL_DATA), or a number: the seed of a generated
