@@ -176,8 +176,6 @@ def _by_category(
     projected = expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
     members = _within(atoms, projected, most, _grouping(domain))
     summed = np.bincount(members, projected).astype(np.float64)
-    if has_order(domain):
-        projected = _evened(projected, found, members)
     return OneWayMarginal(
         edges=found.edges,
         counts=found.counts,
@@ -191,18 +189,25 @@ def _by_category(
 
 
 def _evened(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:
-    """Ordered bins within a group, as even as their noise makes it likely that they are.
+    """Leaves of one width within a group, as even as noise makes it likely that they are.
 
-    A group has k bins; of its codes, the share w lies in this one. The noisy counts y depart from
-    an even density by y - w sum y, of which noise alone has variance v (1 - 2 w + k w^2). As far as
-    the squared departures of all bins exceed that, bins are believed to differ (James and Stein).
+    Of k such leaves the noisy counts depart from their mean; noise alone of variance v gives these
+    departures the variance v (1 - 1 / k). As far as the squared departures of all leaves exceed
+    that, leaves are believed to differ (James and Stein). Those of unlike widths are not alike: a
+    tree halves where records are.
     """
     wide = np.diff(found.edges)
-    w = wide / np.bincount(members, wide)[members]
-    apart = found.counts - w * np.bincount(members, found.counts)[members]
-    noise = float(found.variance) * (1 - 2 * w + np.bincount(members)[members] * w**2)
-    kept = max(0.0, 1 - float(noise.sum()) / max(float((apart**2).sum()), 1e-300))
-    evened: Floats = kept * believed + (1 - kept) * w * np.bincount(members, believed)[members]
+    _, alike = np.unique(np.column_stack([members, wide]), axis=0, return_inverse=True)
+    k = np.bincount(alike.ravel())[alike.ravel()]
+
+    def mean(counts: Floats | Ints) -> Floats:
+        means: Floats = np.bincount(alike.ravel(), counts)[alike.ravel()] / k
+        return means
+
+    squares = float(((found.counts - mean(found.counts)) ** 2).sum())
+    noise = float(found.variance) * float((1 - 1 / k).sum())
+    kept = max(0.0, 1 - noise / max(squares, 1e-300))
+    evened: Floats = kept * believed + (1 - kept) * mean(believed)
     return evened
 
 
