@@ -1,4 +1,5 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from scipy.stats import gamma
 
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.consistent_counts import project, shrink
+from shoal.synthesis.domain import Measurement
 from shoal.synthesis.maxent.fit import Target
 from shoal.synthesis.maxent.posterior import by_levels, common_margins, expected, taus
-from shoal.synthesis.maxent.structural_zeros import GroupedZeros
+from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
 SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
 WIDE, OTHERS = 1, 0.02
@@ -166,30 +168,63 @@ def test_a_column_of_one_group_says_nothing():
     assert found[1] < 100
 
 
-@given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=2, max_size=2))
-def test_every_level_of_a_pair_adds_up_to_the_margins_and_to_the_next_level(seed, ordered):
+JOINED = Component(
+    (0, 1),
+    (np.array([0, 0, 0, 1, 1, 1, 1]), np.array([0, 1, 1, 1])),
+    np.array([[True, False], [True, True]]),
+)
+"""The first three codes of one column allow the first code of another alone."""
+
+
+@given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=2, max_size=2), st.booleans())
+def test_every_level_of_a_pair_adds_up_to_the_margins_and_to_the_next_level(seed, ordered, ruled):
     priors = [np.full(7, 1 / 7), np.array([0.4, 0.3, 0.2, 0.1])]
     rng = np.random.default_rng(seed)
-    noisy = np.outer(*priors) + rng.normal(0, 0.02, (7, 4))
-    margins = [rng.dirichlet(np.ones(size)) for size in (7, 4)]
+    zeros = GroupedZeros(*([[JOINED], [JOINED.atoms]] if ruled else []), priors=priors)
+    kept = zeros.mask((0, 1))
+    noisy = kept * (np.outer(*priors) + rng.normal(0, 0.02, (7, 4)))
+    true = kept * (rng.random((7, 4)) + 0.1)
+    margins = [true.sum(axis=axis) / true.sum() for axis in (1, 0)]
     table = Target((0, 1), noisy.ravel(), 2500.0)
 
-    levels, learnt = by_levels([table], GroupedZeros(priors=priors), margins, ordered, tau=10.0)
+    levels, learnt = by_levels([table], zeros, margins, ordered, tau=10.0)
 
     assert len(levels) == len(learnt) == (3 if ordered[0] else 2 if ordered[1] else 1)
     finest = levels[0].shares.reshape(7, 4)
-    np.testing.assert_allclose(finest.sum(axis=1), margins[0], atol=1e-12)
-    np.testing.assert_allclose(finest.sum(axis=0), margins[1], atol=1e-12)
-    for coarser in levels[1:]:
-        rows, columns = coarser.joined
-        sums = np.zeros((rows[-1] + 1, columns[-1] + 1))
+    np.testing.assert_allclose(finest.sum(axis=1), margins[0], atol=1e-6)
+    np.testing.assert_allclose(finest.sum(axis=0), margins[1], atol=1e-6)
+    assert not finest[~kept].any()
+    for level in levels:
+        rows, columns = level.joined or (np.arange(7), np.arange(4))
+        sums, joined = np.zeros((2, rows[-1] + 1, columns[-1] + 1))
         np.add.at(sums, (rows[:, None], columns), finest)
-        np.testing.assert_allclose(coarser.shares, sums.ravel(), atol=1e-12)
+        np.add.at(joined, (rows[:, None], columns), kept)
+        np.testing.assert_allclose(level.shares, sums.ravel(), atol=1e-12)
+        whole = np.bincount(rows)[:, None] * np.bincount(columns)
+        assert ((joined == 0) | (joined == whole)).all()  # runs are allowed or not as a whole
+        believed = (level.weight * joined.ravel())[joined.ravel() > 0]
+        np.testing.assert_allclose(believed, believed[0])  # variances of noise add up
 
 
 def test_margins_are_shares_also_where_all_noisy_counts_are_negative():
     one_way = [Target((0,), np.array([-0.5, -0.25, -0.75]), 4.0)]
 
-    (found,) = common_margins(one_way, [], n=100)
+    (found,) = common_margins(one_way, [], GroupedZeros(priors=[np.full(3, 1 / 3)]), n=100)
 
-    np.testing.assert_allclose(found, np.full(3, 1 / 3))
+    np.testing.assert_allclose(found.shares, np.full(3, 1 / 3))
+    assert found.weight == 4.0
+
+
+def test_margins_are_means_by_variance_of_all_that_shows_a_column_where_it_is_allowed():
+    zeros = GroupedZeros([JOINED], [JOINED.atoms], priors=[np.full(7, 1 / 7), np.full(4, 1 / 4)])
+    counts = np.where(zeros.mask((0, 1)), 10, 1000)  # noise alone where nothing is allowed
+    pair = Measurement((0, 1), (np.arange(7), np.arange(4)), counts, Fraction(1))
+    one_way = [Target((0,), np.full(7, 1 / 7), 100.0), Target((1,), np.full(4, 1 / 4), 100.0)]
+
+    rows, _ = common_margins(one_way, [pair], zeros, n=190)
+
+    weights = 190**2 / 2 / np.array([1, 1, 1, 4, 4, 4, 4])
+    shares = 100 / 7 + weights * np.array([10, 10, 10, 40, 40, 40, 40]) / 190
+    shares /= 100 + weights
+    np.testing.assert_allclose(rows.shares, shares / shares.sum(), atol=1e-6)
+    np.testing.assert_allclose(rows.weight, 100 + weights)

@@ -116,7 +116,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Noise, Price, Progress, silent
+from shoal.core import Noise, Price, Progress, silent
 from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
@@ -130,6 +130,7 @@ from shoal.synthesis.maxent.one_way import (
     OneWayMarginal,
     believed_marginal,
     group_zeros,
+    has_order,
     is_line,
 )
 from shoal.synthesis.maxent.plan import (
@@ -143,7 +144,7 @@ from shoal.synthesis.maxent.plan import (
     room,
     worth,
 )
-from shoal.synthesis.maxent.posterior import believed_targets
+from shoal.synthesis.maxent.posterior import believed_targets, common_margins
 from shoal.synthesis.maxent.select import select_three_way
 from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
@@ -197,7 +198,6 @@ def maxent(
 
     Raises:
         InputError: without a column.
-        InternalError: if the fit does not settle (`fit`).
 
     Cost: O(n) per marginal; the fit takes seconds for up to twelve columns, whatever n, and for
     wide tables.
@@ -277,10 +277,12 @@ def maxent(
     )
     privacy_losses += losses
     measurements += measured
-    priors = [marginal.prior(n) for marginal in one_way]
-    grouped = group_zeros(zeros, one_way, priors)
+    grouped = group_zeros(zeros, one_way, [marginal.prior(n) for marginal in one_way])
     n_rows = total.refined(_total(marginal, grouped) for marginal in measured).rows
-    alone = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
+    counted = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
+    alone = common_margins(counted, measured, grouped, n=n_rows)
+    priors = [target.prior(n) for target in alone]
+    grouped = group_zeros(zeros, one_way, priors)
     believed, taus = believed_targets(
         measured,
         grouped,
@@ -288,7 +290,7 @@ def maxent(
         tau=plan.tau,
         learns=plan.learns,
         one_way=alone,
-        ordered=[is_line(domain) or domain.kind is Kind.ORDINAL for domain in domains],
+        ordered=[has_order(domain) for domain in domains],
     )
     targets = [*alone, *believed]
     sizes = [marginal.size for marginal in one_way]
@@ -348,6 +350,8 @@ def maxent(
         "effective sample size, relative": fitted.spread,
         "stages": fitted.stages,
     }
+    if not fitted.settled:
+        facts["fit of marginals"] = "did not converge; rows follow its last state"
     if taus:
         facts["tau of pairs (least, median, greatest)"] = [
             min(taus),

@@ -22,7 +22,7 @@ References:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import prod
@@ -72,6 +72,12 @@ class Target:
         weight = precision_of(n, measured.variance)
         return cls(measured.columns, measured.counts.ravel() / n, weight, joined)
 
+    def prior(self, n: int) -> Floats:
+        """Its shares, none of them zero: with half a record and 0.3 standard deviations more."""
+        shares = np.maximum(self.shares, 0.0) + 0.5 / n + 0.3 / np.sqrt(self.weight)
+        prior: Floats = shares / shares.sum()
+        return prior
+
     def codes(self, sizes: Sequence[int]) -> list[Ints]:
         """The code in the table of each group, column by column."""
         if self.joined is None:
@@ -96,6 +102,7 @@ class Fitted:
         tau: as asked for, or larger where particles did not settle with it.
         dense: whether every cell has a number of its own.
         theta: the parameters of all tables, one after the other.
+        settled: whether particles did.
     """
 
     groups: NDArray[np.uint8]
@@ -105,6 +112,7 @@ class Fitted:
     tau: float
     dense: bool
     theta: Floats
+    settled: bool = True
 
 
 def fit_distribution(
@@ -123,7 +131,8 @@ def fit_distribution(
 
     Epsilon is spent by now, so particles that do not settle are given a second and a third
     chance with a tau four times larger, which believes the tables less. If they began where an
-    earlier fit ended and still do not settle, that one is the answer.
+    earlier fit ended and still do not settle, that one is the answer; otherwise it is where they
+    are, or the prior if that is nearer to the tables.
 
     Args:
         sizes: groups of each column.
@@ -135,9 +144,6 @@ def fit_distribution(
         start: where a fit to the first of these tables ended, which is nearer than the prior is.
         zeros: cells that have no mass, and p0 on the others.
         progress: called with each stage.
-
-    Raises:
-        InternalError: if particles do not settle at all, and there is no earlier fit.
     """
     zeros = zeros or GroupedZeros(priors=priors)
     if prod(sizes) <= DENSE:
@@ -162,12 +168,10 @@ def fit_distribution(
             start=start,
             progress=progress,
         )
-        if found is not None:
+        if found.settled:
             return found
         tau *= 4
-    if start is not None:
-        return start
-    raise InternalError("The fit to the noisy marginals did not converge; no rows were drawn.")
+    return found if start is None else start
 
 
 def _fit_cells(
@@ -329,7 +333,7 @@ def _fit_particles(
     rng: np.random.Generator,
     start: Fitted | None,
     progress: Progress,
-) -> Fitted | None:
+) -> Fitted:
     """Fit on a sample of the cells that is moved along with the distribution.
 
     Particles are rows of the model with the parameters so far, theta_0. On them, the model with
@@ -346,12 +350,12 @@ def _fit_particles(
     From where an earlier fit ended its particles and its parameters are taken, and tau is its own
     from the first stage on.
 
-    Returns:
-        Nothing if after the last stage less than half of the sample is effective, or if the fit is
-        no fit (`_improves`): particles that have all become one have equal weights too.
+    It is not settled if after the last stage less than half of the sample is effective, or if the
+    fit is no fit (`_improves`): particles that have all become one have equal weights too. In the
+    latter case the prior is in its place.
     """
     order = _lexicographic(sizes)
-    theta: Floats | None = None
+    theta, weights, spread, stage = np.zeros(0), np.zeros(0), 0.0, 0
     anneal = _ANNEAL
     if start is None:
         groups = zeros.particles(particles, rng)
@@ -363,7 +367,7 @@ def _fit_particles(
         progress("fitting the distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
         tables = _Particles(groups, sizes, targets)
-        old = _continued(np.zeros(0) if theta is None else theta, tables)
+        old = _continued(theta, tables)
         base = -tables.energies(old)
         heat = max(1.0, anneal / 4.0**stage)
         iterations = _BURST if heat > 1.0 else _LAST
@@ -379,12 +383,17 @@ def _fit_particles(
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
-            found = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
-            better = _improves(tables.marginals(weights), zeros, targets, start)
-            return found if better else None
+            if _improves(tables.marginals(weights), zeros, targets, start):
+                return Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
+            break
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
+        weights = np.full(particles, 1 / particles)
         _sweep(groups, sizes, zeros, targets, theta=theta, rng=rng)
-    return None
+    ended = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta, settled=False)
+    if _improves(_Particles(groups, sizes, targets).marginals(weights), zeros, targets, None):
+        return ended
+    prior, even = zeros.particles(particles, rng), np.full(particles, 1 / particles)
+    return replace(ended, groups=prior, weights=even, theta=np.zeros(theta.size))
 
 
 def _improves(

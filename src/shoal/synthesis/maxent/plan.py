@@ -149,7 +149,9 @@ def maxent_plan(
     If that is no pair at all, one-way marginals have all of epsilon (NONE).
 
     The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.25 (r < 700), 0.15 (r < 10^4) or
-    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice.
+    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice. It is
+    0.35 in place of 0.25 where that leaves fewer than 8 groups: codes inside groups follow one-way
+    marginals alone.
     tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
     cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
     more than their pairs, to which what is learnt applies.
@@ -317,14 +319,13 @@ def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component
         one_way = max(one_way, _LEAST_WITH_LINES)
     if all(lines):
         one_way = max(one_way, Fraction(3, 5))
-    one_way = terms.one_way(one_way, m)
     cells = prod(min(size, 16) for size in sizes)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
         marginals, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
+        one_way = terms.one_way(one_way, m)
     else:
-        most = terms.dearest(one_way, comb(m, 2))
-        groups, chosen = _finest(sizes, most, PURE if terms.pure else CONCENTRATED, zeros)
+        one_way, groups, chosen = _finest(sizes, terms, one_way, zeros)
         marginals = _named(chosen)
     finer = any(lines) or max(sizes) > groups
     coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
@@ -459,6 +460,7 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
 _VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _LEAST_WITH_LINES = Fraction(15, 100)  # of one-way marginals, where a column is counted over a tree
+_COARSE, _COARSE_SHARE = 8, Fraction(35, 100)
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
     (WEAK, Fraction(7, 10)),
@@ -469,12 +471,15 @@ _SHARES = (
 
 
 def _finest(
-    sizes: Sequence[int], most: float, power: float, zeros: Sequence[Component]
-) -> tuple[int, Cover]:
-    """The largest number of groups whose cover costs at most so much, and that cover.
+    sizes: Sequence[int], terms: _Terms, share: Fraction, zeros: Sequence[Component]
+) -> tuple[Fraction, int, Cover]:
+    """The one-way share, the most groups whose cover has noise that can be borne, and that cover.
 
     More groups cost more, so halving finds it.
     """
+    one_way = terms.one_way(share, len(sizes))
+    most = terms.dearest(one_way, comb(len(sizes), 2))
+    power = PURE if terms.pure else CONCENTRATED
 
     def covered(groups: int) -> Cover:
         allowed = AllowedCells(sizes, zeros, groups) if zeros else None
@@ -489,7 +494,9 @@ def _finest(
             low, best = middle, found
         else:
             high = middle - 1
-    return low, best
+    if share == _SHARES[2][1] and low < _COARSE:
+        return _finest(sizes, terms, _COARSE_SHARE, zeros)
+    return one_way, low, best
 
 
 def _named(chosen: Cover) -> PairMarginals:

@@ -21,7 +21,7 @@ References:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from math import exp, log, prod
 from typing import Any
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Array, Bools, Floats, Ints
 from shoal.synthesis.domain import Measurement
 from shoal.synthesis.maxent.fit import DENSE, Target, precision_of
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
@@ -49,6 +49,8 @@ _SHARED = 4.0
 """Degrees of freedom with which all tables together answer for each."""
 _RUNS = 2
 """How many times neighbouring groups of an ordered column are joined by twos."""
+_REPEATED = 30
+"""How often a table with structural zeros is brought to its margins."""
 _LEAST, _MOST = 1e-2, 1e7
 """Of tau: a table with the largest is not believed at all."""
 
@@ -155,8 +157,7 @@ def believed_targets(
 ) -> tuple[list[Target], list[float]]:
     """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so.
 
-    With what was measured of one-way marginals, and which columns have an order, pairs are learnt
-    `by_levels`. Not so with structural zeros: there the taus of whole pairs did better.
+    With common margins, and which columns have an order, pairs are learnt `by_levels`.
     """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
@@ -169,8 +170,8 @@ def believed_targets(
         targets = two_way_targets(targets, sizes, zeros)
     if not learns:
         return targets, []
-    if one_way and not zeros.components:
-        margins = common_margins(one_way, measured, n=n)
+    if one_way:
+        margins = [target.shares for target in one_way]
         return by_levels(targets, zeros, margins, ordered, tau=tau)
     learnt = taus(targets, zeros, least=tau / 4)
     believed = [
@@ -214,24 +215,30 @@ class _Departure:
     """What a table shows beyond its columns.
 
     Attributes:
-        squares: of the departure of each cell's share.
+        apart: the departure of each cell's share.
         alone: what single columns say of each cell.
         noise: variance of the departures from noise alone.
+        kept: which cells count: none that is structurally zero.
         freedom: how many of the cells are free.
         least: no table of this size has a smaller tau.
-        apart: the departures, of all cells.
     """
 
-    squares: Floats
+    apart: Floats
     alone: Floats
     noise: Floats
+    kept: Bools
     freedom: int
-    least: float
-    apart: Floats
+    least: float = 0.0
+
+    @cached_property
+    def cells(self) -> tuple[Floats, Floats, Floats]:
+        """Squared departure, what single columns say, and noise, of the cells that count."""
+        return self.apart[self.kept] ** 2, self.alone[self.kept], self.noise[self.kept]
 
     def surplus(self, tau: float) -> float:
         """By how much departures exceed what tau and noise explain, in degrees of freedom."""
-        return self.freedom * (float((self.squares / (self.alone / tau + self.noise)).mean()) - 1)
+        squares, alone, noise = self.cells
+        return self.freedom * (float((squares / (alone / tau + noise)).mean()) - 1)
 
 
 def taus(tables: Sequence[Target], zeros: GroupedZeros, *, least: float) -> list[float]:
@@ -263,10 +270,8 @@ def _learnt(shown: Sequence["_Departure"], least: float, *, pooled: bool = False
     common = float(np.median([_rising(one.surplus) for one in shown]))
     if pooled:
         common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
-    alone, noise = (
-        float(np.mean([cells.mean() for cells in of]))
-        for of in ([one.alone for one in shown], [one.noise for one in shown])
-    )
+    cells = [[float(of.mean()) for of in one.cells] for one in shown]
+    _, alone, noise = map(float, np.mean(cells, axis=0))
 
     def surplus(tau: float, one: _Departure) -> float:
         drawn = (alone / common + noise) / (alone / tau + noise) - 1
@@ -281,7 +286,7 @@ def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     a, b = table.columns
     alone = zeros.table((a, b))
     down, across = np.broadcast_to(rows[:, None], alone.shape), columns
-    if allowed := zeros.joined(a, b):
+    if zeros.joined(a, b):
         down, across = (
             alone / np.maximum(alone.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
         )
@@ -290,23 +295,13 @@ def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     apart = apart - across * apart.sum(axis=1, keepdims=True)
     spread = np.outer(*(1 - 2 * p + p.size * p**2 for p in (rows, columns)))
     noise = spread / np.broadcast_to(table.weight, alone.size).reshape(alone.shape)
-    if not allowed:
-        return _whole(apart, alone, noise)
-    kept = zeros.mask((a, b))
-    whole = _whole(apart, alone, noise)
-    return replace(
-        whole,
-        squares=whole.squares[kept],
-        alone=alone[kept],
-        noise=noise[kept],
-        freedom=max(whole.freedom - int((~kept).sum()), 1),
-    )
+    return _whole(apart, alone, noise, zeros.mask((a, b)))
 
 
-def _whole(apart: Floats, alone: Floats, noise: Floats) -> _Departure:
-    freedom = (alone.shape[0] - 1) * (alone.shape[1] - 1)
+def _whole(apart: Floats, alone: Floats, noise: Floats, kept: Bools) -> _Departure:
+    freedom = (alone.shape[0] - 1) * (alone.shape[1] - 1) - int((~kept).sum())
     least = alone.size / max(min(alone.shape) - 1, alone.size / _MOST)
-    return _Departure(apart**2, alone, noise, freedom, least, apart)
+    return _Departure(apart, alone, noise, kept, max(freedom, 1), least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,57 +309,70 @@ class _Level:
     """A two-way marginal over runs of its groups; see `by_levels`.
 
     Attributes:
-        table: over groups.
+        columns: which two.
         codes: for either column, the run of each group.
         shares: the noisy shares of cells, which add up to the margins.
+        variance: of the noise of each share; none where cells are structurally zero.
         shown: what it shows beyond its columns; finer levels count as noise.
     """
 
-    table: Target
+    columns: tuple[int, ...]
     codes: tuple[Ints, Ints]
     shares: Floats
+    variance: Floats
     shown: _Departure
 
     def target(self, tau: float, learnt: float) -> Target:
         """What a fit with tau has to meet, so that this level is believed with its own."""
-        cells = self.shares.size / self.table.shares.size
-        weight = self.table.weight * cells * tau / learnt
-        joined = None if cells == 1 else self.codes
-        return Target(self.table.columns, self.shares.ravel(), weight, joined)
+        finest = self.shares.shape == (self.codes[0].size, self.codes[1].size)
+        variance = np.where(self.shown.kept, self.variance, 1.0).ravel()
+        weight = tau / learnt / variance
+        return Target(self.columns, self.shares.ravel(), weight, None if finest else self.codes)
 
-    def coarser(self, ordered: Sequence[bool]) -> "tuple[_Departure, _Level] | None":
+    def coarser(
+        self, ordered: Sequence[bool], zeros: GroupedZeros
+    ) -> "tuple[_Departure, _Level] | None":
         """What cells show beyond the runs that they are joined to, and the level of these runs."""
         shape = self.shares.shape
-        steps = [
-            2 if ordered[j] and size > 3 else 1
-            for j, size in zip(self.table.columns, shape, strict=True)
-        ]
-        if steps == [1, 1]:
+        a, b = (
+            _runs(zeros.atoms_of(j, codes)) if ordered[j] and size > 3 else np.arange(size)
+            for j, codes, size in zip(self.columns, self.codes, shape, strict=True)
+        )
+        if (a[-1] + 1, b[-1] + 1) == shape:
             return None
-        a, b = (np.arange(size) // step for size, step in zip(shape, steps, strict=True))
 
-        def summed(cells: Floats) -> Floats:
-            rows = np.add.reduceat(cells, np.arange(0, shape[0], steps[0]), axis=0)
-            both: Floats = np.add.reduceat(rows, np.arange(0, shape[1], steps[1]), axis=1)
+        def summed(cells: Array) -> Floats:
+            rows = np.add.reduceat(cells, np.unique(a, return_index=True)[1], axis=0)
+            both: Floats = np.add.reduceat(rows, np.unique(b, return_index=True)[1], axis=1)
             return both
 
         one = self.shown
-        apart, alone, noise = map(summed, (one.apart, one.alone, one.noise))
-        share = one.alone / alone[a][:, b]
-        joined = summed(np.ones(shape))[a][:, b]
-        within = one.apart - share * apart[a][:, b]
-        inner = joined > 1
+        apart, alone, noise, count = map(summed, (one.apart, one.alone, one.noise, 1.0 * one.kept))
+        share = one.alone / np.maximum(alone[a][:, b], 1e-300)
+        joined = count[a][:, b]
         departure = _Departure(
-            within[inner] ** 2,
-            (one.alone * (1 - share))[inner],
-            (one.noise * (1 - 2 * share + joined * share**2))[inner],
-            one.apart.size - apart.size,
-            0.0,
-            within,
+            one.apart - share * apart[a][:, b],
+            one.alone * (1 - share),
+            one.noise * (1 - 2 * share + joined * share**2),
+            (joined > 1) & one.kept,
+            int(one.kept.sum() - (count > 0).sum()),
         )
-        codes = (a[self.codes[0]], b[self.codes[1]])
-        fewer = _Level(self.table, codes, summed(self.shares), _whole(apart, alone, noise))
+        fewer = _Level(
+            self.columns,
+            (a[self.codes[0]], b[self.codes[1]]),
+            summed(self.shares),
+            summed(self.variance),
+            _whole(apart, alone, noise, count > 0),
+        )
         return departure, fewer
+
+
+def _runs(atoms: Ints) -> Ints:
+    """The run of each of some neighbours: they are joined by twos within their atoms."""
+    starts = np.diff(atoms, prepend=-1) != 0
+    since = np.arange(atoms.size) - np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    runs: Ints = np.cumsum(since % 2 == 0) - 1
+    return runs
 
 
 def by_levels(
@@ -387,48 +395,66 @@ def by_levels(
     near q its parameters are these three, and the residual of a cell, which is counted once, moves
     them all. Taus are learnt from the finest level on, by what cells show beyond their runs; for a
     coarser level what finer ones explain is noise.
+
+    With structural zeros, groups are joined within their atoms, so runs are allowed or not as a
+    whole; and taus are pooled.
     """
     levels = [_fitted_to(table, zeros, margins) for table in tables]
+    pooled = bool(zeros.components)
     targets, learnt = [], []
     for _ in range(_RUNS):
-        joined = [(number, level.coarser(ordered)) for number, level in enumerate(levels)]
+        joined = [(number, level.coarser(ordered, zeros)) for number, level in enumerate(levels)]
         moved = [(number, *both) for number, both in joined if both is not None]
-        own = _learnt([departure for _, departure, _ in moved], tau / 4)
+        own = _learnt([departure for _, departure, _ in moved], tau / 4, pooled=pooled)
         for (number, _, fewer), one in zip(moved, own, strict=True):
             targets.append(levels[number].target(tau, one))
             shown = replace(fewer.shown, noise=fewer.shown.noise + fewer.shown.alone / one)
             levels[number] = replace(fewer, shown=shown)
         learnt += own
-    own = _learnt([level.shown for level in levels], tau / 4)
+    own = _learnt([level.shown for level in levels], tau / 4, pooled=pooled)
     targets += [level.target(tau, one) for level, one in zip(levels, own, strict=True)]
     return targets, learnt + own
 
 
 def _fitted_to(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
+    """Spread what a table lacks of its margins over rows and columns, by the noise of cells.
+
+    That is exact at once unless there are zeros; then it is repeated.
+    """
     rows, columns = (margins[j] for j in table.columns)
-    shares = table.shares.reshape(rows.size, columns.size)
-    shares = shares + ((rows - shares.sum(axis=1)) / columns.size)[:, None]
-    shares = shares + (columns - shares.sum(axis=0)) / rows.size
+    kept = zeros.mask(table.columns)
+    shares = table.shares.reshape(kept.shape)
+    variance = kept / np.broadcast_to(table.weight, kept.size).reshape(kept.shape)
+    down, across = (
+        variance / np.maximum(variance.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
+    )
+    for _ in range(1 if kept.all() else _REPEATED):
+        shares = shares + across * (rows - shares.sum(axis=1))[:, None]
+        shares = shares + down * (columns - shares.sum(axis=0))
     codes = np.arange(rows.size), np.arange(columns.size)
-    return _Level(table, codes, shares, _departure(table, zeros))
+    return _Level(table.columns, codes, shares, variance, _departure(table, zeros))
 
 
 def common_margins(
-    one_way: Sequence[Target], measured: Sequence[Measurement], *, n: int
-) -> list[Floats]:
-    """Shares of each column's groups by all marginals that have it: means by 1 / variance."""
+    one_way: Sequence[Target], measured: Sequence[Measurement], zeros: GroupedZeros, *, n: int
+) -> list[Target]:
+    """Shares of each column's groups by all marginals that have it: means by 1 / variance.
+
+    They are what a fit starts from and has to meet, in place of one-way marginals alone: each pair
+    that was measured says as much again of its columns.
+    """
     found = []
     for target in one_way:
         (j,) = target.columns
         weight, mean = target.weight, target.weight * target.shares
         for marginal in (one for one in measured if j in one.columns):
-            axis = marginal.columns.index(j)
-            away = tuple(k for k in range(len(marginal.columns)) if k != axis)
-            shares = marginal.counts.sum(axis=away) / n
-            own = precision_of(n, marginal.variance) * shares.size / marginal.counts.size
+            away = tuple(k for k, other in enumerate(marginal.columns) if other != j)
+            kept = zeros.mask(marginal.columns)
+            shares = (marginal.counts * kept).sum(axis=away) / n
+            own = precision_of(n, marginal.variance) / np.maximum(kept.sum(axis=away), 1)
             weight, mean = weight + own, mean + own * shares
         shares = np.maximum(mean / weight, 0.0) + 1e-9
-        found.append(shares / shares.sum())
+        found.append(Target((j,), shares / shares.sum(), weight))
     return found
 
 

@@ -191,6 +191,11 @@ class GroupedZeros:
         c, axis = self._where[j]
         return self._atoms[c][axis]
 
+    def atoms_of(self, j: int, runs: Ints) -> Ints:
+        """The atom of each run of a column's groups; all are one if the column is free."""
+        first = np.unique(runs, return_index=True)[1]
+        return self._own(j)[first] if j in self._where else np.zeros(first.size, dtype=np.int64)
+
     def mask(self, columns: Sequence[int]) -> Bools:
         """Which cells of a table of some columns are allowed; one axis per column."""
         whole = np.ones([self.priors[j].size for j in columns], dtype=bool)
