@@ -2,9 +2,8 @@
 
 import csv
 import importlib
-import os
 import re
-import subprocess
+import runpy
 import sys
 import xml.etree.ElementTree as ET
 from decimal import Decimal
@@ -18,6 +17,7 @@ from shoal.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "papers"
+PEOPLE = 1300
 VERDICT = re.compile(r"holds|does not hold|cannot be tested|holds for .+ only")
 PLOTS = {
     "sanchez2014": ["sse", "nominal"],
@@ -45,18 +45,27 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Run a program of papers/ as a script, in this process and on few people of the sample."""
+    sample = shoal.sample.load()
+
+    def run_program(name, *options, people=PEOPLE):
+        monkeypatch.setattr(shoal.sample, "load", lambda: sample.head(people or sample.height))
+        monkeypatch.syspath_prepend(str(ROOT / "papers"))
+        monkeypatch.setattr(
+            sys, "argv", [name, "--sample", "--runs", "1", *options, "--out", str(tmp_path)]
+        )
+        runpy.run_path(str(ROOT / "papers" / f"{name}.py"), run_name="__main__")
+
+    return run_program
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PLOTS)
-def test_a_paper_is_run_again_on_the_sample(paper, tmp_path):
-    program = ROOT / "papers" / f"{paper.replace('-', '_')}.py"
-    command = [sys.executable, str(program), "--sample", "--runs", "1"]
-    command += ["--ks", "2", "10", "100", "--out", str(tmp_path)]
+def test_a_paper_is_run_again_on_the_sample(paper, run, tmp_path):
+    run(paper.replace("-", "_"), "--ks", "2", "10", "100")
 
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, encoding="utf-8", env=os.environ, check=False
-    )
-
-    assert done.returncode == 0, done.stderr
     page = (tmp_path / f"{paper}.md").read_text("utf-8")
     assert page.splitlines()[0].endswith(", on the shipped sample")
     assert "reference" not in page.split("## ")[0]
@@ -96,16 +105,11 @@ def trees(monkeypatch):
 
 
 @pytest.mark.slow
-def test_cormode2013_is_run_again_on_the_sample(tmp_path):
-    command = [sys.executable, str(ROOT / "papers" / "cormode2013.py"), "--sample"]
-    command += ["--rows", "1200", "--runs", "1", "--out", str(tmp_path)]
-    env = {name: value for name, value in os.environ.items() if name != "SHOAL_IPUMS"}
+def test_cormode2013_is_run_again_on_the_sample(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("SHOAL_IPUMS", raising=False)
 
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, encoding="utf-8", env=env, check=False
-    )
+    run("cormode2013", "--rows", "1100", people=None)
 
-    assert done.returncode == 0, done.stderr
     page = (tmp_path / "cormode2013.md").read_text("utf-8")
     assert page.splitlines()[0].endswith(", on the shipped sample")
     for number in range(1, 7):
