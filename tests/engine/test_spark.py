@@ -95,6 +95,14 @@ def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, me
 
     assert rows.rdd.getNumPartitions() == 7
     assert_same(one, many)
+
+
+@pytest.mark.parametrize("method", ["individual-ranking", "insensitive-laplace", "maxent"])
+def test_one_and_two_partitions_give_that_table_too(spark, method):
+    """One method for each way to cut rows: by ranks, into groups, not at all."""
+    frame, policy = cases.people(50, seed=4), cases.policy(method)
+    one = shoal.protect(frame, policy, noise=RecordingNoise(9))
+
     for partitions in (1, 2):
         rows = on_spark(spark, frame, partitions)
         assert_same(one, shoal.protect(rows, policy, noise=RecordingNoise(9)))
@@ -352,11 +360,16 @@ def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_pa
     budget_file.init(tmp_path / "budget", "people", Fraction(2))
     words = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), repr(rules)]
     driver = subprocess.Popen(words, cwd=ROOT, env=environment())
+
+    def written():
+        return list(tmp_path.glob(".out.*/**/release.parquet"))
+
     try:
         for _ in range(3000):
-            if list(tmp_path.glob(".out.*/release.parquet")) or driver.poll() is not None:
+            if written() or driver.poll() is not None:
                 break
             time.sleep(0.05)
+        assert written()
         assert driver.poll() is None
         driver.kill()
     finally:
@@ -389,37 +402,15 @@ def environment():
     return {**os.environ, **JAVA, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 
 
-@contextlib.contextmanager
-def standalone(folder):
-    """A master and two workers of Spark, each a process of its own, on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_two_executors_give_the_same_table_also_if_one_is_killed_on_the_way():
+    """A cluster on this machine: the executors are processes of their own."""
     session.find_java()
-    home = Path(pyspark.__file__).parent
-    start = [str(home / "bin" / "spark-class")]
-    settings = {**environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
-    where = ["--host", "127.0.0.1", "--webui-port", "0"]
-    master = [*start, "org.apache.spark.deploy.master.Master", *where, "--port", str(port)]
-    worker = [*start, "org.apache.spark.deploy.worker.Worker", *where, "--cores", "1",
-              "--memory", "1g", "--work-dir", str(folder), f"spark://127.0.0.1:{port}"]  # fmt: skip
-    with (folder / "log").open("w") as log, contextlib.ExitStack() as stack:
-        started = []
-        for words in (master, worker, worker):
-            process = subprocess.Popen(words, env=settings, stdout=log, stderr=log)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            started.append(process)
-        yield f"spark://127.0.0.1:{port}", [process.pid for process in started[1:]]
+    home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
 
-
-def test_two_executors_give_the_same_table_also_if_one_is_killed_on_the_way(tmp_path):
-    with standalone(tmp_path) as (master, workers):
-        words = [sys.executable, "-c", CLUSTER, master, *map(str, workers)]
-        done = subprocess.run(
-            words, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=600,
-            check=False,
-        )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER], cwd=ROOT, env={**environment(), **home},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
 
     assert "executors 2 killed True same True" in done.stdout, done.stderr[-2000:]
 
@@ -431,8 +422,8 @@ import shoal
 from shoal.engine.spark.session import session
 from tests.engine import cases
 from tests.engine.conftest import QUICK
-spark = session({**QUICK, "spark.master": sys.argv[1], "spark.driver.host": "127.0.0.1",
-                 "spark.executor.memory": "512m",
+spark = session({**QUICK, "spark.master": "local-cluster[2, 1, 1024]",
+                 "spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m",
                  "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]})
 status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
 for _ in range(600):
@@ -443,11 +434,11 @@ found = status().size() - 1
 killed = []
 def progress(stage, done, total):
     if stage == "checking promises" and not killed:
-        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", sys.argv[2]], capture_output=True,
-                                text=True).stdout.split()
-        for pid in listed:
-            os.kill(int(pid), signal.SIGKILL)
-            killed.append(pid)
+        driver = str(spark.sparkContext._gateway.proc.pid)
+        listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", driver], capture_output=True,
+                                text=True).stdout.splitlines()
+        killed.append(next(line for line in listed if "ExecutorBackend" in line).split()[0])
+        os.kill(int(killed[0]), signal.SIGKILL)
 frame = cases.people(60)
 policy = cases.policy("individual-ranking")
 rows = spark.createDataFrame(frame.to_arrow()).repartition(4)
