@@ -379,7 +379,7 @@ def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORD_WISE)
 @given(case=tables(), partition=st.sampled_from(["mdav", "mondrian"]), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=100)
 def test_released_quasi_identifiers_do_not_follow_confidential_values(
     hierarchy, name, case, partition, data
 ):
