@@ -89,6 +89,11 @@ class ColumnValues:
         """The distinct values as texts."""
         return composed(as_text(self.values))
 
+    @cached_property
+    def date_forms(self) -> list[str]:
+        """Forms of dates that all values fit, in years that somebody may live in."""
+        return _date_forms(self)
+
     @property
     def unbroken(self) -> bool:
         """Whether no value has decimals: all are whole numbers, of any length, or texts."""
@@ -252,8 +257,7 @@ def _matching(written: Sequence[str], pattern: re.Pattern[str]) -> NDArray[np.bo
 # Dates
 
 
-def date_forms(column: ColumnValues) -> list[str]:
-    """Forms of dates that all values fit, in years that somebody may live in."""
+def _date_forms(column: ColumnValues) -> list[str]:
     text = column.text
     if column.values.dtype.is_float() or not text.len():
         return []
@@ -264,12 +268,12 @@ def date_forms(column: ColumnValues) -> list[str]:
         return []
     timed = bool(some.str.contains(":").all())
     ends = TIMES[1:] if timed else TIMES[:1]
-    return [form for one in DATES for end in ends if _is_form(some, text, form := one + end)]
+    blank = bool(some.str.contains(r"\s").all())  # one of the form would fit none in the text
+    forms = [one + end for one in DATES for end in ends if (" " in one + end) is blank]
+    return [form for form in forms if _is_form(some, text, form)]
 
 
 def _is_form(some: pl.Series, text: pl.Series, form: str) -> bool:
-    if (" " in form) is not bool(some.str.contains(r"\s").all()):
-        return False  # a blank of the form would fit none in the text
     if form == "%Y%m%d" and not some.str.contains(r"^(19|20)\d{6}$").all():
         return False
     return all(_fits(cells, form) for cells in (some, text))

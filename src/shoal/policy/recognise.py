@@ -28,7 +28,6 @@ from shoal.policy.column_values import (
     NEARLY_ALL,
     ColumnValues,
     all_values,
-    date_forms,
     is_smooth,
     stated_order,
     words,
@@ -152,7 +151,7 @@ def _columns(
 def _day_first(raw: Raw, columns: Mapping[str, ColumnValues]) -> bool | None:
     """Whether days come before months: as a column shows that has a day above 12, or the marks."""
     for column in columns.values():
-        forms = [f for f in date_forms(column) if f.startswith(("%d/", "%m/", "%d-", "%m-"))]
+        forms = [f for f in column.date_forms if f.startswith(("%d/", "%m/", "%d-", "%m-"))]
         if len(forms) == 1:
             return forms[0].startswith("%d")
     return True if raw.reading.get("delimiter") == ";" else None
@@ -252,7 +251,7 @@ def _household(column: _Column) -> Guess | None:
 def _person(column: _Column) -> Guess | None:
     values, means = column.values, column.means
     alone = means <= {"person"} and values.unbroken
-    if "person" not in means or not (_is_number(column) or alone) or date_forms(values):
+    if "person" not in means or not (_is_number(column) or alone) or values.date_forms:
         return None
     many = values.distinct > max(20, min(0.01 * values.present, MOST_VALUES))
     if many or values.names_rows:
@@ -293,7 +292,7 @@ def _text(column: _Column) -> Guess | None:
     text = values.text
     if values.numbers is not None or values.values.dtype not in {pl.String, pl.Time}:
         return None
-    if date_forms(values) or values.ordered:
+    if values.date_forms or values.ordered:
         return None
     if text.str.contains(r"^\s*[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?\s*$").all():
         return _dropped(
@@ -334,7 +333,7 @@ def _rows(column: _Column) -> Guess | None:
     numbers = values.numbers
     if numbers is None or not values.whole or not values.names_rows or column.means & known:
         return None
-    if values.present < 20 or values.measure == "scale" or date_forms(values):
+    if values.present < 20 or values.measure == "scale" or values.date_forms:
         return None
     low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
     as_long = low >= 1000 and values.text.str.len_chars().n_unique() == 1
@@ -364,7 +363,7 @@ def _kind(column: _Column) -> tuple[Kind, str, dict[str, Any]]:
     values = column.values
     if isinstance(values.values.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, "", {}
-    if not values.ordered and (forms := date_forms(values)):
+    if not values.ordered and (forms := values.date_forms):
         return _date(forms, column.day_first)
     reason = "" if values.numbers is None else _code(column)
     if reason is None:
