@@ -72,10 +72,13 @@ class Reader:
                     if name
                     not in taken | {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
                 ]
-                for line in filter(lambda node: isinstance(node, ast.stmt), ast.walk(body)):
-                    for node in ast.walk(line):
-                        if isinstance(node, ast.Name):
-                            self.local[id(node)] = values_of(node, line, given)
+                lines = {id(body): body}  # of each node, the innermost statement that it is in
+                for node in ast.walk(body):
+                    line = lines[id(node)]
+                    if isinstance(node, ast.Name):
+                        self.local[id(node)] = values_of(node, line, given)
+                    for part in ast.iter_child_nodes(node):
+                        lines[id(part)] = part if isinstance(part, ast.stmt) else line
 
     def filled(self, node, depth):
         """What is filled into a text: alternatives and counted words in full, others by name."""
@@ -143,13 +146,13 @@ def assigned(node):
 
 def docstrings(tree):
     """The expressions that are docstrings, or words about a constant; not those of commands."""
-    shown = set()
-    for node in ast.walk(tree):
+    shown, nodes = set(), list(ast.walk(tree))
+    for node in nodes:
         marks = " ".join(map(ast.unparse, getattr(node, "decorator_list", [])))
         if "command" in marks or "callback" in marks:  # a help text
             shown.add(id(node.body[0]))
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)} - {
-        id(node.value) for node in ast.walk(tree) if id(node) in shown
+    return {id(node.value) for node in nodes if isinstance(node, ast.Expr)} - {
+        id(node.value) for node in nodes if id(node) in shown
     }
 
 
