@@ -1,6 +1,7 @@
 """The audit of policies: what must be caught is, and what is proved is not."""
 
 from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -455,8 +456,11 @@ def test_files_of_trees_can_be_audited(output, neighbours):
 
 @pytest.mark.slow
 def test_files_of_a_proved_form_show_no_violation():
-    """False alarms: below 1e-6, the confidence of the bound."""
-    found = shoal.audit(policy("laplace"), level="files", trials=60, confidence=SURE, most=1)
+    """False alarms: below 1e-6, the confidence of the bound. Without noise all 30 runs that count
+    would show an event on one table and none on the other, a bound of 0.38."""
+    rules = policy("laplace", epsilon=Decimal("0.25"))
+
+    found = shoal.audit(rules, level="files", trials=60, confidence=SURE, most=1)
 
     assert not found.violated
 
@@ -506,9 +510,9 @@ def command(tmp_path, method, *options):
 def test_the_command_exits_with_3_where_it_is_asked_to(tmp_path):
     ranked = 'ir-laplace"\nk = 5\nrelease_form = "row-aligned'
 
-    plain = command(tmp_path, ranked, "--trials", "400")
-    strict = command(tmp_path, ranked, "--trials", "400", "--fail-on-violation")
-    fine = command(tmp_path, "laplace", "--trials", "400", "--fail-on-violation",
+    plain = command(tmp_path, ranked, "--trials", "100")
+    strict = command(tmp_path, ranked, "--trials", "100", "--fail-on-violation")
+    fine = command(tmp_path, "laplace", "--trials", "100", "--fail-on-violation",
                    "--confidence", str(SURE))  # fmt: skip
 
     assert (plain.exit_code, strict.exit_code, fine.exit_code) == (0, 3, 0)
