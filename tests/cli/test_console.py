@@ -12,7 +12,7 @@ import pytest
 from shoal.errors import InputError
 from shoal.pipeline import protect_file
 
-MOMENTS = int(os.environ.get("SHOAL_INTERRUPTS", "6"))
+MOMENTS = int(os.environ.get("SHOAL_INTERRUPTS", "4"))
 """How many moments of a run are interrupted; more on a quiet evening."""
 DATA = "name,age,income\n" + "".join(f"p{i},{20 + i},{100 * i}\n" for i in range(60))
 POLICY = """version = 1

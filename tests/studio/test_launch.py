@@ -118,7 +118,7 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         connected(address) as client,
     ):
         workspace = client.post("/api/workspaces").json()["id"]
-        tools.with_people(client, workspace, rows=30_000, policy=LAPLACE)
+        tools.with_people(client, workspace, rows=8000, policy=LAPLACE)
         client.post("/api/budget", json={"source": "people", "epsilon": "1"})
         client.patch(f"/api/workspaces/{workspace}", json={"source": "people"})
         path = f"/api/workspaces/{workspace}/jobs"
