@@ -16,8 +16,8 @@ is public or published, as before. A table whose forbidden cells are left out co
 most once, as the whole table does: a changed record moves its counts by at most 2, one that comes
 or goes by at most 1, whether or not it keeps the constraints. All else is post-processing. QED
 
-The prior. Of component c let s be a combination of atoms, and m_j(t) the mass that the one-way
-marginal of column j gives to its atom t. The prior is
+The prior. Of component c let s be a combination of atoms, and m_j(t) the mass that the marginals
+with column j give to its atom t (`posterior.common_margins`). The prior is
 
     p0(x) = product over components of q_c(s(x)) times product over columns of p_j(x_j | atom),
 
@@ -37,6 +37,7 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -157,7 +158,12 @@ class GroupedZeros:
         self._where = {
             j: (c, axis) for c, one in enumerate(components) for axis, j in enumerate(one.columns)
         }
-        self.strata = [self._fitted(one, own) for one, own in zip(components, atoms, strict=True)]
+
+    @cached_property
+    def strata(self) -> list[Floats]:
+        """Q of each component."""
+        found = zip(self.components, self._atoms, strict=True)
+        return [self._fitted(one, own) for one, own in found]
 
     def _fitted(self, one: Component, atoms: Sequence[Ints]) -> Floats:
         """Fit q of a component."""
