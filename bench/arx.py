@@ -102,8 +102,8 @@ class Case:
         """The class of each row that ARX has released, -1 where it is starred."""
         rows = released.select(self.columns)
         gone = rows.select(pl.all_horizontal(pl.all() == "*")).to_series().to_numpy()
-        numbers = rows.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy() - 1
-        return np.where(gone, -1, numbers).astype(np.int64)
+        numbers = rows.select(pl.concat_str(pl.all(), separator="\0").rank("dense")).to_series()
+        return np.where(gone, -1, numbers.cast(pl.Int64).to_numpy() - 1)
 
     def original_closeness(self, labels: Ints) -> Ints:
         """Classes that are too far from the original, which is what ARX compares with."""

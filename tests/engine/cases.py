@@ -15,6 +15,7 @@ EXACT = {
     "individual-ranking": {"k": 3},
     "optimal-univariate": {"k": 3},
     "insensitive": {"k": 3, "order": "hilbert"},
+    "full-domain": {"k": 3, "intervals": {"âge.x": [4], "born": ["month", "year"]}},
     "laplace": {"epsilon": 1},
     "ir-laplace": {"epsilon": 1, "k": 3, "release_form": "column-shuffled"},
     "insensitive-laplace": {"epsilon": 1, "k": 3, "release_form": "canonical"},

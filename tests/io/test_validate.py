@@ -190,6 +190,24 @@ def test_numbers_are_rounded_to_a_step_half_to_even(values, step, rounded):
     assert seen(values, kind="numeric", step=step) == rounded
 
 
+@pytest.mark.parametrize(
+    ("step", "first"),
+    [
+        ("week", date(2020, 5, 11)),
+        ("month", date(2020, 5, 1)),
+        ("quarter", date(2020, 4, 1)),
+        ("year", date(2020, 1, 1)),
+    ],
+)
+def test_dates_become_the_first_day_of_their_period_within_the_bounds(step, first):
+    bounds = [date(2020, 1, 15), date(2021, 1, 1)]
+    moment, midnight = datetime.combine(date(2020, 5, 17), time(13, 30)), time()
+
+    assert seen(["2020-05-17", None], kind="date", date_step=step) == [first, None]
+    assert seen([moment], kind="date", date_step=step) == [datetime.combine(first, midnight)]
+    assert seen(["2020-01-16"], kind="date", date_step="year", bounds=bounds) == [bounds[0]]
+
+
 def test_coding_comes_before_rounding():
     assert seen([97, 103, 188], kind="numeric", top_code=104, step=10) == [100, 100, 100]
 

@@ -84,8 +84,9 @@ def test_every_key_of_a_column_arrives():
         bottom_code=0, missing=[-9, "n/a"], public=True, stratum=True,
     )  # fmt: skip
     day = column(
-        role="confidential", kind="date", date_format="%d.%m.%Y", top_code=date(2020, 1, 1)
-    )
+        role="confidential", kind="date", date_format="%d.%m.%Y", top_code=date(2020, 1, 1),
+        date_step="month",
+    )  # fmt: skip
 
     assert numeric.bounds == (-1, 9)
     assert (numeric.step, numeric.top_code, numeric.bottom_code) == (2, 8, 0)
@@ -94,6 +95,7 @@ def test_every_key_of_a_column_arrives():
     assert numeric.stratum
     assert day.date_format == "%d.%m.%Y"
     assert day.top_code == date(2020, 1, 1)
+    assert day.date_step == "month"
 
 
 def test_marks_of_missing_cells_may_stand_for_every_column():

@@ -17,6 +17,7 @@ from shoal.core.claims import (
 )
 from shoal.core.columns import (
     Column,
+    DateStep,
     Hierarchy,
     Kind,
     Persons,
@@ -88,6 +89,7 @@ __all__ = [
     "Confidential",
     "Constraint",
     "ConstraintChoices",
+    "DateStep",
     "DifferentialPrivacy",
     "Distance",
     "Diversity",

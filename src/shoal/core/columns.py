@@ -53,6 +53,15 @@ class Kind(StrEnum):
     DATE = "date"
 
 
+class DateStep(StrEnum):
+    """What dates are rounded down to: the first day of it."""
+
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
 class Transform(StrEnum):
     """A public scale on which distances between numbers are taken.
 
@@ -191,6 +200,7 @@ class Column:
     missing: tuple[str, ...] = ()
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
+    date_step: DateStep | None = None
     other: str | None = None
     missing_as: Decimal | date | str | None = None
     keep_missing: bool = False

@@ -31,6 +31,7 @@ from shoal.io.validate import (
     check_names,
     coded_categories,
     composed,
+    first_days,
     fitting,
     is_number,
     leaving,
@@ -109,6 +110,7 @@ def clamped(
     values = values.clip(limit(column.bottom_code), limit(column.top_code))
     if column.step:
         values = rounded(values, column.step)
+    values = first_days(values, column)
     return values, {"missing": missing, "unreadable": unreadable, "outside": outside}
 
 

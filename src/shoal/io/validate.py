@@ -467,7 +467,16 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
         _fitting_form(series),
     )
     _refuse(column, [unreadable, *_outside(values, column)])
-    return _coded(values, column, column.bottom_code, column.top_code)
+    return first_days(_coded(values, column, column.bottom_code, column.top_code), column)
+
+
+def first_days(values: pl.Series, column: Column) -> pl.Series:
+    """Round dates down to the week, month, quarter or year of the policy, within the bounds."""
+    if column.date_step is None:
+        return values
+    period = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}[column.date_step]
+    first = values.dt.truncate(period)
+    return first if column.bounds is None else first.clip(lower_bound=limit(column.bounds[0]))
 
 
 def _fitting_form(series: pl.Series) -> str:

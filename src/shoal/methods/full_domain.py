@@ -17,19 +17,25 @@ l and t are decided in rows and in persons.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
 from shoal.core import Claim, Kind
+from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io.table import Table
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.column_levels import (
     ColumnLevels,
+    Steps,
     column_levels,
     height,
     leaf_numbers,
@@ -45,7 +51,16 @@ from shoal.methods._shared.steering import (
     steering,
     suppression_promise,
 )
-from shoal.methods.method import Example, Masked, Method, Parameters, Promises, Setting, Tools
+from shoal.methods.method import (
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Parameters,
+    Promises,
+    Setting,
+    Tools,
+)
 from shoal.partition import Generalisation, Loss, frontier
 from shoal.policy.values import Number, Size, choice
 
@@ -159,41 +174,14 @@ def _between(setting: Setting[FullDomainParameters], name: str) -> tuple[int, in
 
 def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> Masked:
     parameters, columns = setting.parameters, setting.columns
-    persons = table.persons
-    many = len(table) if persons is None else int(np.unique(persons).size)
-    if many < parameters.k:
-        raise InputError(
-            f"Cannot form one class of k={parameters.k:,} persons from {many:,}. Lower k."
-        )
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
-    searched = _searched(table, setting, levels, tools)
     kept = None if tools.recoding is None else tools.recoding["levels"]
-    stated = [_between(setting, name) for name in columns]
-
-    def search(between: Sequence[tuple[int, int]], limit: int) -> Generalisation | None:
-        return searched([parameters.k], between, limit)[0]
-
-    allowed = int(Fraction(parameters.record_suppression) * len(table))
-    fixed = stated if kept is None else [_as_before(kept, name, setting) for name in columns]
-    chosen = search(fixed, allowed)
-    if chosen is None and kept is not None:
-        raise ClaimViolationError(_no_longer(setting, fixed, len(table), search))
-    if chosen is None:
-        asked = [f"{parameters.k}-anonymity", *map(str, steering(setting))]
-        raise ClaimViolationError(
-            f"No combination of levels keeps {' and '.join(asked)} with at most "
-            f"{float(parameters.record_suppression):.3g} of the rows left out. Nothing was "
-            "written. Allow higher levels, or a larger record_suppression."
-        )
+    chosen = _chosen(table, setting, levels, tools, kept=kept)
     for name, own, level in zip(columns, levels, chosen.levels, strict=True):
         table = own.released(table, name, level)
     stays = np.flatnonzero(chosen.labels >= 0)
     rest = None if len(stays) == len(table) else stays
-    shown = ", ".join(
-        f"{name} {level} of {len(own.tree) - 1}"
-        for name, own, level in zip(columns, levels, chosen.levels, strict=True)
-    )
-    note = f"Levels, where 0 is the column as it is: {shown}."
+    note = _note(columns, levels, chosen)
     return Masked(
         table if rest is None else table.take(rest),
         kept=rest,
@@ -203,15 +191,114 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     )
 
 
+def _chosen(
+    table: Table,
+    setting: Setting[FullDomainParameters],
+    levels: Sequence[ColumnLevels],
+    tools: Tools,
+    *,
+    kept: Mapping[str, Any] | None = None,
+    times: Ints | None = None,
+) -> Generalisation:
+    """The levels of least loss; `times` is how many rows each one of the table stands for."""
+    parameters, columns, persons = setting.parameters, setting.columns, table.persons
+    rows = len(table) if times is None else int(times.sum())
+    many = rows if persons is None else int(np.unique(persons).size)
+    if many < parameters.k:
+        raise InputError(
+            f"Cannot form one class of k={parameters.k:,} persons from {many:,}. Lower k."
+        )
+    searched = _searched(table, setting, levels, tools, times)
+
+    def search(between: Sequence[tuple[int, int]], limit: int) -> Generalisation | None:
+        return searched([parameters.k], between, limit)[0]
+
+    stated = [_between(setting, name) for name in columns]
+    fixed = stated if kept is None else [_as_before(kept, name, setting) for name in columns]
+    chosen = search(fixed, int(Fraction(parameters.record_suppression) * rows))
+    if chosen is None and kept is not None:
+        raise ClaimViolationError(_no_longer(setting, fixed, rows, search))
+    if chosen is None:
+        asked = [f"{parameters.k}-anonymity", *map(str, steering(setting))]
+        raise ClaimViolationError(
+            f"No combination of levels keeps {' and '.join(asked)} with at most "
+            f"{float(parameters.record_suppression):.3g} of the rows left out. Nothing was "
+            "written. Allow higher levels, or a larger record_suppression."
+        )
+    return chosen
+
+
+def _note(columns: Sequence[str], levels: Sequence[ColumnLevels], chosen: Generalisation) -> str:
+    shown = ", ".join(
+        f"{name} {level} of {len(own.tree) - 1}"
+        for name, own, level in zip(columns, levels, chosen.levels, strict=True)
+    )
+    return f"Levels, where 0 is the column as it is: {shown}."
+
+
+def _distributed(
+    rows: DistributedRows, setting: Setting[FullDomainParameters], tools: Tools
+) -> Distributed:
+    """Count combinations of cells block by block, choose levels by the counts, recode each row."""
+    columns, intervals = setting.columns, setting.parameters.intervals
+    about = [name for guarantee in steering(setting) for name in guarantee.columns]
+    names = list(dict.fromkeys([*columns, *about]))
+    counted = rows.fold(partial(_combinations, names=names), partial(_added, names=names))
+    table, times = replace(rows.template, frame=counted.drop(_TIMES)), counted[_TIMES].to_numpy()
+    levels = [column_levels(table, name, intervals.get(name), times) for name in columns]
+    chosen = _chosen(table, setting, levels, tools, times=times)
+    at = {name: level for name, level in zip(columns, chosen.levels, strict=True) if level}
+    change = partial(_at_levels, levels=at, intervals=intervals)
+    cell = partial(_block, size=rows.block_rows)
+    changes = (rows.within(tuple(at), cell, change),) if at else ()
+    return Distributed(changes, notes=(_note(columns, levels, chosen),))
+
+
+_TIMES = "\0times"
+
+
+def _combinations(table: Table, _places: Ints, *, names: Sequence[str]) -> pl.DataFrame:
+    return table.frame.group_by(names).agg(pl.len().cast(pl.Int64).alias(_TIMES))
+
+
+def _added(one: pl.DataFrame, other: pl.DataFrame, *, names: Sequence[str]) -> pl.DataFrame:
+    return pl.concat([one, other]).group_by(names).agg(pl.col(_TIMES).sum())
+
+
+def _block(_table: Table, places: Ints, *, size: int) -> Ints:
+    return places // size
+
+
+def _at_levels(
+    _cell: int, table: Table, *, levels: Mapping[str, int], intervals: Mapping[str, Steps]
+) -> Table:
+    for name, level in levels.items():
+        table = column_levels(table, name, intervals.get(name)).released(table, name, level)
+    return table
+
+
+def _refuse_distributed(setting: Setting[FullDomainParameters]) -> None:
+    if setting.parameters.record_suppression:
+        raise InputError(
+            "[protect], record_suppression: available on one machine only; on Spark, expected 0."
+        )
+
+
 def _searched(
     table: Table,
     setting: Setting[FullDomainParameters],
     levels: Sequence[ColumnLevels],
     tools: Tools,
+    times: Ints | None = None,
 ) -> Callable[[Sequence[int], Sequence[tuple[int, int]], int], list[Generalisation | None]]:
     """Prepare a search: it takes values of k, limits on levels, and rows that may be suppressed."""
     parameters = setting.parameters
     require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
+    if times is not None:
+        require = [
+            replace(own, totals=np.bincount(own.codes, times, own.width or 1).astype(np.int64))
+            for own in require
+        ]
     judge = judge_of(table, require)
     codes, trees = np.column_stack([own.codes for own in levels]), [own.tree for own in levels]
     counts = parameters.loss is Loss.COUNT_ERROR
@@ -228,10 +315,11 @@ def _searched(
             require=() if judge else require,
             units=table.persons,
             judge=judge,
-            rating=count_error(codes, trees) if counts else None,
+            rating=count_error(codes, trees, times) if counts else None,
             weights=[float(parameters.weights.get(name, 1)) for name in setting.columns],
             penalties=[own.penalties for own in levels],
             between=between,
+            times=times,
             progress=tools.progress,
         )
 
@@ -301,4 +389,5 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
+    distributed=DistributedRun(_distributed, _refuse_distributed),
 )

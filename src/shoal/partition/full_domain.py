@@ -199,12 +199,14 @@ def frontier(
     weights: Sequence[float] | None = None,
     penalties: Sequence[ArrayLike] | None = None,
     between: Sequence[tuple[int, int]] | None = None,
+    times: Ints | None = None,
     progress: Progress = silent,
 ) -> list[Generalisation | None]:
     """Find the node of least loss for each of several k, in one pass over the lattice.
 
     What fails at a k fails at a larger one, and bounds do not depend on k: nothing of that is
-    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise.
+    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise, and `times`:
+    how many records each row of the codes stands for, by default one.
 
     >>> tree = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
     >>> [found.levels for found in frontier([[0], [1], [2], [3]], [tree], [1, 2, 4])]
@@ -213,7 +215,7 @@ def frontier(
     if any(a >= b for a, b in pairwise(ks)):
         raise InputError("Expected values of k that rise.")
     models = [] if judge else list(require)
-    table = _Table.of(codes, hierarchies, models, units)
+    table = _Table.of(codes, hierarchies, models, units, times)
     costs = _Costs.of(table, loss, weights, penalties)
     if (rating is None) == (loss is Loss.COUNT_ERROR):
         raise InputError("Expected a rating for the error of COUNT queries, and for no other loss.")
@@ -249,6 +251,7 @@ class _Table:
         hierarchies: Sequence[ArrayLike],
         require: Sequence[Requirement],
         units: Ints | None,
+        times: Ints | None,
     ) -> "_Table":
         rows = np.asarray(codes)
         if rows.ndim != 2 or not rows.size or rows.shape[1] != len(hierarchies):
@@ -269,6 +272,8 @@ class _Table:
         leaves = np.empty((len(trees) + 1, len(rows)), np.uint32)
         leaves[:-1], leaves[-1] = columns, secret
         exact = _rows(leaves, [*trees, np.arange(values.shape[1])[None]])
+        if times is not None:
+            exact = exact._replace(counts=whole_numbers(times, "times"))
         firsts, counts, where = kernels.classes_of(exact, np.zeros(len(leaves), np.int64))
         own = np.ascontiguousarray(leaves[:-1, firsts])
         return cls(own, secret[firsts], values, counts, where, trees, units)
@@ -420,7 +425,7 @@ class _Search:
         self.compiled = not self.ratio and all(
             one is None for one in (table.units, self.judge, self.rating)
         )
-        self.models = self._models(self.require, self.n)
+        self.models = self._models(self.require, len(table.where))
 
     def _models(self, require: Sequence[Requirement], n: int) -> kernels.Models:
         # Rounded down only if the denominator is so large that 64 bits would overflow.

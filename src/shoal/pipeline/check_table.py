@@ -139,7 +139,9 @@ def _read(series: pl.Series, policy: Policy) -> pl.Series:
     """A column as its kind says; null where a cell is not of that kind."""
     column = policy.schema[series.name]
     if column.kind in {Kind.NUMERIC, Kind.DATE}:
-        open_ended = replace(column, bounds=None, bottom_code=None, top_code=None, step=None)
+        open_ended = replace(
+            column, bounds=None, bottom_code=None, top_code=None, step=None, date_step=None
+        )
         return clamp.readable(series, open_ended, policy.reading.decimal)
     return composed(validate.marked_missing(series, column).cast(pl.String))
 

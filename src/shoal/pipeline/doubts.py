@@ -149,7 +149,8 @@ def _all_distinct(policy: Policy, setting: Setting[Any], seen: SeenTable) -> Ite
         if found is None or found.unique < 1 or seen.rows < 2 or name in setting.columns:
             continue
         number = column.kind in {Kind.NUMERIC, Kind.DATE} and column.role is not Role.OTHER
-        changed = column.recode or column.step or column.top_code or column.bottom_code
+        coded = column.top_code or column.bottom_code
+        changed = column.recode or column.step or column.date_step or coded
         if (
             not number
             and not changed

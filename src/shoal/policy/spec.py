@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import DateStep, Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
@@ -63,6 +63,7 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "recode": {Kind.ORDINAL, Kind.NOMINAL},
     "date_format": {Kind.DATE},
+    "date_step": {Kind.DATE},
     "other": {Kind.ORDINAL, Kind.NOMINAL},
     "missing_as": set(Kind),
     "keep_missing": set(Kind),
@@ -172,6 +173,11 @@ class ColumnSpec(_Spec):
         None,
         description="How dates are written, in the file and in a CSV release, for example %d.%m.%Y "
         "or dd.mm.yyyy, with %H:%M or hh:mm where there is a time. By default %Y-%m-%d.",
+    )
+    date_step: Annotated[DateStep, choice(DateStep)] | None = Field(
+        None,
+        description="Dates become the first day of their week, month, quarter or year, before any "
+        "method; never a day before the bounds.",
     )
     other: Category | None = Field(
         None,

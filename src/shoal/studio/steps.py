@@ -31,6 +31,7 @@ KEYS = {
     "missing_as": "value for missing cells",
     "other": "category for unknown values",
     "step": "rounding step",
+    "date_step": "rounding of dates",
     "transform": "scale",
 }
 """Keys of a column that a page calls otherwise."""

@@ -86,20 +86,26 @@ def refuse_steps(column: Column, steps: Steps) -> None:
     refuse_unnested(numbers)
 
 
-def column_levels(table: Table, name: str, steps: Steps | None) -> ColumnLevels:
-    """Number the values of a column, and label them level by level."""
+def column_levels(
+    table: Table, name: str, steps: Steps | None, times: Ints | None = None
+) -> ColumnLevels:
+    """Number the values of a column, and label them level by level.
+
+    `times` is how many rows each one stands for, by default one.
+    """
     column, raw = table.schema[name], table.raw(name)
     gone = np.isnan(raw)
     values, inside = np.unique(raw[~gone], return_inverse=True)
     codes = np.full(len(raw), len(values), np.int64)
     codes[~gone] = inside.ravel()
     if column.stated_hierarchy is not None:
-        levels = _by_hierarchy(table, column, values, np.bincount(codes, minlength=len(values)))
+        held = np.bincount(codes, times, minlength=len(values)).astype(np.int64)
+        levels = _by_hierarchy(table, column, values, held)
     elif steps is not None:
         levels = _by_steps(table, column, values, steps)
     else:
         levels = [([ROOT] * len(values), np.ones(len(values)))]
-    root = levels[-1][0][0] if len(values) else ROOT
+    root = ROOT if column.stated_hierarchy is None else column.stated_hierarchy.paths[0][-1]
     labels: list[tuple[str | None, ...]] = [(None,) * (len(values) + gone.any())]
     tree, penalties = [np.arange(len(labels[0]))], [np.zeros(len(labels[0]))]
     for number, (texts, shares) in enumerate(levels, start=1):

@@ -15,12 +15,15 @@ from shoal.metrics.count_queries import half_ranges, relative_errors
 QUERIES, AXES, SEED = 200, 3, 26
 
 
-def count_error(codes: Ints, trees: Sequence[Ints]) -> Callable[[Ints, Ints, Ints], float]:
+def count_error(
+    codes: Ints, trees: Sequence[Ints], times: Ints | None = None
+) -> Callable[[Ints, Ints, Ints], float]:
     """Prepare the queries; what is returned takes levels, leaves of classes, and their records.
 
     Args:
         codes: records by columns, the leaf of each cell.
         trees: of each column levels by leaves: the label of each leaf, from 0.
+        times: how many records each row of the codes stands for, by default one.
 
     Returns:
         A function from the levels of a node, a leaf for each column and class, and the records of
@@ -42,8 +45,8 @@ def count_error(codes: Ints, trees: Sequence[Ints]) -> Callable[[Ints, Ints, Int
             for j, m in enumerate(many)
         )
     ]
-    distinct, held = np.unique(codes, axis=0, return_counts=True)
-    true = _answers(inside, distinct.T, held)
+    distinct, where = np.unique(codes, axis=0, return_inverse=True)
+    true = _answers(inside, distinct.T, np.bincount(where.ravel(), times))
     shares: dict[tuple[int, int], Floats] = {}
 
     def error(levels: Ints, leaves: Ints, sizes: Ints) -> float:
@@ -65,7 +68,7 @@ def _by_label(inside: Floats, labels: Ints) -> Floats:
     return shares
 
 
-def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints) -> Floats:
+def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints | Floats) -> Floats:
     """The answer to each query: classes by the product of their shares."""
     total = np.zeros(QUERIES)
     for first in range(0, leaves.shape[1], 4096):
