@@ -96,6 +96,16 @@ def test_the_codebook_has_limits_values_and_levels_and_only_what_is_declared():
     assert [column["protected"] for column in (age, region, weight)] == [True, False, False]
 
 
+def test_the_codebook_has_the_labels_that_the_policy_states():
+    stated = manifest()
+    stated["policy"]["columns"]["region"] |= {"label": "Town", "value_labels": {"Lyon": "in Rhône"}}
+
+    region = phrases.codebook(stated)[1]
+
+    assert region["label"] == "Town"
+    assert region["values"] == ["Lyon = in Rhône", "Lille"]
+
+
 def test_no_page_calls_a_table_what_only_a_person_can():
     text = " ".join(
         [

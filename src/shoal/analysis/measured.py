@@ -6,7 +6,8 @@ the sum of x^2, whatever the data. Where the number of rows n is public, counts 
 adding the same to each: the best linear estimate that knows the sum, and x is then centred. Several
 tables that show the same cells have independent noise, and are averaged by 1 / variance. For the
 population, the variance of sampling is added. Inside a bin of a numeric column, the density is
-taken as a line through its neighbours'.
+taken as a line through its neighbours'. Bins follow the noise, a far one most of all, so means in
+wide bins err towards a tail; the interval of a mean allows for a sixth of each bin.
 """
 
 from collections.abc import Sequence
@@ -61,7 +62,10 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
     counts, noise = combined(table, covering(published.tables, [name]), known_rows(published))
     x, n = centres(table, rows), counts.sum()
     estimate = float(x @ counts / n)
-    return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + sampling
+    # The mean inside a bin is not known either; its error is taken to be as the most it is shifted.
+    held = np.maximum(counts, np.sqrt(np.diag(noise)))
+    inside = float(((held * _inside(table)) ** 2).sum()) / n**2
+    return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + inside + sampling
 
 
 def known_rows(published: PublishedTable) -> int | None:
@@ -118,6 +122,13 @@ def _units(published: PublishedTable, name: str) -> tuple[float, float]:
     return float(np.ceil(low / step - 1e-9) * step), step
 
 
+def _inside(table: NoisyTable) -> Floats:
+    """How far the mean in each bin may lie from its middle: a sixth of the bin."""
+    ends = np.array(table.cells[0], dtype=np.float64)
+    sixths: Floats = (ends[:, 1] - ends[:, 0]) / 6
+    return sixths
+
+
 def centres(table: NoisyTable, rows: Floats) -> Floats:
     """The mean value in each bin, with a density that is linear inside."""
     ends = np.array(table.cells[0], dtype=np.float64)
@@ -129,7 +140,8 @@ def centres(table: NoisyTable, rows: Floats) -> Floats:
     density = counts / np.maximum(widths, 1e-300)
     slope = np.gradient(density, middles)
     shift = widths**2 / 12 * slope / density
-    middles += np.clip(shift, -widths / 6, widths / 6)
+    most = _inside(table)
+    middles += np.clip(shift, -most, most)
     return middles
 
 

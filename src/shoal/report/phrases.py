@@ -412,6 +412,8 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         spec = stated.get(name, {})
         paths = manifest.get("hierarchies", {}).get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
+        labels = spec.get("value_labels", {})
+        values = values or list(labels)
         found.append(
             {
                 "name": name,
@@ -419,7 +421,8 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "kind": spec.get("kind", ""),
                 "type": dtype,
                 "protected": name in manifest["protected_columns"],
-                "values": values,
+                "label": spec.get("label", ""),
+                "values": [f"{one} = {labels[one]}" if one in labels else one for one in values],
                 "levels": _levels(paths),
                 "facts": _facts(spec),
             }
