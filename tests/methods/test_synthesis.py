@@ -612,10 +612,10 @@ def corner(n, moved):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "options"), VARIANTS)
+@pytest.mark.parametrize(("name", "options"), VARIANTS[:-1])
 def test_audits_find_nothing(name, options):
     """False alarms: below 1e-6, the confidence of the bounds. 600 runs show noise of an eighth of
-    its scale, as below."""
+    its scale, as below. On this pair `auto` draws the same for either goal."""
     rules = policy(name, PAIR, **options)
 
     found = shoal.audit(
