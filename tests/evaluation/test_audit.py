@@ -446,10 +446,12 @@ def test_files_are_read_whole_and_a_leak_is_found_in_them():
 
 @pytest.mark.parametrize(("output", "neighbours"), [("rows", "add-remove"), ("tree", "change-one")])
 def test_files_of_trees_can_be_audited(output, neighbours):
-    """False alarms: below 1e-6, the confidence of the bound."""
-    rules = policy("dp-quadtree", neighbours=neighbours, output=output, height=1)
+    """False alarms: below 1e-6, the confidence of the bound. Without noise it would be 0.38."""
+    rules = policy(
+        "dp-quadtree", neighbours=neighbours, output=output, height=1, epsilon=Decimal("0.25")
+    )
 
-    found = shoal.audit(rules, level="files", trials=20, confidence=SURE, most=1)
+    found = shoal.audit(rules, level="files", trials=60, confidence=SURE, most=1)
 
     assert not found.violated
 
