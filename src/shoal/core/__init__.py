@@ -17,7 +17,6 @@ from shoal.core.claims import (
 )
 from shoal.core.columns import (
     Column,
-    DateStep,
     Hierarchy,
     Kind,
     Persons,
@@ -89,7 +88,6 @@ __all__ = [
     "Confidential",
     "Constraint",
     "ConstraintChoices",
-    "DateStep",
     "DifferentialPrivacy",
     "Distance",
     "Diversity",

@@ -53,15 +53,6 @@ class Kind(StrEnum):
     DATE = "date"
 
 
-class DateStep(StrEnum):
-    """What dates are rounded down to: the first day of it."""
-
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-    YEAR = "year"
-
-
 class Transform(StrEnum):
     """A public scale on which distances between numbers are taken.
 
@@ -200,7 +191,7 @@ class Column:
     missing: tuple[str, ...] = ()
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
-    date_step: DateStep | None = None
+    date_step: str | None = None
     other: str | None = None
     missing_as: Decimal | date | str | None = None
     keep_missing: bool = False

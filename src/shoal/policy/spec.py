@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import DateStep, Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
@@ -171,13 +171,12 @@ class ColumnSpec(_Spec):
     )
     date_format: Annotated[str, AfterValidator(strptime_format)] | None = Field(
         None,
-        description="How dates are written, in the file and in a CSV release, for example %d.%m.%Y "
-        "or dd.mm.yyyy, with %H:%M or hh:mm where there is a time. By default %Y-%m-%d.",
+        description="How dates are written, in the file and in a CSV release: %d.%m.%Y or "
+        "dd.mm.yyyy, with %H:%M or hh:mm for a time. By default %Y-%m-%d.",
     )
-    date_step: Annotated[DateStep, choice(DateStep)] | None = Field(
+    date_step: Literal["week", "month", "quarter", "year"] | None = Field(
         None,
-        description="Dates become the first day of their week, month, quarter or year, before any "
-        "method; never a day before the bounds.",
+        description="Dates become its first day, or the lower bound, before any method.",
     )
     other: Category | None = Field(
         None,
