@@ -13,12 +13,12 @@ setup-dev: $(VENV)/dev.stamp
 
 $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes -r requirements/core.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/core.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/core.stamp
-	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	touch $@
 
 # The pages are tested in a real browser: Debian's, where there is none yet and we may install it.
@@ -113,7 +113,8 @@ papers: setup-dev
 docs: setup-dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html -d site/.cache docs site
 
-# For maintainers, after a change of dependencies; needs uv on the path.
+# For maintainers, after a change of dependencies; needs uv on the path. The lists are complete: pip
+# installs them without resolving anything, which a newer release on the index could upset.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url --no-emit-find-links
 requirements:
@@ -131,7 +132,7 @@ RELEASE := .release
 RELEASE_PIP := $(RELEASE)/bin/python -m pip --disable-pip-version-check --quiet
 $(RELEASE)/tools.stamp: requirements/release.txt
 	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
-	$(RELEASE_PIP) install --require-hashes -r requirements/release.txt
+	$(RELEASE_PIP) install --no-deps --require-hashes -r requirements/release.txt
 	touch $@
 
 # Asks a vulnerability service about every pinned package. --strict: a package that the service does
@@ -152,7 +153,7 @@ release-files: licences $(RELEASE)/tools.stamp
 	rm -rf dist $(RELEASE)/core
 	$(RELEASE)/bin/hatchling build -d dist -t sdist -t wheel
 	$(PYTHON) -m venv --without-pip $(RELEASE)/core
-	$(RELEASE_PIP) --python $(RELEASE)/core/bin/python install --require-hashes -r requirements/core.txt
+	$(RELEASE_PIP) --python $(RELEASE)/core/bin/python install --no-deps --require-hashes -r requirements/core.txt
 	$(BOM) -o dist/shoal-core.cdx.json $(RELEASE)/core/bin/python
 	$(BOM) -o dist/shoal-all.cdx.json $(BIN)/python
 	cp requirements/LICENCES.md dist/
