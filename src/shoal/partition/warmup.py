@@ -26,7 +26,8 @@ def warmup() -> None:
     """
     grid = np.arange(70_000.0)
     table = np.column_stack([grid % 71, grid % 13])
-    mdav(table[:5000], 3)
+    mdav(table[:5000], 3)  # by cells, as the second column has few values
+    mdav(table[:5000] + grid[:5000, None] % 29, 3)
     vmdav(table[:100], 3, gamma=1.0)
     mu_approx(table[:100], 3)
     diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
