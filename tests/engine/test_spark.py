@@ -434,8 +434,8 @@ killed = []
 def progress(stage, done, total):
     if stage == "checking promises" and not killed:
         driver = str(spark.sparkContext._gateway.proc.pid)
-        listed = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", driver], capture_output=True,
-                                text=True).stdout.splitlines()
+        listed = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", driver],
+                                capture_output=True, text=True).stdout.splitlines()
         killed.append(next(line for line in listed if "ExecutorBackend" in line).split()[0])
         os.kill(int(killed[0]), signal.SIGKILL)
 frame = cases.people(60)
