@@ -387,7 +387,10 @@ def _result(
         accounts.append("the noise of the release, by its published law")
     if drawn and statistic in {"ols", "logit"}:
         leaves.append("dependence inside counted groups that is not linear in the scores")
-    elif drawn and statistic in {"mean", "total", "quantile"}:
+    elif drawn and statistic in {"mean", "total"}:
+        if published.blocks(columns[0]) is None:
+            accounts.append("where in a counted bin people are, by a sixth of its width")
+    elif drawn and statistic == "quantile":
         leaves.append("where in a counted bin people are, beyond a density that is linear in it")
     if Treatment.INTERVALS in treatments:
         text = "where in their intervals people are"

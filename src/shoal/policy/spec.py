@@ -176,7 +176,7 @@ class ColumnSpec(_Spec):
     )
     date_step: Literal["week", "month", "quarter", "year"] | None = Field(
         None,
-        description="Dates become its first day, or the lower bound, before any method.",
+        description="Round dates down to its first day, within the bounds.",
     )
     other: Category | None = Field(
         None,

@@ -448,7 +448,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         facts.append(f"from {_limit(spec['bounds'][0])} to {_limit(spec['bounds'][1])}")
     words = {
         "step": "rounded to multiples of {}",
-        "date_step": "each date is the first day of its {}",
+        "date_step": "dates were rounded down to the first day of their {}",
         "top_code": "values above {0} were set to {0}",
         "bottom_code": "values below {0} were set to {0}",
         "missing_as": "missing cells became {}",

@@ -14,7 +14,14 @@ import numpy as np
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel, vector_kernel
 from shoal.partition.kernels.mdav_tree import largest, leaf_distances, select, smallest
-from shoal.partition.kernels.shared import NOBODY, centroid, count, number, push
+from shoal.partition.kernels.shared import (
+    NOBODY,
+    centroid,
+    count,
+    number,
+    push,
+    total_live,
+)
 
 FEW = 16
 """A column with at most so many values is one of categories."""
@@ -343,13 +350,9 @@ def cell_rounds(
     A round ends two groups while 3k records remain, or one while 2k remain.
     """
     d = Z.shape[1]
-    high = np.zeros(d, np.int64)
-    low = np.zeros(d, np.int64)
-    m = 0
-    for i in range(labels.size):
-        if labels[i] < 0:
-            m += 1
-            count(Z, i, 1, high, low)
+    high = np.empty(d, np.int64)
+    low = np.empty(d, np.int64)
+    m = total_live(Z, labels, high, low)
     capacity = cells.who.shape[1]
     c = np.empty(d)
     near = np.empty(k)

@@ -53,7 +53,7 @@ HELP = {
     "top_code": "Larger values become this one.",
     "transform": "log or sqrt: distances between numbers are taken on this scale.",
     "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
-    "date_step": "week, month, quarter or year: dates become its first day before anything else.",
+    "date_step": "Round dates down to the first day of the week, month, quarter or year.",
     "other": "What unknown values become in an epsilon release; by default the first category.",
     "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
     "limits, or the category for unknown values.",
