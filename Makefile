@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
+.PHONY: setup setup-dev browser r demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -29,6 +29,14 @@ browser:
 		&& apt-get update -qq >/dev/null && apt-get install -qq -y chromium >/dev/null; } \
 		|| echo "no chromium, and it cannot be installed here: the browser tests will be skipped"
 
+# The public report has lines of R; they are run where R is, or may be installed.
+r:
+	@Rscript -e 'library(jsonlite)' >/dev/null 2>&1 || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq >/dev/null \
+		&& apt-get install -qq -y --no-install-recommends r-base-core r-cran-jsonlite >/dev/null; } \
+		|| echo "no R, and it cannot be installed here: its test will be skipped"
+
 demo: setup
 	$(BIN)/shoal demo --out demo
 
@@ -43,7 +51,7 @@ lint: setup-dev
 PYTEST_ARGS ?= -n auto --dist worksteal
 # Kernels are compiled once, for all processes; a test looks whether that left any out.
 WARM := $(VENV)/kernels
-test: lint browser docs
+test: lint browser r docs
 	rm -rf $(WARM) $(WARM)-of-tests
 	NUMBA_CACHE_DIR=$(CURDIR)/$(WARM) $(BIN)/shoal warmup
 	cp -r $(WARM) $(WARM)-of-tests

@@ -2,10 +2,13 @@
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -258,21 +261,55 @@ def test_intervals_cover_about_as_often_as_they_say():
     assert naive < 26
 
 
-def test_the_report_has_lines_of_python_and_r_that_run(tmp_path, monkeypatch, capsys):
-    folder = one("mondrian").write(tmp_path / "release", file_format="csv")
+def report_lines(folder):
     page = html.unescape((folder / "report.html").read_text("utf-8"))
-    lines = {name: re.search(f'<pre id="{name}">(.*?)</pre>', page, re.DOTALL)[1]
-             for name in ("python", "r")}  # fmt: skip
-    monkeypatch.chdir(folder)
+    return page, {name: re.search(f'<pre id="{name}">(.*?)</pre>', page, re.DOTALL)[1]
+                  for name in ("python", "r")}  # fmt: skip
 
-    exec(compile(lines["python"], "report", "exec"), {})  # noqa: S102 (it is ours)
+
+def labelled(tmp_path):
+    """A folder of a release whose labels say what its codes mean, written as Germans do."""
+    table = people(400, 1).with_columns(pl.col("sex").replace({"f": "1", "m": "2"}))
+    sex = {**COLUMNS["sex"], "categories": ["1", "2"], "value_labels": {"1": "woman", "2": "man"}}
+    policy = {
+        "version": 1, "columns": {**COLUMNS, "sex": sex},
+        "writing": {"delimiter": ";", "decimal": ","}, "protect": {"method": "mdav", "k": 5},
+    }  # fmt: skip
+    return shoal.protect(table, policy).write(tmp_path / "release", file_format="csv")
+
+
+def test_the_report_has_lines_of_python_that_load_label_and_analyse_the_folder(
+    tmp_path, monkeypatch, capsys
+):
+    folder = labelled(tmp_path)
+    page, lines = report_lines(folder)
+    monkeypatch.chdir(folder)
+    names = {}
+
+    exec(compile(lines["python"], "report", "exec"), names)  # noqa: S102 (it is ours)
 
     assert "mean        age" in capsys.readouterr().out
+    assert {"woman", "man"} & set(names["people"]["sex"])
+    assert not {"1", "2"} & set(names["people"]["sex"])
+    assert names["people"]["income"].dtype.is_numeric()
     assert "<code>{a, b}</code> is one of a and b" in page
-    if shutil.which("Rscript"):
-        (folder / "lines.r").write_text(lines["r"])
-        done = subprocess.run(["Rscript", "lines.r"], capture_output=True, text=True, check=False)
-        assert "income" in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
+def test_the_report_has_lines_of_r_that_load_label_and_analyse_the_folder(tmp_path):
+    folder = labelled(tmp_path)
+    _, lines = report_lines(folder)
+    (tmp_path / "lines.r").write_text(lines["r"] + "\nprint(table(people$sex))")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    done = subprocess.run(
+        ["Rscript", tmp_path / "lines.r"],
+        cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"woman", done.stdout), done.stdout
+    assert re.search(r"income.*\d", done.stdout), done.stdout
 
 
 def test_the_command_prints_one_statistic_or_every_column(tmp_path):

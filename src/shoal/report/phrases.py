@@ -341,13 +341,20 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 _MEASURED = ("numeric", "date")
 
-_LOADERS = {
-    "csv": "read.csv(file.path(folder, {}))",
-    "parquet": "arrow::read_parquet(file.path(folder, {}))",
-    "sav": "haven::read_sav(file.path(folder, {}))",
-    "dta": "haven::read_dta(file.path(folder, {}))",
-    "xpt": "haven::read_xpt(file.path(folder, {}))",
+_LOADED = {
+    "csv": (
+        'pl.read_csv(folder / "{0}", separator="{1}", decimal_comma={3}, infer_schema_length=None)',
+        'read.csv(file.path(folder, "{0}"), sep = "{1}", dec = "{2}", check.names = FALSE)',
+    ),
+    "parquet": (
+        'pl.read_parquet(folder / "{0}")',
+        'arrow::read_parquet(file.path(folder, "{0}"))',
+    ),
+    "sav": ('shoal.read(folder / "{0}").frame', 'haven::read_sav(file.path(folder, "{0}"))'),
+    "dta": ('shoal.read(folder / "{0}").frame', 'haven::read_dta(file.path(folder, "{0}"))'),
+    "xpt": ('shoal.read(folder / "{0}").frame', 'haven::read_xpt(file.path(folder, "{0}"))'),
 }
+"""The table of a folder in Python and R, by name, delimiter, decimal and whether it is a comma."""
 
 
 def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -356,23 +363,30 @@ def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     if manifest["release_form"] == "tree" or not tables:
         return None
     name = tables[0].split("/")[0]
-    labels = "labels.json" if "labels.json" in manifest["files"] else "manifest.json"
     texts = [n for n in manifest["protected_columns"] if manifest["columns"].get(n) == "String"]
-    loader = _LOADERS[name.split(".")[-1]].format(f'"{name}"')
-    python, r = _PYTHON.format(labels, name), _R.format(labels, loader)
-    return {"marks": texts, "python": python.splitlines(), "r": r.splitlines()}
+    dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
+    delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
+    lines = [
+        text.replace("LOADED", loaded.format(name, delimiter, decimal, decimal == ","))
+        for text, loaded in zip((_PYTHON, _R), _LOADED[name.split(".")[-1]], strict=True)
+    ]
+    return {"marks": texts, "python": lines[0].splitlines(), "r": lines[1].splitlines()}
 
 
 _PYTHON = """\
 import json
 from pathlib import Path
 
+import polars as pl
 import shoal
 from shoal import analysis
 
 folder = Path(".")  # the folder of this report
-labels = json.loads((folder / "{}").read_text("utf-8"))
-people = shoal.read(folder / "{}").frame
+columns = json.loads((folder / "manifest.json").read_text("utf-8"))["policy"]["columns"]
+people = LOADED
+for name in people.columns:
+    labels = columns.get(name, {}).get("value_labels", {})
+    people = people.with_columns(pl.col(name).cast(pl.String).replace(labels) if labels else name)
 print(people.describe())
 print(analysis.analyse(folder))  # every column, with intervals
 # analysis.mean(folder, COLUMN), .total, .proportion, .quantile, .crosstab, .ols, .logit"""
@@ -380,8 +394,12 @@ print(analysis.analyse(folder))  # every column, with intervals
 _R = """\
 library(jsonlite)
 folder <- "."  # the folder of this report
-labels <- fromJSON(file.path(folder, "{}"))
-people <- {}
+columns <- fromJSON(file.path(folder, "manifest.json"))$policy$columns
+people <- LOADED
+for (name in names(people)) if (length(labels <- unlist(columns[[name]]$value_labels))) {
+  cells <- as.character(people[[name]])
+  people[[name]] <- ifelse(cells %in% names(labels), labels[cells], cells)
+}
 print(summary(people))
 ask <- function(...) fromJSON(paste(collapse = "",
   system2("shoal", c("analyse", folder, shQuote(c(...)), "--json"), stdout = TRUE)))
