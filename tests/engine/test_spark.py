@@ -26,10 +26,12 @@ pyspark = pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark
 
 from tests.engine import cases
 from tests.engine.conftest import JAVA
+from tests.pipeline.test_constraints import broken, stays, text, violations
 
 import shoal
 from shoal.budget import budget_file
 from shoal.core import ReleaseForm, Status
+from shoal.core.exits import for_method
 from shoal.engine.spark import files, session
 from shoal.errors import InputError
 from shoal.hazmat.fakes import RecordingNoise
@@ -37,7 +39,8 @@ from shoal.methods import insensitive_laplace
 from shoal.pipeline import protect_file
 from shoal.pipeline.options import EngineOptions, EvaluationOptions, OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
-from shoal.pipeline.planning import with_rows
+from shoal.pipeline.planning import plan, with_rows
+from shoal.pipeline.protect_table import run
 from shoal.policy.load import load
 
 SPARK = EngineOptions("spark")
@@ -94,6 +97,46 @@ def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, me
 
     assert rows.rdd.getNumPartitions() == 7
     assert_same(one, many)
+
+
+@pytest.mark.parametrize(
+    "protect",
+    [
+        'method = "insensitive"\nk = 5',
+        'method = "laplace"\nepsilon = 10',
+        'method = "ir-laplace"\nk = 5\nepsilon = 10\nrelease_form = "linked-shuffled"',
+        'method = "auto"\nepsilon = 10',
+    ],
+)
+def test_rules_are_kept_on_spark_as_on_one_machine(spark, protect):
+    """Rows of the original break them too, and are repaired where they lie."""
+    table = broken(stays(120))
+    stated = text(protect, extra="repair = true" if "epsilon" not in protect else "")
+
+    one = run(plan(stated), table, noise=RecordingNoise(9))
+    rows = on_spark(spark, table, 3)
+    many = run(plan(stated, distributed=True), rows, noise=RecordingNoise(9))
+
+    assert_same(one.release, many.release)
+    assert set(violations(fetched(many.release), stated).values()) == {0}
+    repaired = [for_method(done.evidence).repaired for done in (one, many)]
+    assert sum(repaired[0].values()) > 0
+    assert repaired[0] == repaired[1]
+
+
+def test_groups_made_on_spark_keep_the_rules_and_a_table_that_breaks_them_is_refused(spark):
+    table, stated = stays(120), text('method = "mondrian"\nk = 5\noutput = "centroids"')
+
+    release = shoal.protect(on_spark(spark, table, 3), stated)
+    rows = on_spark(spark, broken(table), 3)
+    refusals = []
+    for held in (broken(table), rows):
+        with pytest.raises(InputError, match="with repair = true") as refused:
+            shoal.protect(held, stated)
+        refusals.append(str(refused.value))
+
+    assert set(violations(fetched(release), stated).values()) == {0}
+    assert refusals[0] == refusals[1]
 
 
 @pytest.mark.parametrize("method", ["individual-ranking", "insensitive-laplace", "maxent"])

@@ -225,8 +225,6 @@ def test_a_plan_names_the_rules_and_observed_ones_make_an_epsilon_conditional():
     assert "which were copied from the data, are public" in observed.claims[0].assumes[-1]
     assert observed.policy.document["constraints"] == {"observed": True}
     assert not any("tax" in note and "income" in note for note in observed.notes[-1:])
-    with pytest.raises(InputError, match="one machine only"):
-        plan(text('method = "mondrian"\nk = 5', ["tax <= income"]), distributed=True)
 
 
 def test_check_counts_the_rows_of_any_table_that_break_a_rule(tmp_path):

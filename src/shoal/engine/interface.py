@@ -18,6 +18,9 @@ from shoal.core import (
     Schema,
     Testable,
 )
+from shoal.errors import InputError, counted
+from shoal.io.repair import Repaired, repaired
+from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
 
 
@@ -138,6 +141,28 @@ class Adoption:
     keep_missing: bool
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
+
+    def repaired(self, table: Table) -> Repaired:
+        """Bring rows that break a rule to the nearest ones that keep all, each by itself."""
+        names: Sequence[str] = self.schema.released
+        if self.clamped is not None:
+            kept = (name for name in names if self.schema[name].keep_missing)
+            names = tuple(kept) if self.keep_missing else ()
+        return repaired(table, self.constraints.rules, missing=names)
+
+    def refuse(self, broken: Mapping[str, int]) -> None:
+        """Refuse an original whose rows break rules, unless they may be repaired."""
+        if self.clamped is None and not self.constraints.repair and any(broken.values()):
+            said = "; ".join(
+                f"{counted(count, 'row breaks', 'rows break')} '{text}'"
+                for text, count in broken.items()
+                if count
+            )
+            raise InputError(
+                f"{said}. Correct the table or the rules; or let Shoal bring each such row to the "
+                "nearest one that keeps them, with repair = true under [constraints]. Nothing was "
+                "written."
+            )
 
 
 class Source(Protocol):

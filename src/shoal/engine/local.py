@@ -26,9 +26,9 @@ from shoal.core import (
 )
 from shoal.core.exits import for_method
 from shoal.engine.interface import Adoption
-from shoal.errors import InputError, InternalError, counted
+from shoal.errors import InternalError
 from shoal.io import clamp, decomposition_table, validate
-from shoal.io.repair import Repaired, repaired
+from shoal.io.repair import repaired
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
@@ -183,7 +183,9 @@ class LocalRows:
         original = typed.table.take(order)
         if recoding is not None:
             tools = replace(tools, recoding=for_method(recoding))
-        masked = _kept_rules(method.run(original, setting, tools), setting, method)
+        masked = method.run(original, setting, tools)
+        if isinstance(masked.data, Table):
+            masked = replace(masked, data=kept_rules(masked.data, setting, method))
         kept = original if masked.kept is None else original.take(masked.kept)
         evidence = LocalEvidence(
             typed.raw, kept, masked.data, typed.clamped, typed.dropped, typed.repaired
@@ -215,7 +217,7 @@ class LocalRows:
         )
 
 
-def _kept_rules(masked: Masked, setting: Setting[Any], method: Method[Any]) -> Masked:
+def kept_rules(table: Table, setting: Setting[Any], method: Method[Any]) -> Table:
     """Project released rows that break a rule on those that break none: post-processing.
 
     A row's values decide what becomes of it, so rows that are alike stay alike, and groups of k
@@ -223,14 +225,14 @@ def _kept_rules(masked: Masked, setting: Setting[Any], method: Method[Any]) -> M
     satisfy linear rules that the records satisfy, and stay.
     """
     rules = setting.constraints.rules
-    if not rules or not isinstance(masked.data, Table):
-        return masked
-    bare = [name for name in masked.data.schema.names if name not in setting.columns]
+    if not rules:
+        return table
+    bare = [name for name in table.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
-    made = repaired(masked.data, rules, frozen=bare, missing=absent, stepped=False)
-    if any(repaired(made.table, rules, stepped=False).broken.values()):
+    made = repaired(table, rules, frozen=bare, missing=absent, stepped=False).table
+    if any(repaired(made, rules, stepped=False).broken.values()):
         raise InternalError("A released row breaks a rule of [constraints]. This is our bug.")
-    return replace(masked, data=made.table)
+    return made
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -310,18 +312,15 @@ class LocalSource:
 
 
 def _typed(raw: io.Raw, how: Adoption) -> _Typed:
-    schema, stated = how.schema, how.constraints
+    schema = how.schema
     if how.clamped is None:
-        table = validate.validate(raw.frame, schema, decimal=how.decimal)
-        made = repaired(table, stated.rules, missing=table.schema.names)
-        if made.rows and not stated.repair:
-            raise InputError(broken_rules(made))
+        made = how.repaired(validate.validate(raw.frame, schema, decimal=how.decimal))
+        how.refuse(made.broken)
         return _Typed(raw, made.table, repaired=made.broken)
     table, counts = clamp.clamp(
         raw.frame, schema, columns=how.clamped, decimal=how.decimal, keep=how.keep_missing
     )
-    absent = [name for name in schema.released if schema[name].keep_missing and how.keep_missing]
-    made = repaired(table, stated.rules, missing=absent)
+    made = how.repaired(table)
     table = made.table
     if schema.persons is None:
         return _Typed(raw, table, counts, repaired=made.broken)
@@ -329,19 +328,6 @@ def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
     kept = validate.at_most(table, unit, schema.persons, key=how.key)
     return _Typed(raw, table.take(kept), counts, len(table) - kept.size, made.broken)
-
-
-def broken_rules(made: Repaired) -> str:
-    """Which rules rows of an original break, and what a steward can do, in sentences."""
-    said = "; ".join(
-        f"{counted(count, 'row breaks', 'rows break')} '{text}'"
-        for text, count in made.broken.items()
-        if count
-    )
-    return (
-        f"{said}. Correct the table or the rules; or let Shoal bring each such row to the nearest "
-        "one that keeps them, with repair = true under [constraints]. Nothing was written."
-    )
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:

@@ -34,13 +34,11 @@ def may_be_missing(method: Method[Any], schema: Schema) -> tuple[str, ...]:
     return tuple(n for n in schema.released if schema[n].keep_missing and method.input.missing)
 
 
-def refuse(method: Method[Any], setting: Setting[Any], *, distributed: bool) -> None:
+def refuse(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse rules that cannot be kept, or only at the expense of a claim."""
     rules, schema = setting.constraints.rules, setting.schema
     if not rules:
         return
-    if distributed:
-        raise InputError("[constraints] rules are kept on one machine only, not on Spark.")
     chosen = ConstraintSet(rules, schema, missing=frozenset(may_be_missing(method, schema)))
     for name in chosen.columns:
         if schema[name].kind is None:

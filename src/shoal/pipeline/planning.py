@@ -127,7 +127,7 @@ def plan(
     method.refuse(setting)
     if distributed:
         _refuse_distributed(method, setting)
-    constraint_fit.refuse(method, setting, distributed=distributed)
+    constraint_fit.refuse(method, setting)
     planned = Plan(
         policy=policy,
         method=method,

@@ -40,6 +40,7 @@ from shoal.engine.spark.rows import GROUP, SparkRows
 from shoal.errors import InternalError
 from shoal.io import decomposition_table
 from shoal.io.table import Table, as_it_came
+from shoal.methods import Method, Setting
 from shoal.methods._distributed.rows import ReplacedColumns
 from shoal.pipeline.check_table import check_frame, check_leaves
 
@@ -63,6 +64,7 @@ class SparkOutcome:
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     noise: Noise
     clamped: Mapping[str, Mapping[str, int]]
+    repaired: Mapping[str, int]
     dropped: int
     suppressed: int = 0
 
@@ -72,11 +74,6 @@ class SparkOutcome:
     def recoding(self) -> None:
         """Not kept in blocks."""
         return
-
-    @property
-    def repaired(self) -> Mapping[str, int]:
-        """Nothing: rules are kept on one machine only."""
-        return {}
 
     @property
     def constant(self) -> tuple[str, ...]:
@@ -227,11 +224,22 @@ class SparkOutcome:
 _TYPES, _MISFITS = -1, -2
 
 
-def protected(records: SparkRows, changes: Sequence[ReplacedColumns]) -> Kept:
-    """Change the records and keep them; note their types, and what no longer fits the old one."""
-    dtypes = records.layout.dtypes
+def protected(
+    records: SparkRows,
+    changes: Sequence[ReplacedColumns],
+    method: Method[Any],
+    setting: Setting[Any],
+) -> Kept:
+    """Change the records and keep them; note their types, and what no longer fits the old one.
+
+    Rows that break a rule then are moved as on one machine: each by itself.
+    """
+    layout, dtypes = records.layout, records.layout.dtypes
 
     def note(number: int, frame: pl.DataFrame) -> Numbered:
+        if setting.constraints.rules:
+            made = local.kept_rules(layout.table(frame), setting, method)
+            frame = frame.with_columns(made.frame)
         misfit = [
             as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
             for name, dtype in dtypes.items()

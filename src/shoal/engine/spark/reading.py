@@ -37,8 +37,9 @@ from shoal.engine.spark.blocks import (
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 from shoal.io import clamp, dates, validate
+from shoal.io.table import Table
 
-_TYPES, _MISFITS, _CLAMPED = -1, -2, -3
+_TYPES, _MISFITS, _CLAMPED, _BROKEN = -1, -2, -3, -4
 """Numbers of the notes that blocks send to the driver."""
 _MISFIT = ("name", "what", "move", "cells")
 """What a note says of cells that do not fit."""
@@ -52,6 +53,7 @@ class Typed:
     blocks: Kept
     layout: Layout
     clamped: Mapping[str, Mapping[str, int]]
+    repaired: Mapping[str, int]
 
     @property
     def rows(self) -> int:
@@ -79,7 +81,10 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
         else schema[name]
         for name in kept
     }
+    released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
     bring = _bringing(columns, quiet, how, evidence)
+    if how.constraints.rules:
+        bring = _repairing(bring, how, released)
     unit = schema.flagged("privacy_unit")
     if unit is not None:
         validate.refuse_odd(empty[unit])
@@ -92,8 +97,9 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
     dtypes = {name: validate.leaving(empty.schema[name], schema[name]) for name in kept}
     for name in quiet:
         dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
-    released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
-    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes))
+    broken = _broken(made.notes)
+    how.refuse(broken)
+    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes), broken)
 
 
 def _bringing(
@@ -124,6 +130,26 @@ def _bringing(
             yield _CLAMPED, pl.DataFrame(counts, schema=["name", "sort", "cells"], orient="row")
 
     return bring
+
+
+def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
+    """Bring typed rows that break a rule to the nearest that do not, and count them.
+
+    A block of which some cells do not fit is left: the table will be refused.
+    """
+
+    def both(number: int, block: pl.DataFrame) -> Numbered:
+        for note, frame in bring(number, block):
+            if note < 0 or pl.Null in frame.dtypes:
+                yield note, frame
+                continue
+            bare = frame.drop(SEQ)
+            made = how.repaired(Table(bare, schema, dict(bare.schema)))
+            yield number, made.table.frame.with_columns(frame[SEQ])
+            broken = {"rule": list(made.broken), "rows": list(made.broken.values())}
+            yield _BROKEN, pl.DataFrame(broken, schema={"rule": pl.String, "rows": pl.Int64})
+
+    return both
 
 
 def _with_unit(bring: Step, column: Column) -> Step:
@@ -314,6 +340,14 @@ def _clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, i
     for name, sort, cells in (row for n, fr in notes if n == _CLAMPED for row in fr.iter_rows()):
         sorts = counts.setdefault(name, {})
         sorts[sort] = sorts.get(sort, 0) + cells
+    return counts
+
+
+def _broken(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, int]:
+    """How many rows broke each rule."""
+    counts: dict[str, int] = {}
+    for rule, rows in (row for n, frame in notes if n == _BROKEN for row in frame.iter_rows()):
+        counts[rule] = counts.get(rule, 0) + rows
     return counts
 
 

@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame
 
 from shoal.core import Confidential
 from shoal.engine.interface import Adoption
+from shoal.engine.local import kept_rules
 from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InternalError
+from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
 from shoal.methods._shared.contributions import rows_are_public
 
@@ -68,17 +70,21 @@ class SparkCoerced:
         rows = ordered(self.typed, columns)
         with speaking():
             done = method.distributed.run(rows, setting, tools)
+        data = done.data
+        if isinstance(data, Table):
+            data = kept_rules(data, setting, method)
         runs = done.canonical if isinstance(done.canonical, RunGroups) else None
         changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(
             records=rows,
-            protected=protected(rows, changes) if done.data is None else done.data,
+            protected=protected(rows, changes, method, setting) if data is None else data,
             form=setting.release_form,
             privacy_losses=done.privacy_losses,
             notes=done.notes,
             tables=done.extras,
             noise=tools.noise,
             clamped=self.typed.clamped,
+            repaired=self.typed.repaired,
             dropped=self.dropped,
         )
 
