@@ -149,9 +149,10 @@ def maxent_plan(
     If that is no pair at all, one-way marginals have all of epsilon (NONE).
 
     The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.25 (r < 700), 0.15 (r < 10^4) or
-    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice. It is
-    0.35 in place of 0.25 where that leaves fewer than 8 groups: codes inside groups follow one-way
-    marginals alone.
+    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice. Where
+    0.25 leaves fewer than 10 groups it grows, to 0.35 for 6 and fewer: codes inside groups follow
+    one-way marginals alone. With structural zeros the bounds 700 and 10^4 are 10/7 times as large:
+    merged columns and cells that are left out make pairs cheaper.
     tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
     cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
     more than their pairs, to which what is learnt applies.
@@ -314,7 +315,8 @@ def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component
     strength = budget / comb(m, 2)
     if m > WIDE:
         return _forest(terms, tuple(2 if line else 1 for line in lines), tau, strength)
-    one_way = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
+    reached = strength * _WITH_ZEROS if zeros and strength >= _LITTLE else strength
+    one_way = next((share for bound, share in _SHARES if reached < bound), Fraction(1, 10))
     if any(lines):
         one_way = max(one_way, _LEAST_WITH_LINES)
     if all(lines):
@@ -460,7 +462,8 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
 _VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _LEAST_WITH_LINES = Fraction(15, 100)  # of one-way marginals, where a column is counted over a tree
-_COARSE, _COARSE_SHARE = 8, Fraction(35, 100)
+_FINE, _COARSE, _MORE = 10, 6, Fraction(1, 40)  # groups, and how the share grows with fewer
+_WITH_ZEROS = Fraction(7, 10)
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
     (WEAK, Fraction(7, 10)),
@@ -494,8 +497,8 @@ def _finest(
             low, best = middle, found
         else:
             high = middle - 1
-    if share == _SHARES[2][1] and low < _COARSE:
-        return _finest(sizes, terms, _COARSE_SHARE, zeros)
+    if share == _SHARES[2][1] and low < _FINE:
+        return _finest(sizes, terms, share + _MORE * (_FINE - max(low, _COARSE)), zeros)
     return one_way, low, best
 
 
