@@ -106,6 +106,19 @@ def test_every_method_has_a_time_and_a_memory_that_grow_with_its_rows(name):
     assert 2e8 < forecast.peak_bytes(few) < forecast.peak_bytes(many) < 3e9
 
 
+def test_the_time_of_a_wide_table_is_that_of_a_forest():
+    """130 columns of 160,000 rows took 17 CPU seconds, of which 13 were the method."""
+    column = {"role": "confidential", "kind": "nominal", "categories": ["a", "b"]}
+    took = {}
+    for width in (20, 21, 130):
+        columns = {f"c{j}": column for j in range(width)}
+        policy = {"version": 1, "columns": columns, "protect": {"method": "auto", "epsilon": 1}}
+        took[width] = forecast.seconds(shoal.plan(policy, rows=160_000)) / forecast._speed()
+
+    assert took[21] < took[20]
+    assert 15 < took[130] < 60
+
+
 def test_the_command_prints_the_plan_and_its_facts(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text("""

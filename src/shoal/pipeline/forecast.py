@@ -41,6 +41,8 @@ USUAL = (0.5, 1.2)
 """The same of a method that is not listed."""
 BLOCKS = (0.45, 1.0)
 """The same of a method that groups within blocks: on 400,000 and two million rows."""
+FOREST = (0.13, 0.5)
+"""The same of `maxent` beyond 20 columns: 60 columns of 5,000 rows, and 130 of 160,000."""
 START, CELL = 2.0, 1e-6
 """Seconds for starting and for the reports, and for reading, checking and writing a cell."""
 LIBRARIES, CELL_BYTES = 0.28e9, 60
@@ -90,11 +92,19 @@ def seconds(planned: Any) -> float | None:
     base, power = GROWTH.get(planned.method.name, USUAL)
     if getattr(planned.setting.parameters, "blocks", None) is not None:
         base, power = BLOCKS
+    if planned.method.name in {"maxent", "auto"} and _is_wide(planned.setting):
+        base, power = FOREST
     columns = len(planned.setting.columns) / 5
     run = base * columns * (planned.rows / 10_000) ** power
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
     total: float = (START + cells + run) * _speed()
     return total
+
+
+def _is_wide(setting: Setting[Any]) -> bool:
+    from shoal.synthesis.maxent.plan import WIDE  # noqa: PLC0415 (other methods do without)
+
+    return len(setting.columns) > WIDE
 
 
 def peak_bytes(planned: Any) -> float | None:
