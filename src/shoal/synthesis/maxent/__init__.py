@@ -298,7 +298,7 @@ def maxent(
         fit_distribution,
         sizes,
         priors,
-        particles=min(max(2 * n, 100_000), 300_000),
+        particles=min(max(2 * n, min(12 * n, 100_000)), 300_000),
         rng=rng,
         zeros=grouped,
         progress=progress,
