@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Compiled modules are kept, though an image may say otherwise: each process that a test or a
+# benchmark starts would compile all of ours again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup setup-dev browser r demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
 

@@ -1,9 +1,16 @@
 """Shared by all tests: what is slow, the reference data, small tables, a browser, and profiles."""
+# ruff: noqa: E402 (how many threads libraries have is said before they are loaded)
 
+import gc
 import os
 import shutil
 import tempfile
 from pathlib import Path
+
+# Tables of tests are small, and as many processes as cores run them: more threads would wait for
+# work, and be paid for it. Libraries read this once, so it stands before they are loaded.
+for _threads in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 import polars as pl
 import pytest
@@ -113,6 +120,11 @@ def pytest_collection_modifyitems(items):
         for fixture, mark in MARKS.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+
+
+def pytest_collection_finish():
+    """Look for garbage in what tests make, not again and again in what was loaded for them."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):
