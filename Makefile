@@ -97,19 +97,10 @@ FUZZ_ARGS ?= --inputs 100000
 fuzz-parsers: setup-dev
 	$(BIN)/python tests/fuzz/harness.py $(FUZZ_ARGS)
 
+# One table: CPU seconds beside those of plain work on the same machine, and what has become slower
+# than bench/results.json says. BENCH_ARGS="--keep" writes that file, "evaluate" takes some lines.
 bench: setup-dev
-	$(BIN)/python bench/pipeline.py
-	$(BIN)/python bench/partition.py
-	$(BIN)/python bench/noise.py
-	$(BIN)/python bench/epsilon.py
-	$(BIN)/python bench/models.py
-	$(BIN)/python bench/mondrian.py
-	$(BIN)/python bench/buckets.py
-	$(BIN)/python bench/audit.py
-	$(BIN)/python bench/measure.py
-	$(BIN)/python bench/risk.py
-	$(BIN)/python bench/studio.py
-	$(BIN)/python bench/first_files.py
+	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup-dev
