@@ -10,7 +10,6 @@ says so and ends with 1. `--keep` writes the ratios of this run; `RESULTS.md` sa
 Kernels are compiled before anything is timed.
 """
 
-
 import json
 import math
 import os

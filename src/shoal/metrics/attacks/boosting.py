@@ -208,8 +208,8 @@ def number_attack(
 def _relative(mass: Floats) -> Floats | None:
     """Weights of 1 on average, because regularisation is in units of rows; none if all are equal.
 
-    scikit-learn cuts a weighted column by 255 quantiles one after the other, which takes as long
-    as half of its trees.
+    scikit-learn sorts a weighted column once for each of 254 quantiles, which takes nearly as long
+    as the trees do.
     """
     return None if (mass == mass[0]).all() else mass / mass.mean()
 
