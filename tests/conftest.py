@@ -1,9 +1,16 @@
 """Shared by all tests: what is slow, the reference data, small tables, a browser, and profiles."""
+# ruff: noqa: E402 (how many threads libraries have is said before they are loaded)
 
+import gc
 import os
 import shutil
 import tempfile
 from pathlib import Path
+
+# Tables of tests are small, and as many processes as cores run them: more threads would wait for
+# work, and be paid for it. Libraries read this once, so it stands before they are loaded.
+for _threads in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 import polars as pl
 import pytest
@@ -70,8 +77,8 @@ SLOW = frozenset(
     studio/test_workspace.py synthesis/test_adaptive_tree.py synthesis/test_auto.py
     synthesis/test_coarseness.py synthesis/test_fit.py synthesis/test_lbfgs.py
     synthesis/test_maxent.py synthesis/test_posterior.py synthesis/test_three_way.py
-    test_bad_input.py test_bench_tables.py test_boundary.py test_docs.py test_papers.py
-    test_renames.py
+    test_bad_input.py test_bench.py test_bench_tables.py test_boundary.py test_docs.py
+    test_papers.py test_renames.py
     """.split()  # noqa: SIM905 (paths read better without their quotes)
 )
 """Folders and files that `make test-fast` leaves out: each takes more than about a CPU-second,
@@ -113,6 +120,11 @@ def pytest_collection_modifyitems(items):
         for fixture, mark in MARKS.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+
+
+def pytest_collection_finish():
+    """Look for garbage in what tests make, not again and again in what was loaded for them."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -2,14 +2,20 @@
 
 Until a command runs there is nothing to clean up, so an interrupt ends the process by the signal
 itself: Python would show a traceback of whatever is being imported.
+
+Linear algebra has one thread. Its matrices are small, its threads wait for each other by spinning,
+and on a busy machine that took six times the CPU (bench/RESULTS.md). Whoever sets the variable
+decides.
 """
 
+import os
 import signal
 
 
 def main() -> None:
     """Import the command line, and start it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from shoal.cli.commands import main as start  # noqa: PLC0415 (not before the line above)
 
     start()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal import __main__ as program
 from shoal.errors import InputError
 from shoal.pipeline import protect_file
 
@@ -234,3 +235,18 @@ def test_a_path_that_is_no_text_is_refused_by_the_library(folder, place):
     with pytest.raises(InputError, match=r"Expected a path in UTF-8, found '.*caf\\xe9'"):
         protect_file.protect(*paths)
     assert sorted(folder.iterdir()) == before
+
+
+def test_linear_algebra_has_one_thread_unless_somebody_says_otherwise(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["shoal", "--version"])
+    interrupt = signal.getsignal(signal.SIGINT)
+
+    for said, expected in ((None, "1"), ("4", "4")):
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        if said:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", said)
+        with pytest.raises(SystemExit):
+            program.main()
+        signal.signal(signal.SIGINT, interrupt)
+
+        assert os.environ["OPENBLAS_NUM_THREADS"] == expected

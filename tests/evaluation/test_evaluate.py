@@ -67,6 +67,21 @@ def one(found, measure):
     return found.of(measure)[0]
 
 
+def test_linear_algebra_has_one_thread_while_figures_are_computed(original):
+    """More of them spin while they wait for each other, and a figure could follow their number."""
+    pools = pytest.importorskip("threadpoolctl")
+    seen = []
+
+    def watch(stage, _done, _total):
+        if stage.startswith("measuring"):
+            seen.extend(pool["num_threads"] for pool in pools.threadpool_info())
+
+    with pools.threadpool_limits(2):
+        shoal.evaluate(original, original, policy(), which=["propensity"], progress=watch)
+
+    assert set(seen) == {1}
+
+
 def test_the_raw_table_gives_everybody_away(original, control):
     found = shoal.evaluate(original, original, policy(), control=control, only="risk", aligned=True)
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cells import cells_of
 
 import shoal
 from shoal import io
@@ -208,19 +209,19 @@ def hierarchy(tmp_path_factory):
 def tables(draw):
     n = draw(st.integers(2, 30))
 
-    def column(values, dtype):
-        return pl.Series(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
+    def drawn(values, dtype, *, missing=False):
+        return pl.Series(draw(cells_of(values, n, missing=missing)), dtype=dtype)
 
-    times = st.integers(0, 10**12)
+    times = [0, 1, 10**12, *range(0, 10**12, 15_485_863)]
     return pl.DataFrame(
         {
-            "age": column(st.integers(-3, 9), pl.Int64),
-            "pay": column(st.integers(-2, 37).map(lambda x: x / 4), pl.Float64),
-            "city": column(st.none() | st.sampled_from(TREE.leaves), pl.String),
-            "rank": column(st.none() | st.sampled_from(LEVELS), pl.String),
-            "day": column(st.integers(0, 31), pl.Int32).cast(pl.Date),
-            "time": column(times, pl.Int64).cast(pl.Datetime("us")),
-            "ill": column(st.none() | st.sampled_from("abc"), pl.String),
+            "age": drawn(range(-3, 10), pl.Int64),
+            "pay": drawn([x / 4 for x in range(-2, 38)], pl.Float64),
+            "city": drawn(TREE.leaves, pl.String, missing=True),
+            "rank": drawn(LEVELS, pl.String, missing=True),
+            "day": drawn(range(32), pl.Int32).cast(pl.Date),
+            "time": drawn(times, pl.Int64).cast(pl.Datetime("us")),
+            "ill": drawn("abc", pl.String, missing=True),
         }
     )
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cells import cells_of
 
 import shoal
 from shoal.core import Distance, TCloseness
@@ -52,19 +53,18 @@ def policy(hierarchy, confidential=("ill",), require=None, **protect):
 def tables(draw):
     n = draw(st.integers(4, 50))
 
-    def column(values, dtype):
-        return pl.Series(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
+    def drawn(values, dtype, *, missing=True):
+        return pl.Series(draw(cells_of(values, n, missing=missing)), dtype=dtype)
 
-    skewed = st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 40, 900])
     return pl.DataFrame(
         {
-            "age": column(st.none() | st.integers(0, 9), pl.Int64),
-            "team": column(st.none() | st.sampled_from("xyz"), pl.String),
-            "ill": column(st.none() | st.sampled_from(ILLS), pl.String),
-            "ward": column(st.sampled_from("abcde"), pl.String),
-            "grade": column(st.none() | st.sampled_from(GRADES), pl.String),
-            "income": column(st.none() | skewed, pl.Int64),
-            "since": column(st.none() | st.integers(0, 99), pl.Int32).cast(pl.Date),
+            "age": drawn(range(10), pl.Int64),
+            "team": drawn("xyz", pl.String),
+            "ill": drawn(ILLS, pl.String),
+            "ward": drawn("abcde", pl.String, missing=False),
+            "grade": drawn(GRADES, pl.String),
+            "income": drawn([0, 0, 0, 0, 0, 0, 1, 2, 40, 900], pl.Int64),
+            "since": drawn(range(100), pl.Int32).cast(pl.Date),
         }
     )
 

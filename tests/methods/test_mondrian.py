@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.cells import cells_of
 
 import shoal
 from shoal import io
@@ -49,17 +50,17 @@ def policy(hierarchy, require=None, **protect):
 def tables(draw):
     n = draw(st.integers(3, 40))
 
-    def column(values):
-        return draw(st.lists(values, min_size=n, max_size=n))
+    def drawn(values, dtype, *, missing=False):
+        return pl.Series(draw(cells_of(values, n, missing=missing)), dtype=dtype)
 
     return pl.DataFrame(
         {
-            "age": pl.Series(column(st.none() | st.integers(0, 9)), dtype=pl.Int64),
-            "city": pl.Series(column(st.none() | st.sampled_from(CITIES)), dtype=pl.String),
-            "team": pl.Series(column(st.sampled_from("xyz")), dtype=pl.String),
-            "rank": pl.Series(column(st.sampled_from(["low", "mid", "high"])), dtype=pl.String),
-            "day": pl.Series(column(st.integers(0, 9)), dtype=pl.Int32).cast(pl.Date),
-            "ill": pl.Series(column(st.sampled_from("abc")), dtype=pl.String),
+            "age": drawn(range(10), pl.Int64, missing=True),
+            "city": drawn(CITIES, pl.String, missing=True),
+            "team": drawn("xyz", pl.String),
+            "rank": drawn(["low", "mid", "high"], pl.String),
+            "day": drawn(range(10), pl.Int32).cast(pl.Date),
+            "ill": drawn("abc", pl.String),
         }
     )
 
@@ -196,14 +197,14 @@ def boxed(require=None, **protect):
 def small_tables(draw):
     n = draw(st.integers(4, 60))
 
-    def column(values, dtype):
-        return pl.Series(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
+    def drawn(values, *, missing=False):
+        return draw(cells_of(values, n, missing=missing))
 
     return pl.DataFrame(
         {
-            "age": column(st.integers(0, 9), pl.Int64),
-            "team": column(st.sampled_from("xyz"), pl.String),
-            "ill": column(st.none() | st.sampled_from("abc"), pl.String),
+            "age": pl.Series(drawn(range(10)), dtype=pl.Int64),
+            "team": pl.Series(drawn("xyz"), dtype=pl.String),
+            "ill": pl.Series(drawn("abc", missing=True), dtype=pl.String),
         }
     )
 

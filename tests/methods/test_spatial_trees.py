@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cells import cells_of
 
 import shoal
 from shoal.core import (
@@ -56,19 +57,18 @@ def tables(draw):
     n = draw(st.integers(1, 30))
     constant = draw(st.booleans())
 
-    def column(values):
-        if constant:
-            return [draw(st.none() | values)] * n
-        return draw(st.lists(st.none() | values, min_size=n, max_size=n))
+    def drawn(values, dtype):
+        cells = draw(cells_of(values, 1)) * n if constant else draw(cells_of(values, n))
+        return pl.Series(cells, dtype=dtype)
 
     return pl.DataFrame(
         {
             "id": pl.Series([f"p{i}" for i in range(n)]),
-            "age": pl.Series(column(st.integers(-5, 120)), dtype=pl.Int64),
-            "income": pl.Series(column(st.sampled_from([0.0, 0.0, 0.5, 1e9])), dtype=pl.Float64),
-            "sex": pl.Series(column(st.sampled_from(["f", "m", "?"])), dtype=pl.String),
-            "born": pl.Series(column(st.dates(date(1949, 1, 1), date(1953, 1, 1))), dtype=pl.Date),
-            "job": pl.Series(column(st.sampled_from(JOBS[:2])), dtype=pl.String),
+            "age": drawn(range(-5, 121), pl.Int64),
+            "income": drawn([0.0, 0.0, 0.5, 1e9], pl.Float64),
+            "sex": drawn(["f", "m", "?"], pl.String),
+            "born": drawn(range(-7670, -6208), pl.Int32).cast(pl.Date),  # from 1949 to 1953
+            "job": drawn(JOBS[:2], pl.String),
         }
     )
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cells import cells_of
 
 import shoal
 from shoal.core import Kind, Neighbours, ReleaseForm, Status
@@ -66,27 +67,31 @@ def policy(method, columns=None, **protect):
     }
 
 
+EDGES = [-0.9, 1.0, np.nextafter(-0.9, -1), np.nextafter(1, 2), -0.0, 5e-324]
+RATES = [*EDGES, *np.linspace(-2, 2, 999)]
+"""Inside the bounds, outside, and as near to them as a float can be."""
+
+
 @st.composite
 def tables(draw, least=2):
     """Ties, missing cells, cells out of bounds, constant columns."""
     n = draw(st.integers(least, 25))
     constant = draw(st.booleans())
 
-    def column(values):
-        if constant:
-            return [draw(st.none() | values)] * n
-        return draw(st.lists(st.none() | values, min_size=n, max_size=n))
+    def drawn(values, dtype):
+        cells = draw(cells_of(values, 1)) * n if constant else draw(cells_of(values, n))
+        return pl.Series(cells, dtype=dtype)
 
     return pl.DataFrame(
         {
             "id": pl.Series([f"p{i}" for i in range(n)]),
-            "age": pl.Series(column(st.integers(-5, 120)), dtype=pl.Int64),
-            "sex": pl.Series(column(st.sampled_from(["f", "m", "?"])), dtype=pl.String),
-            "income": pl.Series(column(st.sampled_from([0.0, 0.5, 1e9])), dtype=pl.Float64),
-            "rate": pl.Series(column(st.floats(-2, 2)), dtype=pl.Float64),
-            "born": pl.Series(column(st.dates(date(1949, 1, 1), date(1953, 1, 1))), dtype=pl.Date),
-            "grade": pl.Series(column(st.sampled_from(GRADES)), dtype=pl.String),
-            "job": pl.Series(column(st.sampled_from(JOBS)), dtype=pl.String),
+            "age": drawn(range(-5, 121), pl.Int64),
+            "sex": drawn(["f", "m", "?"], pl.String),
+            "income": drawn([0.0, 0.5, 1e9], pl.Float64),
+            "rate": drawn(RATES, pl.Float64),
+            "born": drawn(range(-7670, -6208), pl.Int32).cast(pl.Date),  # from 1949 to 1953
+            "grade": drawn(GRADES, pl.String),
+            "job": drawn(JOBS, pl.String),
         }
     )
 

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
+from tests.cells import cells_of
 
 from shoal.errors import InputError
 from shoal.partition import (
@@ -35,13 +36,11 @@ TS = RATIOS.map(Fraction) | st.fractions(1, 5)
 def tables(draw, most=70):
     """Few distinct places and skewed buckets, so that there are ties."""
     n = draw(st.integers(2, most))
-    X = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=n, max_size=n))
-    values = draw(
-        st.lists(st.integers(0, 12).map(lambda v: v * v // 8), min_size=n, max_size=n)
-        | st.just(list(range(n)))
-    )
+    X = [draw(cells_of(range(size), n, missing=False)) for size in (7, 4)]
+    skewed = [v * v // 8 for v in range(13)]
+    values = draw(cells_of(skewed, n, missing=False) | st.just(list(range(n))))
     bucket = rank_buckets(values, draw(st.integers(1, 5)))
-    return np.array(X, float), bucket, draw(st.integers(2, n))
+    return np.array(X, float).T.copy(), bucket, draw(st.integers(2, n))
 
 
 def recount(labels, bucket):

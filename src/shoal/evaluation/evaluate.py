@@ -19,6 +19,7 @@ from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Evaluation, Figure, Part
 from shoal.io import text_files
 from shoal.io.external import read
+from shoal.metrics._sklearn import one_thread
 from shoal.pipeline import booking
 
 ATTACKS = tuple(disclosure_risk.ATTACKS_BY_NAME)
@@ -113,7 +114,8 @@ def evaluate_frames(
     """Evaluate frames; see `evaluate`.
 
     If the original was clamped, `came` is the table before that: people are alone, or not, in
-    the table as it came.
+    the table as it came. Linear algebra has one thread, so no figure depends on how many cores
+    there are.
     """
     wanted, which = _parts(only), _names(which)
     progress("reading the release", 0, 1)
@@ -126,19 +128,20 @@ def evaluate_frames(
     unattacked: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
     pictures: Mapping[str, Any] = {}
-    if Part.RISK in wanted:
-        came = original if came is None else came
-        rng = np.random.default_rng([seed, 1])
-        risks, unattacked = disclosure_risk.evaluate_risk(
-            sides, policy, came=came, which=which, rng=rng, progress=progress
-        )
-    if Part.UTILITY in wanted:
-        rng = np.random.default_rng([seed, 2])
-        kept, unmeasured = utility.evaluate_utility(
-            sides, policy, which=which, rng=rng, progress=progress
-        )
-        if "marginals" in which and len(sides.released):
-            pictures = before_after.pictures(sides)
+    with one_thread():
+        if Part.RISK in wanted:
+            came = original if came is None else came
+            rng = np.random.default_rng([seed, 1])
+            risks, unattacked = disclosure_risk.evaluate_risk(
+                sides, policy, came=came, which=which, rng=rng, progress=progress
+            )
+        if Part.UTILITY in wanted:
+            rng = np.random.default_rng([seed, 2])
+            kept, unmeasured = utility.evaluate_utility(
+                sides, policy, which=which, rng=rng, progress=progress
+            )
+            if "marginals" in which and len(sides.released):
+                pictures = before_after.pictures(sides)
     return Evaluation(
         figures=(*risks, *kept),
         skipped=(*unattacked, *unmeasured),

@@ -7,7 +7,8 @@ must not depend on their number.
 import importlib
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,10 +52,18 @@ def regression(*, classify: bool) -> Any:
 
 def quietly(work: Callable[[], Result]) -> Result:
     """Run with one thread and without warnings about the last digits of convergence."""
-    pools = _load("threadpoolctl")
-    with pools.threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return work()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Keep linear algebra and models to one thread, where there is a package that can."""
+    try:
+        pools = importlib.import_module("threadpoolctl")
+    except ImportError:
+        return nullcontext()
+    return cast("AbstractContextManager[Any]", pools.threadpool_limits(1))
 
 
 def _load(module: str) -> Any:
