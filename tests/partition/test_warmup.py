@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from shoal.core.jit import _sources
+from shoal.core.machine_code import sources
 from shoal.partition import compile_notice, mdav
 from shoal.partition.kernels.mdav_brute import brute_rounds
 from shoal.partition.kernels.mdav_tree import plant
@@ -72,7 +72,7 @@ def test_compiling_is_told_once(tmp_path):
 def test_the_cache_of_a_kernel_depends_on_the_sources_of_all():
     stamps = {kernel._cache._cache_file._source_stamp[1] for kernel in (plant, brute_rounds)}
 
-    assert stamps == {_sources()}
+    assert stamps == {sources()}
 
 
 def test_nothing_is_told_where_nothing_is_compiled():

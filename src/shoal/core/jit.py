@@ -1,25 +1,24 @@
 """How kernels are compiled: on first use, once per machine, and with a notice.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
-user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. If no folder
-can be written, every process compiles them again in memory.
+user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them, without Numba
+where `machine_code` can. If no folder can be written, every process compiles them again in memory.
 """
 
-import pickle
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
-from glob import escape
-from hashlib import sha256
-from pathlib import Path
+from contextlib import contextmanager
+from functools import cached_property, partial, update_wrapper
+from threading import RLock
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core import event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from shoal.core import machine_code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_DIGEST = sha256().digest_size
+_loading = RLock()
+_notices: list[Callable[[], None]] = []
+_listening: list[bool] = []
 
 
 def kernel(function: Function) -> Function:
@@ -27,7 +26,7 @@ def kernel(function: Function) -> Function:
 
     Other threads run meanwhile: one of them ends a command that was interrupted.
     """
-    return cast("Function", _cached(njit(nogil=True)(function)))
+    return _kernel(function)
 
 
 def vector_kernel(function: Function) -> Function:
@@ -36,90 +35,73 @@ def vector_kernel(function: Function) -> Function:
     The compiler may assume that there is no NaN and that the sign of zero does not matter. It may
     still not reorder or fuse sums and products.
     """
-    return cast("Function", _cached(njit(nogil=True, fastmath={"nnan", "nsz"})(function)))
+    return _kernel(function, fastmath={"nnan", "nsz"})
 
 
-def _cached(dispatcher: Any) -> Any:
-    """Give a kernel its cache on disk, if a folder can be written."""
-    if not hasattr(dispatcher, "py_func"):  # Compiling is switched off, for a debugger.
-        return dispatcher
-    with suppress(RuntimeError):  # Numba cannot write anywhere.
-        dispatcher._cache = _KernelCache(dispatcher.py_func)  # noqa: SLF001  # as enable_caching does
-    return dispatcher
+def _kernel(function: Function, **options: Any) -> Function:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return function  # Compiling is switched off, for a debugger.
+    return cast("Function", Kernel(cast("FunctionType", function), options))
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
-    """Numba's cache of one function, guarded against stale sources and full disks.
+class Kernel:
+    """A function that runs compiled; it takes its arguments by position.
 
-    It depends on the sources of all kernels and on how they are compiled: Numba compares the file
-    of the kernel only, and would load one that was compiled with an older version of what it calls
-    from another file. A cache that cannot be written, on a full disk for one, costs time and stops
-    nothing.
+    Attributes:
+        py_func: the function as it is written.
+        signatures: the types of arguments that it was called with, None for those that only Numba
+            knows.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file = _CacheFile(
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=(self._impl.locator.get_source_stamp(), _sources()),
-        )
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options = function, options
+        self.signatures: dict[str | None, None] = {}
+        self._ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(sig, data)
+    def __call__(self, *args: Any) -> Any:
+        key = _kinds(args)
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._found(key, args)
+        return ready(*args)
 
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
 
-class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
-    """Cache files that begin with a digest: a damaged kernel is compiled again, never run.
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's own object for the kernel."""
+        from shoal.core import compiler  # noqa: PLC0415 (Numba takes long to import)
 
-    A file is named by what it holds and written before the index names it. Numba would number it,
-    and two processes that compile at once could give one number to two kernels.
-    """
+        if not _listening:
+            _listening.append(True)
+            compiler.listen(lambda: [tell() for tell in _notices] and None)
+        return compiler.compiled(self.py_func, **self._options)
 
-    def save(self, key: Any, data: Any) -> None:
-        overloads, stem = self._load_index(), self._index_name.removesuffix("nbi")
-        if not overloads:  # What is left is of other sources.
-            for stale in Path(self._cache_path).glob(f"{escape(stem)}*.nbc"):
-                stale.unlink(missing_ok=True)
-        name = sha256(repr((key, self._source_stamp)).encode()).hexdigest()[:16]
-        overloads[key] = f"{stem}{name}.nbc"
-        self._save_data(overloads[key], data)
-        self._save_index(overloads)
+    @property
+    def _numba_type_(self) -> Any:
+        """What the kernel is to Numba when it compiles one that calls it."""
+        return self.dispatcher._numba_type_  # noqa: SLF001
 
-    def _load_index(self) -> dict[Any, str]:
-        # Unpickling a damaged file may raise anything; then there is no index.
-        with suppress(Exception), Path(self._index_path).open("rb") as file:
-            if pickle.load(file) == self._version:  # noqa: S301  # Numba's own file
-                stamp, overloads = _whole(file.read())
-                if stamp == self._source_stamp:
-                    return cast("dict[Any, str]", overloads)
-        return {}
-
-    def _load_data(self, name: str) -> Any:
-        try:
-            return _whole(Path(self._data_path(name)).read_bytes())
-        except ValueError:
-            return None
-
-    def _dump(self, obj: Any) -> bytes:
-        content: bytes = super()._dump(obj)
-        return sha256(content).digest() + content
+    def _found(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Callable[..., Any]:
+        types = machine_code.signature(args)
+        with _loading:
+            found = None if types is None else machine_code.load(self.py_func, types)
+            ready = cast("Callable[..., Any]", found or self.dispatcher)
+        self.signatures[types] = None
+        if types is not None:
+            self._ready[key] = ready
+        return ready
 
 
-def _whole(raw: bytes) -> Any:
-    digest, content = raw[:_DIGEST], raw[_DIGEST:]
-    if sha256(content).digest() != digest:
-        raise ValueError("damaged")
-    return pickle.loads(content)  # noqa: S301  # the digest is that of what we wrote
-
-
-@cache
-def _sources() -> str:
-    digest = sha256(Path(__file__).read_bytes())
-    for path in sorted(Path(__file__).parents[1].rglob("kernels/*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def _kinds(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What decides the types of some arguments, as quick as it can be read."""
+    return tuple([
+        (type(arg), arg.dtype, arg.ndim, arg.flags.num) if hasattr(arg, "flags")
+        else (type(arg), _kinds(arg)) if isinstance(arg, tuple) else type(arg)
+        for arg in args
+    ])  # fmt: skip
 
 
 @contextmanager
@@ -128,25 +110,15 @@ def compile_notice(tell: Callable[[str], None]) -> Iterator[None]:
 
     It is not called if the kernels are already loaded or cached on disk.
     """
-    listener = _Listener(tell)
-    event.register("numba:compile", listener)
+    notice = partial(_once, tell, [])
+    _notices.append(notice)
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)
+        _notices.remove(notice)
 
 
-class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._told = False
-
-    def on_start(self, event: Any) -> None:
-        dispatcher = event.data.get("dispatcher")
-        module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
-        if module.startswith("shoal.") and not self._told:
-            self._told = True
-            self._tell("Compiling kernels, once on this machine; about 10 s.")
-
-    def on_end(self, event: Any) -> None:
-        """Do nothing."""
+def _once(tell: Callable[[str], None], told: list[bool]) -> None:
+    if not told:
+        told.append(True)
+        tell("Compiling kernels, once on this machine; about 10 s.")

@@ -1,0 +1,139 @@
+"""Numba, with a cache that is guarded against stale sources and full disks.
+
+It is imported only where a kernel has to be compiled: see `machine_code`.
+"""
+
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from glob import escape
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType
+from typing import Any, cast
+
+from numba import njit
+from numba.core import event
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from shoal.core import machine_code
+from shoal.core.machine_code import MachineCode, sources
+
+_DIGEST = sha256().digest_size
+
+
+def compiled(function: FunctionType, **options: Any) -> Any:
+    """Numba's dispatcher of a kernel, with its cache on disk, if a folder can be written."""
+    dispatcher = njit(nogil=True, **options)(function)
+    with suppress(RuntimeError):  # Numba cannot write anywhere.
+        dispatcher._cache = _KernelCache(function)  # noqa: SLF001  # as enable_caching does
+    return dispatcher
+
+
+def listen(tell: Callable[[], None]) -> None:
+    """Call `tell` whenever a kernel of ours begins to be compiled."""
+    event.register("numba:compile", _Listener(tell))
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
+    """Numba's cache of one function.
+
+    It depends on the sources of all kernels. A cache that cannot be written, on a full disk for
+    one, costs time and stops nothing.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)
+        self._cache_file = _CacheFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=(self._impl.locator.get_source_stamp(), sources()),
+        )
+        self._cache_file.function = function
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
+    """Cache files that begin with a digest: a damaged kernel is compiled again, never run.
+
+    A file is named by what it holds and written before the index names it. Numba would number it,
+    and two processes that compile at once could give one number to two kernels.
+    """
+
+    function: FunctionType | None = None
+
+    def save(self, key: Any, data: Any) -> None:
+        overloads, stem = self._load_index(), self._index_name.removesuffix("nbi")
+        if not overloads:  # What is left is of other sources.
+            for stale in Path(self._cache_path).glob(f"{escape(stem)}*.nbc"):
+                stale.unlink(missing_ok=True)
+            for stale in Path(self._cache_path).glob(f"{escape(stem.rsplit('.', 2)[0])}.*.nbo"):
+                stale.unlink(missing_ok=True)
+        name = sha256(repr((key, self._source_stamp)).encode()).hexdigest()[:16]
+        overloads[key] = f"{stem}{name}.nbc"
+        self._save_data(overloads[key], data)
+        self._save_index(overloads)
+        self._keep(key, data)
+
+    def load(self, key: Any) -> Any:
+        data = super().load(key)
+        if data is not None:
+            self._keep(key, data)
+        return data
+
+    def _keep(self, key: Any, data: Any) -> None:
+        """Keep the machine code of what was compiled or loaded, if it is not kept yet."""
+        folder, types = Path(self._cache_path), repr(key[0])
+        if self.function is None or machine_code.is_kept(folder, self.function, types):
+            return
+        (_, kind, (code, _)), described, own, *_, referred = data
+        if kind != "object":
+            return
+        constants = {env.env_name: tuple(env.consts) for env in (own, *referred)}
+        wrapper = described.llvm_cpython_wrapper_name
+        made = MachineCode(wrapper, own.env_name, constants, (), bytes(code))
+        with suppress(OSError):
+            machine_code.keep(folder, self.function, types, made)
+
+    def _load_index(self) -> dict[Any, str]:
+        # Unpickling a damaged file may raise anything; then there is no index.
+        with suppress(Exception), Path(self._index_path).open("rb") as file:
+            if pickle.load(file) == self._version:  # noqa: S301  # Numba's own file
+                stamp, overloads = _whole(file.read())
+                if stamp == self._source_stamp:
+                    return cast("dict[Any, str]", overloads)
+        return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return _whole(Path(self._data_path(name)).read_bytes())
+        except ValueError:
+            return None
+
+    def _dump(self, obj: Any) -> bytes:
+        content: bytes = super()._dump(obj)
+        return sha256(content).digest() + content
+
+
+def _whole(raw: bytes) -> Any:
+    digest, content = raw[:_DIGEST], raw[_DIGEST:]
+    if sha256(content).digest() != digest:
+        raise ValueError("damaged")
+    return pickle.loads(content)  # noqa: S301  # the digest is that of what we wrote
+
+
+class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def on_start(self, event: Any) -> None:
+        dispatcher = event.data.get("dispatcher")
+        module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
+        if module.startswith("shoal."):
+            self._tell()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
