@@ -70,7 +70,7 @@ def test_compiling_is_told_once(tmp_path):
 
 
 def test_the_cache_of_a_kernel_depends_on_the_sources_of_all():
-    stamps = {kernel._cache._cache_file._source_stamp[1] for kernel in (plant, brute_rounds)}
+    stamps = {kernel.dispatcher._cache._cache_file._source_stamp[1] for kernel in (plant, brute_rounds)}
 
     assert stamps == {sources()}
 

@@ -33,6 +33,7 @@ from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
 from shoal.metrics import information_loss
+from shoal.io.row_order import word_order
 from shoal.pipeline.check_table import check_frame, check_leaves, class_labels, value_codes
 from shoal.pipeline.constraint_fit import may_be_missing
 from shoal.privacy_models import Counts
@@ -247,8 +248,9 @@ def _all_equal(series: pl.Series) -> bool:
 
 
 def _all_differ(series: pl.Series) -> bool:
-    few = series.head(100)
-    return few.n_unique() == len(few) and series.drop_nulls().n_unique() == len(series)
+    firsts = (series.head(rows).drop_nulls() for rows in (100, 10_000, len(series)))
+    sizes = (min(rows, len(series)) for rows in (100, 10_000, len(series)))
+    return all(some.n_unique() == size for some, size in zip(firsts, sizes, strict=True))
 
 
 def _places(
@@ -344,7 +346,7 @@ def framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
 
 
 def _random_order(rows: int, noise: Noise) -> NDArray[np.int64]:
-    return np.argsort(noise.uniform(1 << 62, size=rows), kind="stable")
+    return word_order(noise.uniform(1 << 62, size=rows).view(np.uint64))
 
 
 def losses_of(
@@ -438,9 +440,13 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     """
     if not keys:
         return None
-    hashes = np.sort(frame.select(keys).hash_rows().to_numpy())
-    new = np.concatenate(([True], hashes[1:] != hashes[:-1], [True]))
-    return int((new[1:] & new[:-1]).sum())
+    hashes = frame.select(keys).hash_rows().to_numpy()
+    # Rows whose leading bits nobody else has are unique; the others are compared by all bits.
+    leading = (hashes >> np.uint64(63 - frame.height.bit_length())).astype(np.int64)
+    shared = np.bincount(leading)[leading] > 1
+    rest = np.sort(hashes[shared])
+    new = np.concatenate(([True], rest[1:] != rest[:-1], [True]))[: rest.size + 1]
+    return frame.height - rest.size + int((new[1:] & new[:-1]).sum())
 
 
 def column_figures(

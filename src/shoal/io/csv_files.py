@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from polars import selectors
 from polars.exceptions import PolarsError
@@ -166,7 +167,10 @@ def read_csv(
         found += ", row numbers in the first column left out"
     check_names(header, f"'{path}'")
     named = rows.rename(dict(zip(frame.columns, header, strict=True)))
-    return Raw(named, found=found, reading={"delimiter": separator, "encoding": known})
+    reading = {"delimiter": separator, "encoding": known}
+    if separator == "," and b'"' not in raw:  # no cell has a comma
+        reading["decimal"] = "."
+    return Raw(named, found=found, reading=reading)
 
 
 def check_header(header: Sequence[str], path: Path) -> None:
@@ -218,7 +222,9 @@ def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) 
         return frame
     plain = re.sub(rb'"[^"]*"', b"\0", raw) if b'"' in raw else raw
     mark = separator.encode()
-    if plain.count(mark) == frame.height * (frame.width - 1):
+    if np.count_nonzero(np.frombuffer(plain, np.uint8) == ord(mark)) == frame.height * (
+        frame.width - 1
+    ):
         return frame
     lines = plain.replace(b"\r\n", b"\n").split(b"\n")
     cells = [line.count(mark) + 1 if line else 0 for line in lines]
@@ -254,13 +260,8 @@ def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
             return name
     if alone:
         return "utf-8"
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    else:
-        if b"\0" not in raw:
-            return "utf-8"
+    if _is_utf8(raw) and b"\0" not in raw:
+        return "utf-8"
     # Five bytes mean nothing in Windows-1252, and zero bytes are not text.
     if not set(raw).intersection(b"\x81\x8d\x8f\x90\x9d\0"):
         return "cp1252"
@@ -268,6 +269,16 @@ def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
         f"Cannot find the encoding of '{path}': it is neither UTF-8 nor Windows-1252. State it "
         "with --encoding or under [reading]."
     )
+
+
+def _is_utf8(raw: bytes) -> bool:
+    if raw.isascii():  # much quicker to see
+        return True
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def found_delimiter(sample: str) -> str:

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Schema, Transform
+from shoal.io.row_order import words_order
 
 MISSING_DISTANCE = 2.0
 """How far a missing cell lies from the column's mean, in standard deviations, off the axis."""
@@ -122,9 +123,7 @@ class Table:
         frame = self.frame.select(names)
         if columns is None and self.persons is not None:
             frame = frame.with_columns(pl.Series("\0person", self.persons))
-        words = pl.DataFrame(_sort_words(frame))
-        order = words.select(pl.arg_sort_by(words.columns, maintain_order=columns is not None))
-        return order.to_series().cast(pl.Int64).to_numpy()
+        return words_order(_sort_words(frame))
 
     def publishable(self) -> pl.DataFrame:
         """The frame with the columns back in the types that they came in, where they fit."""
@@ -191,7 +190,7 @@ class Table:
         return low, high
 
 
-def _sort_words(frame: pl.DataFrame) -> dict[str, NDArray[np.uint64]]:
+def _sort_words(frame: pl.DataFrame) -> list[NDArray[np.uint64]]:
     """Pack the columns into few 64-bit words whose order is the order of the rows.
 
     Leading columns with many ties make a sort by columns slow; packed, they tie rarely.
@@ -206,7 +205,7 @@ def _sort_words(frame: pl.DataFrame) -> dict[str, NDArray[np.uint64]]:
         else:
             words[-1] = (words[-1] << np.uint64(bits)) | code
             room -= bits
-    return {str(place): word for place, word in enumerate(words)}
+    return words
 
 
 def _sort_code(series: pl.Series) -> tuple[NDArray[np.uint64], int]:

@@ -91,7 +91,9 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     columns_typed = fitting(partial(typed, frame[name], schema[name], decimal) for name in kept)
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
-    return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes, persons=persons)
+    # In one piece, because rows are taken from it in other orders.
+    whole = pl.DataFrame(columns_typed).rechunk()
+    return Table(whole, Schema(columns), dtypes, persons=persons)
 
 
 def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:

@@ -5,7 +5,8 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core._arrays import Floats
+from shoal.core._arrays import Bools, Floats, Ints
+from shoal.metrics.kernels.histograms import count_in_bins
 
 BINS = 24
 """About as many bins a histogram has."""
@@ -14,6 +15,8 @@ _LONG_TAIL = 1.5
 """Bins span the bulk of the values alone where the whole range is this many times as wide."""
 _LARGEST = 1e15
 """Whole numbers up to here are exact; larger ones have no round steps."""
+_LONG = 1 << 16
+"""From so many values on, loading a kernel pays."""
 
 
 def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
@@ -31,7 +34,7 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     array([10., 20., 30., 40., 50., 60., 70.])
     """
     values = np.concatenate([np.asarray(column, dtype=np.float64).ravel() for column in columns])
-    values = values[np.isfinite(values) & (np.abs(values) < _LARGEST)]
+    values = where(values, np.abs(values) < _LARGEST)  # neither missing nor infinite
     if not values.size:
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
@@ -43,6 +46,33 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     step = _round_step(max((high - low) / bins, least))
     first, last = floor(low / step), floor(high / step) + 1
     return np.asarray(np.arange(first, last + 1) * step, dtype=np.float64)
+
+
+def bin_counts(values: Floats, edges: ArrayLike) -> Ints:
+    """How many finite values each bin has; the first and the last take what lies beyond them too.
+
+    A bin holds its lower edge, and not its upper one.
+
+    >>> bin_counts(np.array([-5.0, 1.0, 1.5, 2.0]), [0, 1, 2])
+    array([1, 3])
+    """
+    ends = np.asarray(edges, dtype=np.float64)
+    if values.size < _LONG:
+        return np.bincount(
+            np.searchsorted(ends[1:-1], values, side="right"), minlength=ends.size - 1
+        )
+    counts = np.zeros(ends.size - 1, dtype=np.int64)
+    count_in_bins(np.ascontiguousarray(values), ends, counts)
+    return counts
+
+
+def where(values: Floats, kept: Bools) -> Floats:
+    """Some of the values; all of them are not copied.
+
+    >>> where(np.array([1.0, 2.0]), np.array([True, False]))
+    array([1.])
+    """
+    return values if kept.all() else values[kept]
 
 
 def _round_step(width: float) -> float:

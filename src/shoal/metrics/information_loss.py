@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
+from shoal.metrics.histograms import where
 
 
 def sse(original: Floats, released: Floats) -> float:
@@ -114,14 +115,15 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
     (None, 'all its numbers in the original are equal, and the release changes them')
     """
-    x, y = (column[~np.isnan(column)] for column in (original, released))
+    x, y = (where(column, ~np.isnan(column)) for column in (original, released))
     if not x.size or not y.size:
         if x.size == y.size:
             return 0.0, ""
         return None, f"it has no numbers in the {'release' if x.size else 'original'}"
     if paired:
-        both = ~np.isnan(original) & ~np.isnan(released)
-        x, y = original[both], released[both]
+        if x.size < original.size or y.size < released.size:
+            both = ~np.isnan(original) & ~np.isnan(released)
+            x, y = original[both], released[both]
         if not x.size:
             return None, "no row has a number in both tables"
     loss = sse_over_sst(x, y) if paired else rank_matched(x, y)

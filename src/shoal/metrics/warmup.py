@@ -6,11 +6,13 @@ from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.singling_out import singling_out
 from shoal.metrics.boxes import WeightedBoxes
+from shoal.metrics.kernels.histograms import count_in_bins
 
 
 def warmup() -> None:
     """Compile all kernels and leave them in the cache for later processes."""
     rng = np.random.default_rng(0)
+    count_in_bins(np.arange(9.0), np.arange(3.0), np.zeros(2, dtype=np.int64))
     places = np.column_stack([np.arange(200.0), np.arange(200) % 3])
     kinds = (False, True)
     table = WeightedBoxes.points(places, discrete=kinds)

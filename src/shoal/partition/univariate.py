@@ -109,6 +109,8 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
 def sorted_order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index: by radix if it is long, otherwise by numpy."""
     n = len(x)
+    if (x[1:] >= x[:-1]).all():  # as the first column of a sorted table is
+        return np.arange(n, dtype=np.uint32)
     if n >= _LONG:
         # Adding zero turns -0.0 into 0.0, which equals it and must tie with it. The buffers
         # come from numpy, which asks the system for large pages.

@@ -20,7 +20,7 @@ from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
 from shoal.pipeline.options import OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
-from shoal.pipeline.released_table import MEASUREMENTS, read_pictured
+from shoal.pipeline.released_table import MEASUREMENTS, as_read, read_pictured
 from shoal.report import html
 from shoal.report.html import REPORT
 
@@ -50,7 +50,8 @@ def write(
     manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
-    drawn = read_pictured(folder, Manifest.model_validate(parsed(_text(manifest).encode())))
+    known = None if distributed else as_read(release.data, output.file_format)
+    drawn = read_pictured(folder, Manifest.model_validate(parsed(_text(manifest).encode())), known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
     manifest["files"][REPORT] = _facts(page)
     dump(folder / MANIFEST, manifest)

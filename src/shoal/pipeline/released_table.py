@@ -40,6 +40,35 @@ def read_pictured(
         return None
 
 
+def as_read(frame: Any, file_format: str) -> pl.DataFrame | None:
+    """The table that its file will be read as, if that is certain before it is read; else None.
+
+    Whole numbers and finite floats are written with all digits that tell them apart, and plain
+    words as they are. What else there may be, such as dates, which a CSV file holds as texts, and
+    texts in quotes, is read again.
+    """
+    if not isinstance(frame, pl.DataFrame) or file_format not in {"csv", "parquet"}:
+        return None
+    if file_format == "csv" and (frame.width < 2 or not _plain(pl.Series(frame.columns))):
+        return None
+    return frame if all(map(_kept_by_a_file, frame)) else None
+
+
+def _kept_by_a_file(series: pl.Series) -> bool:
+    if series.dtype == pl.String:
+        return _plain(series.unique())
+    if series.dtype.is_float():
+        return str(series.dtype) in _NUMBERS and bool(series.is_finite().all())
+    return str(series.dtype) in _NUMBERS
+
+
+def _plain(texts: pl.Series) -> bool:
+    return bool(texts.drop_nulls().str.contains(_PLAIN).all())
+
+
+_PLAIN = r"\A[\p{L}\p{N}]([\p{L}\p{N} ._()/&%<>-]*[\p{L}\p{N})])?\z"
+
+
 def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read the released table, with the types of numbers that the manifest records."""
     single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]

@@ -16,7 +16,7 @@ import polars as pl
 
 from shoal.core import GAUSSIAN
 from shoal.core._arrays import Floats
-from shoal.metrics.histograms import round_edges
+from shoal.metrics.histograms import bin_counts, round_edges, where
 
 CATEGORIES = 8
 """The most categories of a picture, the rest being one more."""
@@ -54,9 +54,7 @@ def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> 
         edges = (
             [*(low for low, *_ in spans), spans[-1][1]] if spans else round_edges(values).tolist()
         )
-        found = np.bincount(
-            np.searchsorted(edges[1:-1], values, side="right"), minlength=len(edges) - 1
-        )
+        found = bin_counts(values, edges)
         answers = [[answer, margin] for *_, answer, margin in spans] or None
         return {"name": series.name, "kind": kind, "edges": edges, "after": found.tolist(),
                 "missing": missing, "answers": answers}  # fmt: skip
@@ -85,7 +83,7 @@ def _numbers(cells: pl.Series) -> Floats:
     elif cells.dtype.is_temporal():
         cells = cells.cast(pl.Int64)
     values: Floats = cells.cast(pl.Float64).to_numpy()
-    return values[np.isfinite(values)]
+    return where(values, np.isfinite(values))
 
 
 def _place(text: str) -> float:

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.io import row_order
+from shoal.io.row_order import word_order, words_order
+
+ranges = st.sampled_from([1, 3, 1000, 1 << 20, 1 << 40, (1 << 64) - 1])
+
+
+@st.composite
+def tables(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    rows = draw(st.integers(1, 300))
+    tops = draw(st.lists(ranges, min_size=1, max_size=3))
+    return [rng.integers(0, top, rows, dtype=np.uint64, endpoint=True) for top in tops]
+
+
+@given(tables(), st.booleans())
+@settings(deadline=None)
+def test_rows_are_sorted_by_all_words_and_then_by_index(words, long):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_order, "_LONG", 1 if long else 1 << 16)
+
+        assert words_order(words).tolist() == np.lexsort(words[::-1]).tolist()
+        assert word_order(words[0]).tolist() == np.argsort(words[0], kind="stable").tolist()
+
+
+@pytest.mark.parametrize("top", [2, 1 << 30, (1 << 64) - 1])
+def test_long_columns_are_sorted_the_same(top):
+    rng = np.random.default_rng(1)
+    words = [rng.integers(0, top, 70_000, dtype=np.uint64, endpoint=True) for _ in range(2)]
+
+    assert (words_order(words) == np.lexsort(words[::-1])).all()
+    assert (word_order(words[0]) == np.argsort(words[0], kind="stable")).all()
