@@ -70,7 +70,8 @@ def test_compiling_is_told_once(tmp_path):
 
 
 def test_the_cache_of_a_kernel_depends_on_the_sources_of_all():
-    stamps = {kernel.dispatcher._cache._cache_file._source_stamp[1] for kernel in (plant, brute_rounds)}
+    caches = [kernel.dispatcher._cache._cache_file for kernel in (plant, brute_rounds)]
+    stamps = {cache._source_stamp[1] for cache in caches}
 
     assert stamps == {sources()}
 

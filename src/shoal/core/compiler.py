@@ -49,7 +49,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
             filename_base=self._impl.filename_base,
             source_stamp=(self._impl.locator.get_source_stamp(), sources()),
         )
-        self._cache_file.function = function
+        self._cache_file.of = function
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
@@ -63,7 +63,7 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
     and two processes that compile at once could give one number to two kernels.
     """
 
-    function: FunctionType | None = None
+    of: Any = None  # the kernel as it is written
 
     def save(self, key: Any, data: Any) -> None:
         overloads, stem = self._load_index(), self._index_name.removesuffix("nbi")
@@ -87,7 +87,7 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
     def _keep(self, key: Any, data: Any) -> None:
         """Keep the machine code of what was compiled or loaded, if it is not kept yet."""
         folder, types = Path(self._cache_path), repr(key[0])
-        if self.function is None or machine_code.is_kept(folder, self.function, types):
+        if self.of is None or machine_code.is_kept(folder, self.of, types):
             return
         (_, kind, (code, _)), described, own, *_, referred = data
         if kind != "object":
@@ -96,7 +96,7 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
         wrapper = described.llvm_cpython_wrapper_name
         made = MachineCode(wrapper, own.env_name, constants, (), bytes(code))
         with suppress(OSError):
-            machine_code.keep(folder, self.function, types, made)
+            machine_code.keep(folder, self.of, types, made)
 
     def _load_index(self) -> dict[Any, str]:
         # Unpickling a damaged file may raise anything; then there is no index.

@@ -60,6 +60,7 @@ class Kernel:
         self._ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
+        """Run it, compiled or loaded for arguments of these types."""
         key = _kinds(args)
         ready = self._ready.get(key)
         if ready is None:
@@ -76,13 +77,13 @@ class Kernel:
 
         if not _listening:
             _listening.append(True)
-            compiler.listen(lambda: [tell() for tell in _notices] and None)
+            compiler.listen(_tell_all)
         return compiler.compiled(self.py_func, **self._options)
 
     @property
     def _numba_type_(self) -> Any:
         """What the kernel is to Numba when it compiles one that calls it."""
-        return self.dispatcher._numba_type_  # noqa: SLF001
+        return self.dispatcher._numba_type_
 
     def _found(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Callable[..., Any]:
         types = machine_code.signature(args)
@@ -116,6 +117,11 @@ def compile_notice(tell: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _notices.remove(notice)
+
+
+def _tell_all() -> None:
+    for tell in _notices:
+        tell()
 
 
 def _once(tell: Callable[[str], None], told: list[bool]) -> None:

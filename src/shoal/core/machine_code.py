@@ -1,13 +1,14 @@
 """Kernels that were compiled before, loaded without Numba.
 
-Numba takes longer to import than most commands run, and only compiling needs it. What it compiles is
-an object file: machine code with a wrapper that takes Python's arguments. `compiler` keeps that file
-beside Numba's own, and a later process hands it to LLVM's linker, as Numba would, with the same
-helpers: the same instructions run, so results are the same to the last bit.
+Numba takes longer to import than most commands run, and only compiling needs it. What it compiles
+is an object file: machine code with a wrapper that takes Python's arguments. `compiler` keeps that
+file beside Numba's own, and a later process hands it to LLVM's linker, as Numba would, with the
+same helpers: the same instructions run, so results are the same to the last bit.
 
-A kernel that is not kept, was kept for other sources, libraries or another processor, is damaged, or
-needs a symbol that is not there, is left to Numba; so is every kernel on another system than Linux
-on x86-64. Each kernel has a linker of its own, because names inside two object files may clash.
+A kernel that is not kept, was kept for other sources, libraries or another processor, is damaged,
+or needs a symbol that is not there, is left to Numba; so is every kernel on another system than
+Linux on x86-64. Each kernel has a linker of its own, because names inside two object files may
+clash.
 """
 
 import builtins
@@ -63,7 +64,7 @@ def signature(args: Sequence[Any]) -> str | None:
     return f"({', '.join(map(str, texts))}{',' if len(texts) == 1 else ''})"
 
 
-def _type_text(arg: Any, *, brief: bool = False) -> str | None:
+def _type_text(arg: Any, *, brief: bool = False) -> str | None:  # noqa: PLR0911 (a sort each)
     """The type of an argument; members of a tuple with names are written briefly."""
     dtype = getattr(arg, "dtype", None)
     if dtype is None:
@@ -72,7 +73,12 @@ def _type_text(arg: Any, *, brief: bool = False) -> str | None:
             return None if None in held else f"{type(arg).__name__}({', '.join(map(str, held))})"
         whole = type(arg) is int and -(1 << 63) <= arg < 1 << 63
         return "int64" if whole else {bool: "bool", float: "float64"}.get(type(arg))
-    if dtype.kind not in "biuf" or dtype.itemsize > _WORD or not dtype.isnative or dtype.char == "e":
+    if (
+        dtype.kind not in "biuf"
+        or dtype.itemsize > _WORD
+        or not dtype.isnative
+        or dtype.char == "e"
+    ):
         return None
     if type(arg) is dtype.type:
         return str(dtype.name)
@@ -102,7 +108,7 @@ def sources() -> str:
 
 
 def keep(folder: Path, function: FunctionType, types: str, made: MachineCode) -> None:
-    """Keep a kernel for later processes. One that cannot be written costs time and stops nothing."""
+    """Keep a kernel for later processes."""
     if not usable():
         return
     content = pickle.dumps(tuple(made._replace(needs=tuple(_undefined(made.code)))))
@@ -175,7 +181,7 @@ def _read(path: Path) -> MachineCode | None:
 def _linked(function: FunctionType, made: MachineCode) -> Callable[..., Any] | None:
     try:
         llvm, helpers = _llvm()
-    except (ImportError, LookupError, OSError, AttributeError):
+    except (ImportError, LookupError, OSError, AttributeError, StopIteration):
         return None
     loaded = ctypes.CDLL(None)  # the functions of Python and C
     if not all(llvm.address_of_symbol(name) or hasattr(loaded, name) for name in made.needs):
@@ -240,7 +246,7 @@ def _teach_unpickling(place: int) -> None:
             known[key] = pickle.loads(pickled)  # noqa: S301  # from machine code that we run
         return known[key]
 
-    stand_ins[name]._numba_unpickle = unpickle  # type: ignore[attr-defined]
+    setattr(stand_ins[name], "_numba_unpickle", unpickle)  # noqa: B010 (it is Numba's own name)
     sys.modules.update(stand_ins)
     try:
         nothing = pickle.dumps(None)

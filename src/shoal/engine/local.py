@@ -29,11 +29,11 @@ from shoal.engine.interface import Adoption
 from shoal.errors import InternalError
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import repaired
+from shoal.io.row_order import word_order
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
 from shoal.metrics import information_loss
-from shoal.io.row_order import word_order
 from shoal.pipeline.check_table import check_frame, check_leaves, class_labels, value_codes
 from shoal.pipeline.constraint_fit import may_be_missing
 from shoal.privacy_models import Counts

@@ -142,7 +142,7 @@ def read_csv(
             ) from None
         raw = text.removeprefix("\ufeff").encode()
     raw = raw.lstrip(b"\r\n")
-    if not raw.strip():
+    if not raw or raw.isspace():
         raise InputError(f"'{path}' is empty; expected a header and one row per person.")
     first = header_line(raw)
     if raw[len(first) : len(first) + 1] == b"\r" and raw[len(first) : len(first) + 2] != b"\r\n":

@@ -6,6 +6,7 @@ import numpy as np
 
 from shoal.core._arrays import Ints, Unsigned64
 
+_HALF = np.uint64(1 << 63)
 _LONG = 1 << 16
 """From this length on, loading a radix sort pays."""
 
@@ -21,9 +22,11 @@ def word_order(words: Unsigned64) -> Ints:
         from shoal.partition.kernels.univariate import rank_order  # noqa: PLC0415
 
         # The kernel sorts the bits of floats: below 2^63 these are negative, and mirrored.
-        bits = np.where(words >> np.uint64(63), words ^ np.uint64(1 << 63), ~words).view(np.int64)
+        bits = ~words
+        if words.max() >= _HALF:
+            bits = np.where(words >= _HALF, words ^ _HALF, bits)
         spare, order = np.empty((2, n), np.uint64), np.empty(n, np.uint32)
-        if rank_order(bits, spare[0], spare[1], (n - 1).bit_length(), order):
+        if rank_order(bits.view(np.int64), spare[0], spare[1], (n - 1).bit_length(), order):
             return order.astype(np.int64)
     return np.argsort(words, kind="stable")
 
