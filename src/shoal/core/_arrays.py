@@ -14,3 +14,12 @@ Ints32 = NDArray[np.int32]
 Texts = NDArray[np.object_]
 Unsigned32 = NDArray[np.uint32]
 Unsigned64 = NDArray[np.uint64]
+
+
+def chosen(values: Floats, kept: Bools) -> Floats:
+    """Some of the values; all of them are not copied.
+
+    >>> chosen(np.array([1.0, 2.0]), np.array([True, False]))
+    array([1.])
+    """
+    return values if kept.all() else values[kept]

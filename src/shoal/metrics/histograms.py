@@ -5,7 +5,7 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core._arrays import Bools, Floats, Ints
+from shoal.core._arrays import Floats, Ints, chosen
 from shoal.metrics.kernels.histograms import count_in_bins
 
 BINS = 24
@@ -34,7 +34,7 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     array([10., 20., 30., 40., 50., 60., 70.])
     """
     values = np.concatenate([np.asarray(column, dtype=np.float64).ravel() for column in columns])
-    values = where(values, np.abs(values) < _LARGEST)  # neither missing nor infinite
+    values = chosen(values, np.abs(values) < _LARGEST)  # neither missing nor infinite
     if not values.size:
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
@@ -64,15 +64,6 @@ def bin_counts(values: Floats, edges: ArrayLike) -> Ints:
     counts = np.zeros(ends.size - 1, dtype=np.int64)
     count_in_bins(np.ascontiguousarray(values), ends, counts)
     return counts
-
-
-def where(values: Floats, kept: Bools) -> Floats:
-    """Some of the values; all of them are not copied.
-
-    >>> where(np.array([1.0, 2.0]), np.array([True, False]))
-    array([1.])
-    """
-    return values if kept.all() else values[kept]
 
 
 def _round_step(width: float) -> float:

@@ -7,9 +7,8 @@ left out pairwise.
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core._arrays import Floats
+from shoal.core._arrays import Floats, chosen
 from shoal.errors import InputError
-from shoal.metrics.histograms import where
 
 
 def sse(original: Floats, released: Floats) -> float:
@@ -115,7 +114,7 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
     (None, 'all its numbers in the original are equal, and the release changes them')
     """
-    x, y = (where(column, ~np.isnan(column)) for column in (original, released))
+    x, y = (chosen(column, ~np.isnan(column)) for column in (original, released))
     if not x.size or not y.size:
         if x.size == y.size:
             return 0.0, ""

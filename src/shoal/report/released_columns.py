@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from shoal.core import GAUSSIAN
-from shoal.core._arrays import Floats
-from shoal.metrics.histograms import bin_counts, round_edges, where
+from shoal.core._arrays import Floats, chosen
+from shoal.metrics.histograms import bin_counts, round_edges
 
 CATEGORIES = 8
 """The most categories of a picture, the rest being one more."""
@@ -83,7 +83,7 @@ def _numbers(cells: pl.Series) -> Floats:
     elif cells.dtype.is_temporal():
         cells = cells.cast(pl.Int64)
     values: Floats = cells.cast(pl.Float64).to_numpy()
-    return where(values, np.isfinite(values))
+    return chosen(values, np.isfinite(values))
 
 
 def _place(text: str) -> float:
