@@ -334,6 +334,17 @@ class Studio:
         """Where the last preview is while the server runs: it may hold rows of the table."""
         return self.folder(workspace) / "preview.json"
 
+    def start_inspect(self, workspace: Workspace) -> str:
+        """Inspect the table under the policy, in a job: recorded as `shoal inspect` records it."""
+        self._settled(workspace)
+        id_, out = new_id(), str(self.inspection_file(workspace))
+        arguments = self._arguments(workspace, JobKind.INSPECT, id_, out=out)
+        return self._start(workspace, JobKind.INSPECT, arguments, id_=id_)
+
+    def inspection_file(self, workspace: Workspace) -> Path:
+        """Where the last inspection is while the server runs: it holds figures of the table."""
+        return self.folder(workspace) / "inspection.json"
+
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
     ) -> str:

@@ -11,6 +11,8 @@ holds afterwards:
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
 - `evaluate`: data, released, policy, control, out, budget, source -> sentence.
+- `inspect`: data, policy, out, budget, source -> digest; the figures themselves are written
+  to `out`, which is in the temporary folder.
 - `preview`: rows_of, source_words, policy, out -> digest; the rows themselves are written to `out`,
   which is in the temporary folder.
 
@@ -24,6 +26,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -244,6 +247,26 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     return {"digest": stated.digest}
 
 
+def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
+    from shoal import policy
+    from shoal.pipeline import inspect_table
+
+    stated = policy.load(given["policy"])
+    costs: list[str] = []
+    found = inspect_table.inspect(
+        given["data"], stated, budget=_budget(given), tell=costs.append, progress=status
+    )
+    content = {
+        "digest": stated.digest,
+        "levels": plain(stated.parameters.get("levels", {})),
+        "costs": costs,
+        "lines": str(replace(found, alternatives=None)).splitlines()[1:],
+        "alternatives": plain(found.alternatives),
+    }
+    write_json(given["out"], content, durable=False)
+    return {"digest": stated.digest}
+
+
 DO = {
     JobKind.PROFILE: _profile,
     JobKind.PROTECT: _protect,
@@ -251,6 +274,7 @@ DO = {
     JobKind.SELECT: _select,
     JobKind.EVALUATE: _measure,
     JobKind.PREVIEW: _preview,
+    JobKind.INSPECT: _inspect,
 }
 
 

@@ -15,7 +15,7 @@ from shoal.pipeline.planning import Offer
 from shoal.report import phrases, pictures
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.jobs import JobKind
-from shoal.studio.pages import editing, protect_fields
+from shoal.studio.pages import editing, inspection, protect_fields
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.private_files import read_json
@@ -187,6 +187,7 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         f"{counts['cannot']} cannot be used.",
         offer=next(one for one in cards if one["chosen"]),
         preview=_preview(here, policy),
+        inspection=inspection.values(here, policy),
         **chosen(here, policy),
     )
 
