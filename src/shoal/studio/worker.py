@@ -5,9 +5,8 @@ holds afterwards:
 
 - `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the
   profile itself is written beside the data, because it shows figures of the table.
-- `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
-  notes,
-  labels.
+- `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source, scheme,
+  previous, coarsen -> rows, notes.
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
 - `evaluate`: data, released, policy, control, out, budget, source -> sentence.
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
 PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
-         "budget", "rows_of")  # fmt: skip
+         "budget", "rows_of", "scheme", "previous")  # fmt: skip
 """Arguments that name a file."""
 NICE = 10
 """The server comes first."""
@@ -143,9 +142,18 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import protect_file
+    from shoal.pipeline import apply_scheme, protect_file
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
+    from shoal.policy import load
 
+    applied = None
+    if given["scheme"]:
+        applied = apply_scheme.under_policy(
+            given["scheme"],
+            load(given["policy"]),
+            previous=given.get("previous"),
+            coarsen=given["coarsen"],
+        )
     done = protect_file.protect(
         given["data"],
         given["policy"],
@@ -156,6 +164,7 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
             given["evaluate"], given["control"], given["comparison"], given.get("names", {})
         ),
         progress=status,
+        applied=applied,
     )
     return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
 
