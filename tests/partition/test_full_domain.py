@@ -295,9 +295,7 @@ def test_every_node_of_a_small_lattice_is_listed_with_the_loss_of_plain_counting
     require = [] if model is None else [Requirement(model, secret, int(secret.max()) + 1)]
     size = int(np.prod([len(levels) for levels in trees]))
 
-    found = neighbourhood(
-        codes, trees, k, {"loss": loss, "limit": limit, "require": require}, most=size
-    )
+    found = neighbourhood(codes, trees, k, loss=loss, limit=limit, require=require, most=size)
     expected = brute(codes, trees, k, loss=loss, limit=limit, model=model, secret=secret,
                      weights=[1.0] * len(trees))  # fmt: skip
 
@@ -321,7 +319,7 @@ def test_of_a_large_lattice_whole_steps_around_the_best_node_are_listed():
     trees = [tree(rng, 6, 3) for _ in range(6)]
     codes = np.column_stack([rng.integers(0, 6, size=400) for _ in trees])
 
-    found = neighbourhood(codes, trees, 5, {}, most=60)
+    found = neighbourhood(codes, trees, 5, most=60)
 
     away = [sum(abs(a - b) for a, b in zip(node.levels, found.best, strict=True))
             for node in found.nodes]  # fmt: skip
@@ -335,7 +333,7 @@ def test_of_a_large_lattice_whole_steps_around_the_best_node_are_listed():
 def test_if_every_node_fails_the_highest_levels_are_listed_and_how_much_they_lack():
     flat = np.arange(3)[None]
 
-    found = neighbourhood([[0], [1], [2]], [flat], 2, {})
+    found = neighbourhood([[0], [1], [2]], [flat], 2)
 
     assert found.best is None
     assert [(node.loss, node.suppressed, node.pruned) for node in found.nodes] == [(None, 3, False)]

@@ -183,8 +183,8 @@ def test_hierarchies_and_recodings_come_with_the_scheme(client, workspace, anoth
 def test_in_a_browser_a_scheme_is_saved_and_taken(open_tab, tmp_path, tools):
     tab = opened(open_tab, tmp_path, tools.people(120))
     address = f"/api/workspaces/{tab.base.rpartition('/')[2]}"
-    send = """async ([method, url, given]) => (await fetch(url, {method, body: JSON.stringify(given),
-        headers: {"content-type": "application/json"}})).ok"""
+    send = """async ([method, url, given]) => (await fetch(url, {method,
+        body: JSON.stringify(given), headers: {"content-type": "application/json"}})).ok"""
     assert tab.evaluate(send, ["PUT", f"{address}/policy", {"toml": POLICY}])
     assert tab.evaluate(send, ["PATCH", address, {"confirmed": NAMES}])
     tab.goto(f"{tab.base}/release")

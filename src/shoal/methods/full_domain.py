@@ -356,7 +356,7 @@ def _alternatives(
             )
             for k, one in zip(ks, found, strict=True)
         },
-        lattice=neighbourhood(*_lattice(levels), parameters.k, options),
+        lattice=neighbourhood(*_lattice(levels), parameters.k, **options),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isfinite
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,14 +83,14 @@ def neighbourhood(
     codes: ArrayLike,
     hierarchies: Sequence[ArrayLike],
     k: int,
-    options: LatticeOptions,
     *,
     most: int = MOST_LISTED,
+    **options: Unpack[LatticeOptions],
 ) -> Neighbourhood:
     """Search a lattice as `full_domain` does, and list at most about `most` nodes around the best.
 
     >>> tree = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
-    >>> found = neighbourhood([[0], [1], [2], [3]], [tree], 2, {})
+    >>> found = neighbourhood([[0], [1], [2], [3]], [tree], 2)
     >>> found.best, [node.loss for node in found.nodes]
     ((1,), [None, 0.5, 1.0])
     """

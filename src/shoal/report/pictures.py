@@ -458,7 +458,7 @@ def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
     if one["loss"] is None:
         return f"{levels}: lacks what is required; at least {rows} would be left out"
     least = ", the least" if one["levels"] == best else ""
-    unseen = "; not looked at by the search, because its loss cannot be less"
+    unseen = "; pruned, because its loss cannot be less"
     said = f"{levels}: loss {one['loss']:.3g}{least}, {rows} left out"
     return said + (unseen if one["pruned"] else "")
 
