@@ -12,7 +12,8 @@ class of u is then a union of classes of v, because levels are nested.
 
 1.  *k.* A record in a class of k or more at v is in one at u. So the records that lack k at u are
     some of those that lack it at v: if they are more than the limit at u, they are at v. A node at
-    which k fails closes all nodes below it. That holds in persons, too.
+    which k fails closes all nodes below it. That holds in persons, too. Without suppression one
+    class is enough: the sizes of one record's class at all nodes close those where it is below k.
 2.  *Distinct l-diversity.* A union has the values of each part: the same argument.
 3.  *The other l-diversities and t-closeness.* Two classes that keep one of them keep it together:
     entropy is concave, the largest share and the distances are convex, and under the recursive
