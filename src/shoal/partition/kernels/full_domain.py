@@ -441,7 +441,9 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
             gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
             closes = gone > limit and models.monotone
         loss = np.inf
-        if limit == 0 and gone and sizes.min() < k and lattice.order.size <= PER_ROW * source.size:
+        # Under the other losses paths begin where entries are few, and merging them costs less.
+        wide = rows.kind == CELLS and lattice.order.size <= PER_ROW * source.size
+        if wide and limit == 0 and gone and sizes.min() < k:
             close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, k)
         if gone <= limit:
             loss = loss_of(rows, levels, heads.astype(np.int64), sizes, failing, bound)
