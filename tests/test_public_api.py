@@ -13,7 +13,7 @@ from enum import Enum
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import get_origin
+from typing import get_origin, is_typeddict
 
 import shoal
 
@@ -78,6 +78,8 @@ def described(name, kind):
     if issubclass(kind, Enum):
         members = ", ".join(f"{one.name}={one.value!r}" for one in kind)
         return f"enum {name}: {members}\n"
+    if is_typeddict(kind):
+        return f"options {name}: {', '.join(kind.__annotations__)}\n"
     bases = [base.__name__ for base in kind.__bases__ if base is not object]
     if issubclass(kind, BaseException):
         return f"error {name}({', '.join(bases)})\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.core import Distance, Diversity, LDiversity, TCloseness
 from shoal.errors import InputError
 from shoal.metrics.generalisation import average_class_size, discernibility
-from shoal.partition import Loss, Requirement, frontier, full_domain
+from shoal.partition import Loss, Requirement, frontier, full_domain, neighbourhood
 from shoal.privacy_models import decided
 
 LATTICES = 500
@@ -284,3 +284,56 @@ def test_a_lattice_that_is_too_large_is_refused():
 
     with pytest.raises(InputError, match=r"has 102,400,000 nodes; .* Limit the levels\."):
         full_domain([[0] * 5], [high] * 5, 2)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_node_of_a_small_lattice_is_listed_with_the_loss_of_plain_counting(seed):
+    rng, trees, codes, secret = random_case(seed)
+    k, limit = int(rng.integers(1, 6)), int(rng.integers(0, len(codes) // 3)) * (seed % 2)
+    model = [None, *MODELS][seed % (len(MODELS) + 1)]
+    loss = list(Loss)[seed % 4]
+    require = [] if model is None else [Requirement(model, secret, int(secret.max()) + 1)]
+    size = int(np.prod([len(levels) for levels in trees]))
+
+    found = neighbourhood(codes, trees, k, loss=loss, limit=limit, require=require, most=size)
+    expected = brute(codes, trees, k, loss=loss, limit=limit, model=model, secret=secret,
+                     weights=[1.0] * len(trees))  # fmt: skip
+
+    assert len(found.nodes) == found.size == size == sum(layer.nodes for layer in found.layers)
+    losses = {node.levels: node.loss for node in found.nodes if node.loss is not None}
+    assert losses == pytest.approx(expected, abs=1e-12)
+    best = full_domain(codes, trees, k, loss=loss, limit=limit, require=require)
+    assert found.best == (None if best is None else best.levels)
+    for node in found.nodes:
+        assert (node.suppressed > limit) == (node.loss is None)
+        if node.pruned and node.loss is not None:
+            assert node.loss >= losses[found.best] - 1e-12
+    for layer in found.layers:
+        own = [node for node in found.nodes if sum(node.levels) == layer.height]
+        assert layer.pruned == sum(node.pruned for node in own)
+        assert layer.nodes == len(own) == layer.failing + layer.looked_at + layer.pruned
+
+
+def test_of_a_large_lattice_whole_steps_around_the_best_node_are_listed():
+    rng = np.random.default_rng(3)
+    trees = [tree(rng, 6, 3) for _ in range(6)]
+    codes = np.column_stack([rng.integers(0, 6, size=400) for _ in trees])
+
+    found = neighbourhood(codes, trees, 5, most=60)
+
+    away = [sum(abs(a - b) for a, b in zip(node.levels, found.best, strict=True))
+            for node in found.nodes]  # fmt: skip
+    near = [sum(abs(a - b) for a, b in zip(node, found.best, strict=True))
+            for node in product(*(range(len(levels)) for levels in trees))]  # fmt: skip
+    assert max(away) >= 1
+    assert Counter(away) == Counter(one for one in near if one <= max(away))
+    assert sum(one <= max(away) + 1 for one in near) > 60
+
+
+def test_if_every_node_fails_the_highest_levels_are_listed_and_how_much_they_lack():
+    flat = np.arange(3)[None]
+
+    found = neighbourhood([[0], [1], [2]], [flat], 2)
+
+    assert found.best is None
+    assert [(node.loss, node.suppressed, node.pruned) for node in found.nodes] == [(None, 3, False)]

@@ -71,6 +71,23 @@ def test_persons_that_are_there_twice_are_counted():
     assert "persons: 2 rows repeat a value of 'name'" in str(found)
 
 
+def test_other_k_are_stated_with_the_name_of_the_loss_where_the_method_has_levels():
+    levels = {"method": "full-domain", "k": 3, "loss": "average-class-size"}
+    policy = POLICY | {"protect": levels}
+    frame = table([20] * 4 + [30] * 4, ["a", "a", "b", "b"] * 2)
+
+    found = shoal.inspect(frame, policy, public=True)
+
+    assert "k = 2: least average class size 2, 0 rows left out; levels: age 0, town 0" in str(found)
+    assert "k = 3: least average class size 4, 0 rows left out; levels: age " in str(found)
+    facts = found.facts()["alternatives"]
+    assert facts["loss"] == "average-class-size"
+    assert facts["by_k"][5] == {"loss": 8.0, "levels": {"age": 1, "town": 1}, "suppressed": 0}
+    assert facts["lattice"]["best"] in ([0, 1], [1, 0])  # a tie
+    assert json.dumps(found.facts())
+    assert shoal.inspect(frame, POLICY, public=True).alternatives is None
+
+
 def test_a_policy_that_cannot_be_planned_is_said_and_the_table_is_inspected():
     impossible = {**POLICY, "require": {"k-anonymity": 5}}
 

@@ -304,7 +304,7 @@ def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     from fastapi.responses import HTMLResponse  # noqa: PLC0415 (with the extra only)
 
     page_text = """<!doctype html><html lang="en"><head><title>t</title>
-<link rel="stylesheet" href="/static/work.css"><script src="/static/compare.js"></script></head>
+<link rel="stylesheet" href="/static/work.css"><script src="/static/pointing.js"></script></head>
 <body><form method="post" action="/api/workspaces"><button>go</button></form>
 <div class="frontier">PICTURE</div></body></html>""".replace(
         "PICTURE", str(pictures.frontier(FACTS))

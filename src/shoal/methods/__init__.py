@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
-from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.methods.method import Alternatives, Masked, Method, Parameters, Setting, Tools
 
 if TYPE_CHECKING:
     from shoal.mechanism.microaggregate_noise import noise_on_groups
@@ -80,6 +80,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "REGISTRY",
+    "Alternatives",
     "Masked",
     "Method",
     "Parameters",

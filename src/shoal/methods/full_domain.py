@@ -52,8 +52,10 @@ from shoal.methods._shared.steering import (
     suppression_promise,
 )
 from shoal.methods.method import (
+    Alternatives,
     DistributedRun,
     Example,
+    LeastLoss,
     Masked,
     Method,
     Parameters,
@@ -61,7 +63,14 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.partition import Generalisation, Loss, frontier
+from shoal.partition import (
+    Generalisation,
+    LatticeOptions,
+    Loss,
+    frontier,
+    full_domain,
+    neighbourhood,
+)
 from shoal.policy.values import Number, Size, choice
 
 SOURCE = (
@@ -208,14 +217,15 @@ def _chosen(
         raise InputError(
             f"Cannot form one class of k={parameters.k:,} persons from {many:,}. Lower k."
         )
-    searched = _searched(table, setting, levels, tools, times)
+    options = _options(table, setting, levels, tools, times)
 
     def search(between: Sequence[tuple[int, int]], limit: int) -> Generalisation | None:
-        return searched([parameters.k], between, limit)[0]
+        stated: LatticeOptions = {**options, "between": between, "limit": limit}
+        return full_domain(*_lattice(levels), parameters.k, **stated)
 
-    stated = [_between(setting, name) for name in columns]
+    stated = options["between"] or ()
     fixed = stated if kept is None else [_as_before(kept, name, setting) for name in columns]
-    chosen = search(fixed, int(Fraction(parameters.record_suppression) * rows))
+    chosen = search(fixed, options["limit"])
     if chosen is None and kept is not None:
         raise ClaimViolationError(_no_longer(setting, fixed, rows, search))
     if chosen is None:
@@ -284,15 +294,19 @@ def _refuse_distributed(setting: Setting[FullDomainParameters]) -> None:
         )
 
 
-def _searched(
+def _options(
     table: Table,
     setting: Setting[FullDomainParameters],
     levels: Sequence[ColumnLevels],
     tools: Tools,
     times: Ints | None = None,
-) -> Callable[[Sequence[int], Sequence[tuple[int, int]], int], list[Generalisation | None]]:
-    """Prepare a search: it takes values of k, limits on levels, and rows that may be suppressed."""
-    parameters = setting.parameters
+) -> LatticeOptions:
+    """How the lattice of a table is searched, with the levels and the suppression that are allowed.
+
+    `times` is how many rows each one of the table stands for.
+    """
+    parameters, columns = setting.parameters, setting.columns
+    rows = len(table) if times is None else int(times.sum())
     require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
     if times is not None:
         require = [
@@ -300,43 +314,50 @@ def _searched(
             for own in require
         ]
     judge = judge_of(table, require)
-    codes, trees = np.column_stack([own.codes for own in levels]), [own.tree for own in levels]
     counts = parameters.loss is Loss.COUNT_ERROR
-
-    def search(
-        ks: Sequence[int], between: Sequence[tuple[int, int]], limit: int
-    ) -> list[Generalisation | None]:
-        return frontier(
-            codes,
-            trees,
-            ks,
-            loss=parameters.loss,
-            limit=limit,
-            require=() if judge else require,
-            units=table.persons,
-            judge=judge,
-            rating=count_error(codes, trees, times) if counts else None,
-            weights=[float(parameters.weights.get(name, 1)) for name in setting.columns],
-            penalties=[own.penalties for own in levels],
-            between=between,
-            times=times,
-            progress=tools.progress,
-        )
-
-    return search
+    return {
+        "loss": parameters.loss,
+        "limit": int(Fraction(parameters.record_suppression) * rows),
+        "require": () if judge else require,
+        "units": table.persons,
+        "judge": judge,
+        "rating": count_error(*_lattice(levels), times) if counts else None,
+        "weights": [float(parameters.weights.get(name, 1)) for name in columns],
+        "penalties": [own.penalties for own in levels],
+        "between": [_between(setting, name) for name in columns],
+        "times": times,
+        "progress": tools.progress,
+    }
 
 
-def loss_by_k(
+def _lattice(levels: Sequence[ColumnLevels]) -> tuple[Ints, list[Ints]]:
+    return np.column_stack([own.codes for own in levels]), [own.tree for own in levels]
+
+
+def _alternatives(
     table: Table, setting: Setting[FullDomainParameters], tools: Tools
-) -> dict[int, Generalisation | None]:
-    """The levels of least loss at several k, the policy's among them, in one pass."""
+) -> Alternatives:
+    """The levels of least loss at several k, in one pass, and the lattice at the policy's own."""
     parameters, columns = setting.parameters, setting.columns
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
+    options = _options(table, setting, levels, tools)
     ks = sorted({parameters.k, *(k for k in SEVERAL_K if k <= len(table))})
-    between = [_between(setting, name) for name in columns]
-    allowed = int(Fraction(parameters.record_suppression) * len(table))
-    found = _searched(table, setting, levels, tools)(ks, between, allowed)
-    return dict(zip(ks, found, strict=True))
+    found = frontier(*_lattice(levels), ks, **options)
+    return Alternatives(
+        loss=parameters.loss.value,
+        columns=columns,
+        by_k={
+            k: None
+            if one is None
+            else LeastLoss(
+                one.loss,
+                dict(zip(columns, one.levels, strict=True)),
+                int((one.labels < 0).sum()),
+            )
+            for k, one in zip(ks, found, strict=True)
+        },
+        lattice=neighbourhood(*_lattice(levels), parameters.k, **options),
+    )
 
 
 def _as_before(
@@ -390,4 +411,5 @@ METHOD = Method(
     run=_run,
     refuse=_refuse,
     distributed=DistributedRun(_distributed, _refuse_distributed),
+    alternatives=_alternatives,
 )

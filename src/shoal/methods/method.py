@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,12 @@ from shoal.core import (
     SpatialDecomposition,
     silent,
 )
+from shoal.errors import counted
 from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows
+
+if TYPE_CHECKING:  # loading kernels takes as long as all the rest
+    from shoal.partition import Neighbourhood
 
 
 class Parameters(BaseModel):
@@ -185,6 +189,52 @@ class Expectation:
 
 
 @dataclass(frozen=True)
+class LeastLoss:
+    """The levels of least loss at one k.
+
+    Attributes:
+        loss: of these levels.
+        levels: by column.
+        suppressed: rows that they leave out.
+    """
+
+    loss: float
+    levels: Mapping[str, int]
+    suppressed: int
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """What other settings would give on a table: read off it, so for an inspection alone.
+
+    Attributes:
+        loss: the name of what is kept small.
+        columns: those that have levels.
+        by_k: of several k, the policy's among them; None where no levels keep what is required.
+        lattice: combinations of levels at the policy's k.
+    """
+
+    loss: str
+    columns: tuple[str, ...]
+    by_k: Mapping[int, LeastLoss | None]
+    lattice: "Neighbourhood"
+
+    def __str__(self) -> str:
+        lines = []
+        for k, one in self.by_k.items():
+            if one is None:
+                lines.append(f"k = {k:,}: no combination of levels keeps what is required")
+                continue
+            rows = counted(one.suppressed, "row")
+            levels = ", ".join(f"{name} {level}" for name, level in one.levels.items())
+            lines.append(
+                f"k = {k:,}: least {self.loss.replace('-', ' ')} {one.loss:.3g}, {rows} left out; "
+                f"levels: {levels}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class MethodInput(Generic[P]):
     """What reaches a method.
 
@@ -248,6 +298,7 @@ class Method(Generic[P]):
             number of rows, where that is public.
         distributed: how it runs on many machines; None if it does not.
         expect: what survives, by formula, in a setting whose number of rows is known.
+        alternatives: what other settings would give on a table, for an inspection of it.
     """
 
     name: str
@@ -262,6 +313,7 @@ class Method(Generic[P]):
     input: MethodInput[P] = field(default_factory=MethodInput)
     distributed: DistributedRun[P] | None = None
     expect: Callable[[Setting[P]], tuple[Expectation, ...]] = _nothing
+    alternatives: Callable[[Table, Setting[P], Tools], Alternatives] | None = None
 
     @property
     def noisy(self) -> bool:

@@ -13,7 +13,13 @@ from shoal.partition.bucketization import (
     count_bounds,
     merge_close,
 )
-from shoal.partition.full_domain import Generalisation, Loss, frontier, full_domain
+from shoal.partition.full_domain import (
+    Generalisation,
+    LatticeOptions,
+    Loss,
+    frontier,
+    full_domain,
+)
 from shoal.partition.insensitive import insensitive
 from shoal.partition.local_suppression import Suppression, local_suppression
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
@@ -29,6 +35,7 @@ from shoal.partition.mondrian import (
     mondrian_tree,
 )
 from shoal.partition.mu_approx import mu_approx
+from shoal.partition.neighbourhood import Layer, Neighbourhood, NodeState, neighbourhood
 from shoal.partition.noise_aware import grouping_cost, noise_aware
 from shoal.partition.requirement import Requirement, unmet
 from shoal.partition.stable import PartitionChange, insensitivity, stability, stable
@@ -46,7 +53,11 @@ __all__ = [
     "Bucketed",
     "CutColumn",
     "Generalisation",
+    "LatticeOptions",
+    "Layer",
     "Loss",
+    "Neighbourhood",
+    "NodeState",
     "PartitionChange",
     "PartitionTree",
     "Requirement",
@@ -76,6 +87,7 @@ __all__ = [
     "mondrian",
     "mondrian_tree",
     "mu_approx",
+    "neighbourhood",
     "noise_aware",
     "optimal_univariate",
     "optimal_univariates",

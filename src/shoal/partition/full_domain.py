@@ -12,7 +12,8 @@ class of u is then a union of classes of v, because levels are nested.
 
 1.  *k.* A record in a class of k or more at v is in one at u. So the records that lack k at u are
     some of those that lack it at v: if they are more than the limit at u, they are at v. A node at
-    which k fails closes all nodes below it. That holds in persons, too.
+    which k fails closes all nodes below it. That holds in persons, too. Without suppression one
+    class is enough: the sizes of one record's class at all nodes close those where it is below k.
 2.  *Distinct l-diversity.* A union has the values of each part: the same argument.
 3.  *The other l-diversities and t-closeness.* Two classes that keep one of them keep it together:
     entropy is concave, the largest share and the distances are convex, and under the recursive
@@ -64,6 +65,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -122,31 +124,12 @@ class Generalisation:
     nodes: int
 
 
-def full_domain(
-    codes: ArrayLike,
-    hierarchies: Sequence[ArrayLike],
-    k: int,
-    *,
-    loss: Loss = Loss.DISCERNIBILITY,
-    limit: int = 0,
-    require: Sequence[Requirement] = (),
-    units: Ints | None = None,
-    judge: Judge | None = None,
-    rating: Rating | None = None,
-    weights: Sequence[float] | None = None,
-    penalties: Sequence[ArrayLike] | None = None,
-    between: Sequence[tuple[int, int]] | None = None,
-    progress: Progress = silent,
-) -> Generalisation | None:
-    """Find the node of least loss that keeps what is required, exactly.
+class LatticeOptions(TypedDict, total=False):
+    """What a search takes beside records, hierarchies and k.
 
-    Args:
-        codes: records by columns, the leaf of each cell as a whole number from 0.
-        hierarchies: of each column levels by leaves: the label of each leaf at each level, as whole
-            numbers from 0. At level 0 every leaf has its own.
-        k: smallest number of records, or of persons, in a class.
-        loss: which one.
-        limit: records that may be suppressed.
+    Attributes:
+        loss: which one; by default discernibility.
+        limit: records that may be suppressed; by default none.
         require: what every class must keep beside k, in records.
         units: person of each record, where some have several.
         judge: decides on the classes of a node that keeps k, in place of `require`; where persons
@@ -156,7 +139,34 @@ def full_domain(
         penalties: of each column levels by leaves, from 0 to 1: what granularity takes for a label.
             By default (leaves of the label - 1) / (leaves - 1).
         between: lowest and highest level of each column that may be chosen.
+        times: how many records each row of the codes stands for; by default one.
         progress: called as nodes are closed.
+    """
+
+    loss: Loss
+    limit: int
+    require: Sequence[Requirement]
+    units: Ints | None
+    judge: Judge | None
+    rating: Rating | None
+    weights: Sequence[float] | None
+    penalties: Sequence[ArrayLike] | None
+    between: Sequence[tuple[int, int]] | None
+    times: Ints | None
+    progress: Progress
+
+
+def full_domain(
+    codes: ArrayLike, hierarchies: Sequence[ArrayLike], k: int, **options: Unpack[LatticeOptions]
+) -> Generalisation | None:
+    """Find the node of least loss that keeps what is required, exactly.
+
+    Args:
+        codes: records by columns, the leaf of each cell as a whole number from 0.
+        hierarchies: of each column levels by leaves: the label of each leaf at each level, as whole
+            numbers from 0. At level 0 every leaf has its own.
+        k: smallest number of records, or of persons, in a class.
+        options: see `LatticeOptions`.
 
     Returns:
         The best node, or None if every node fails.
@@ -168,45 +178,19 @@ def full_domain(
     >>> full_domain([[0], [1], [2], [3]], [tree], 2).levels
     (1,)
     """
-    return frontier(
-        codes,
-        hierarchies,
-        [k],
-        loss=loss,
-        limit=limit,
-        require=require,
-        units=units,
-        judge=judge,
-        rating=rating,
-        weights=weights,
-        penalties=penalties,
-        between=between,
-        progress=progress,
-    )[0]
+    return frontier(codes, hierarchies, [k], **options)[0]
 
 
 def frontier(
     codes: ArrayLike,
     hierarchies: Sequence[ArrayLike],
     ks: Sequence[int],
-    *,
-    loss: Loss = Loss.DISCERNIBILITY,
-    limit: int = 0,
-    require: Sequence[Requirement] = (),
-    units: Ints | None = None,
-    judge: Judge | None = None,
-    rating: Rating | None = None,
-    weights: Sequence[float] | None = None,
-    penalties: Sequence[ArrayLike] | None = None,
-    between: Sequence[tuple[int, int]] | None = None,
-    times: Ints | None = None,
-    progress: Progress = silent,
+    **options: Unpack[LatticeOptions],
 ) -> list[Generalisation | None]:
     """Find the node of least loss for each of several k, in one pass over the lattice.
 
     What fails at a k fails at a larger one, and bounds do not depend on k: nothing of that is
-    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise, and `times`:
-    how many records each row of the codes stands for, by default one.
+    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise.
 
     >>> tree = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
     >>> [found.levels for found in frontier([[0], [1], [2], [3]], [tree], [1, 2, 4])]
@@ -214,13 +198,24 @@ def frontier(
     """
     if any(a >= b for a, b in pairwise(ks)):
         raise InputError("Expected values of k that rise.")
-    models = [] if judge else list(require)
-    table = _Table.of(codes, hierarchies, models, units, times)
-    costs = _Costs.of(table, loss, weights, penalties)
+    search, lattice = prepared(codes, hierarchies, options)
+    progress = options.get("progress", silent)
+    return [search.best(lattice, k, progress) for k in ks]
+
+
+def prepared(
+    codes: ArrayLike, hierarchies: Sequence[ArrayLike], options: LatticeOptions
+) -> "tuple[Search, kernels.Lattice]":
+    """A search, and its lattice of which no node was looked at."""
+    judge, rating = options.get("judge"), options.get("rating")
+    loss = options.get("loss", Loss.DISCERNIBILITY)
+    models = [] if judge else list(options.get("require", ()))
+    table = _Table.of(codes, hierarchies, models, options.get("units"), options.get("times"))
+    costs = _Costs.of(table, loss, options.get("weights"), options.get("penalties"))
     if (rating is None) == (loss is Loss.COUNT_ERROR):
         raise InputError("Expected a rating for the error of COUNT queries, and for no other loss.")
-    search = _Search(table, limit, loss, models, judge, rating, costs)
-    return search.run(_shape(table, between), ks, progress)
+    search = Search(table, options.get("limit", 0), loss, models, judge, rating, costs)
+    return search, search.lattice(_shape(table, options.get("between")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +387,7 @@ def _shape(table: _Table, between: Sequence[tuple[int, int]] | None) -> list[tup
 
 
 @dataclass(eq=False)
-class _Search:
+class Search:
     """A search for several k."""
 
     table: _Table
@@ -445,19 +440,36 @@ class _Search:
             or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
         )
 
-    def run(
-        self, between: Sequence[tuple[int, int]], ks: Sequence[int], progress: Progress
-    ) -> list[Generalisation | None]:
-        lattice, found = self._lattice(between), []
-        for k in ks:
-            lattice.passed[:] = False
-            lattice.best[:] = math.inf, -1.0
-            lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1]
-            while not self._explored(lattice, k):
-                done = int(lattice.at[kernels.DONE])
-                progress("searching the lattice", done, len(lattice.order))
-            found.append(self._found(lattice, k))
-        return found
+    def best(self, lattice: kernels.Lattice, k: int, progress: Progress) -> Generalisation | None:
+        """The node of least loss; what is known of the lattice at a smaller k is used."""
+        lattice.passed[:] = False
+        lattice.best[:] = math.inf, -1.0
+        lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1]
+        while not self._explored(lattice, k):
+            progress("searching the lattice", int(lattice.at[kernels.DONE]), len(lattice.order))
+        return self._found(lattice, k)
+
+    def rated(self, levels: Ints, k: int) -> tuple[float, float, bool, int]:
+        """What a node does, looked at by itself.
+
+        Returns its loss, infinite if it fails; a lower bound on it; whether it closes all below it;
+        and the records that it suppresses, not all of them counted once they are too many.
+        """
+        firsts, sizes, _, failing = self._suppressed(levels, k)
+        (known,) = self._bounds(levels, np.ones_like(levels))
+        bound = kernels.bound_of(self.rows, sizes, float(known))
+        closes = int(sizes[failing == _LACKS_K].sum()) > self.limit
+        gone = int(sizes[failing > 0].sum())
+        if gone > self.limit:
+            closes |= self.judge is None and self.models.monotone
+            return math.inf, bound, closes, gone
+        if self.rating is None:
+            loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
+        else:
+            left = failing == 0
+            leaves = self.table.leaves[:, firsts[left]].astype(np.int64)
+            loss = self.rating(levels, leaves, sizes[left])
+        return loss, bound, False, gone
 
     def _explored(self, lattice: kernels.Lattice, k: int) -> bool:
         """Look at some more nodes, and say whether none is left."""
@@ -466,27 +478,14 @@ class _Search:
         node = kernels.advance(lattice)
         if node < 0:
             return True
-        levels = _levels(lattice, node)
-        firsts, sizes, _, failing = self._suppressed(levels, k)
-        bound = kernels.bound_of(self.rows, sizes, lattice.bound[node])
-        closes = int(sizes[failing == _LACKS_K].sum()) > self.limit
-        if int(sizes[failing > 0].sum()) > self.limit:
-            closes |= self.judge is None and self.models.monotone
-            kernels.settle(lattice, node, closes, bound, math.inf)
-        else:
-            loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
-            if self.rating is not None:
-                left = failing == 0
-                loss = self.rating(
-                    levels, self.table.leaves[:, firsts[left]].astype(np.int64), sizes[left]
-                )
-            kernels.settle(lattice, node, False, bound, loss)
+        loss, bound, closes, _ = self.rated(levels_of(lattice, node), k)
+        kernels.settle(lattice, node, closes, bound, loss)
         return False
 
     def _found(self, lattice: kernels.Lattice, k: int) -> Generalisation | None:
         if lattice.at[kernels.CHOSEN] < 0:
             return None
-        node = _levels(lattice, int(lattice.at[kernels.CHOSEN]))
+        node = levels_of(lattice, int(lattice.at[kernels.CHOSEN]))
         _, _, labels, failing = self._suppressed(node, k)
         numbers = np.where(failing > 0, -1, np.cumsum(failing == 0) - 1)
         return Generalisation(
@@ -497,7 +496,8 @@ class _Search:
             len(lattice.order),
         )
 
-    def _lattice(self, between: Sequence[tuple[int, int]]) -> kernels.Lattice:
+    def lattice(self, between: Sequence[tuple[int, int]]) -> kernels.Lattice:
+        """A lattice of which no node was looked at."""
         low = np.array([first for first, _ in between], np.int64)
         shape = np.array([last - first + 1 for first, last in between], np.int64)
         nodes, d = math.prod(shape.tolist()), len(shape)
@@ -589,7 +589,8 @@ class _Search:
 _LACKS_K, _LACKS_MODEL = 1, 2
 
 
-def _levels(lattice: kernels.Lattice, node: int) -> Ints:
+def levels_of(lattice: kernels.Lattice, node: int) -> Ints:
+    """The levels of a node."""
     levels: Ints = node // lattice.strides % lattice.shape + lattice.low
     return levels
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from shoal import engine, io
-from shoal.core import Progress, Release, Scheme, silent
+from shoal.core import Policy, Progress, Release, Scheme, silent
 from shoal.errors import InputError
 from shoal.pipeline import protect_file, protect_table, scheme_files
 from shoal.pipeline.manifest import MANIFEST
@@ -89,6 +89,17 @@ def apply_file(
         progress=progress,
         applied=applied,
     )
+
+
+def under_policy(
+    scheme: Path, policy: Policy, *, previous: Path | None = None, coarsen: Sequence[str] = ()
+) -> Applied:
+    """A scheme for `protect_file.protect`, under a policy that recodes as the scheme's own does."""
+    before = _beside(scheme) if previous is None else previous
+    kept = scheme_files.adjusted(
+        scheme_files.under(scheme_files.read(scheme), policy), coarsen=coarsen
+    )
+    return Applied(kept, None if before is None else _released(before))
 
 
 def _applied(

@@ -21,11 +21,10 @@ from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.errors import InputError, ShoalError, counted
 from shoal.io import validate
-from shoal.methods import Tools, full_domain
-from shoal.partition import Generalisation
+from shoal.methods import Alternatives, Tools
 from shoal.pipeline import booking
 from shoal.pipeline.check_table import check_rules
-from shoal.pipeline.options import ReadingOptions
+from shoal.pipeline.options import BudgetOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.protect_table import secure_noise, unexpected
 
@@ -57,7 +56,7 @@ class InspectedTable:
         unexpected: what would stop a release, such as columns that become constant.
         broken: rows that break each rule of the policy.
         suggested: orders and functional dependences that hold for every row and are not stated.
-        frontier: of `full-domain` the least loss and its levels by k, none where no levels do.
+        alternatives: what other settings of the method would give, if it says so.
     """
 
     rows: int
@@ -72,7 +71,7 @@ class InspectedTable:
     unexpected: tuple[str, ...] = ()
     broken: Mapping[str, int] = field(default_factory=dict)
     suggested: tuple[str, ...] = ()
-    frontier: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    alternatives: Alternatives | None = None
 
     def facts(self) -> dict[str, Any]:
         """The same for machines."""
@@ -87,8 +86,8 @@ class InspectedTable:
         first = [CONFIDENTIAL, counted(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
         middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
-        middle += self._frontier()
-        return "\n".join([*first, *middle, *last])
+        others = [str(self.alternatives)] if self.alternatives else []
+        return "\n".join([*first, *middle, *others, *last])
 
     __repr__ = __str__
 
@@ -143,17 +142,6 @@ class InspectedTable:
             )
         return lines
 
-    def _frontier(self) -> list[str]:
-        lines = []
-        for k, found in self.frontier.items():
-            if found is None:
-                lines.append(f"k = {k}: no combination of levels keeps what is required")
-                continue
-            rows = counted(found["suppressed"], "row")
-            levels = ", ".join(f"{name} {level}" for name, level in found["levels"].items())
-            lines.append(f"k = {k}: loss {found['loss']:.3g}, {rows} left out; levels: {levels}")
-        return lines
-
 
 def inspect(
     data: Any,
@@ -161,6 +149,7 @@ def inspect(
     *,
     public: bool = False,
     reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
     note: str = "",
@@ -175,11 +164,12 @@ def inspect(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         public: the table is public, or a sample that may be seen: nothing is recorded.
         reading: how a CSV file is written, instead of the policy's.
+        budget: the budget file, instead of the policy's.
         tell: called with what the inspection costs, in sentences, before it begins.
         progress: called with the stage and how far it is.
         note: public, for the budget file.
     """
-    policy = policies.load(policy)
+    policy = budget.stated(policies.load(policy))
     tell(PUBLIC if public else BEGINS)
     if not public:
         for sentence in booking.record_inspection(policy, what="inspect", note=note):
@@ -203,10 +193,10 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
     k = _least(policy)
     below, unique, resolved = _rare(typed, keys, k)
     found: tuple[str, ...] = ()
-    frontier: dict[str, Mapping[str, Any] | None] = {}
+    alternatives = None
     if planned is not None and not misfits and not planned.method.noisy and frame.height:
         progress("protecting a copy", 0, 1)
-        found, frontier = _unexpected(raw, planned, refused)
+        found, alternatives = _tried(raw, planned, refused)
     return InspectedTable(
         rows=frame.height,
         refused=tuple(refused),
@@ -224,7 +214,7 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
             if isinstance(one.guarantee, KeptRule)
         },
         suggested=_suggested(typed, policy),
-        frontier=frontier,
+        alternatives=alternatives,
     )
 
 
@@ -315,27 +305,18 @@ def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
     return {name: some.len() - some.n_unique() for name, some in cells.items()}
 
 
-def _unexpected(
+def _tried(
     raw: io.Raw, planned: Plan, refused: list[str]
-) -> tuple[tuple[str, ...], dict[str, Mapping[str, Any] | None]]:
-    """What would stop a release, by making one that is thrown away; and what other k would give."""
-    frontier: dict[str, Mapping[str, Any] | None] = {}
+) -> tuple[tuple[str, ...], Alternatives | None]:
+    """What would stop a release, by making one that is thrown away; and what others would give."""
+    alternatives = None
     try:
         reading, tools = planned.policy.reading, Tools(secure_noise())
         table = validate.validate(raw.frame, planned.policy.schema, decimal=reading.decimal)
-        if planned.method is full_domain.METHOD:
-            for k, one in full_domain.loss_by_k(table, planned.setting, tools).items():
-                frontier[str(k)] = None if one is None else _described(one, planned)
+        if planned.method.alternatives is not None:
+            alternatives = planned.method.alternatives(table, planned.setting, tools)
         outcome = local.run(table, planned.method, planned.setting, tools)
     except ShoalError as error:
         refused.append(str(error))
-        return (), frontier
-    return unexpected(planned, outcome), frontier
-
-
-def _described(found: Generalisation, planned: Plan) -> dict[str, Any]:
-    return {
-        "loss": found.loss,
-        "levels": dict(zip(planned.setting.columns, found.levels, strict=True)),
-        "suppressed": int((found.labels < 0).sum()),
-    }
+        return (), alternatives
+    return unexpected(planned, outcome), alternatives

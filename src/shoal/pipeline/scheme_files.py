@@ -109,6 +109,49 @@ def read(path: Path) -> Scheme:
     return Scheme(policy, Confidential(recoding), public=content.get("public") is True)
 
 
+def under(scheme: Scheme, policy: Policy) -> Scheme:
+    """The recoding of a scheme under another policy that recodes its columns alike.
+
+    Such a policy may differ in k, in the suppression it allows and in what it requires.
+
+    Raises:
+        InputError: it protects other columns, describes them otherwise, or uses another method.
+    """
+    before = scheme.policy
+    columns = [_protected(one) for one in (before, policy)]
+    differing = [
+        f"column '{name}'"
+        for name in dict.fromkeys([*columns[0], *columns[1]])
+        if name not in columns[0] or name not in columns[1] or _described(before, name) !=
+        _described(policy, name)
+    ]  # fmt: skip
+    settings = [
+        {key: value for key, value in one.parameters.items() if key not in _FREE}
+        for one in (before, policy)
+    ]
+    if before.method != policy.method or settings[0] != settings[1]:
+        differing.append("[protect]")
+    if differing:
+        raise InputError(
+            f"The policy differs from that of the scheme in {', '.join(differing)}, so the table "
+            "cannot be recoded in the same way. Undo that, or release it without the scheme."
+        )
+    return replace(scheme, policy=policy)
+
+
+_FREE = ("k", "record_suppression", "loss", "weights", "levels")
+_RECODED = ("kind", "categories", "hierarchy", "level_hierarchy", "recode", "step", "date_step",
+            "top_code", "bottom_code")  # fmt: skip
+
+
+def _protected(policy: Policy) -> tuple[str, ...]:
+    return policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+def _described(policy: Policy, name: str) -> list[Any]:
+    return [getattr(policy.schema[name], key) for key in _RECODED]
+
+
 def adjusted(
     scheme: Scheme, *, record_suppression: Any = None, coarsen: Sequence[str] = ()
 ) -> Scheme:
@@ -125,7 +168,7 @@ def adjusted(
         policy = from_self_contained(changed, *files, where="scheme")
     if not coarsen:
         return replace(scheme, policy=policy)
-    columns = policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
+    columns = _protected(policy)
     for name in coarsen:
         if policy.method != "full-domain":
             raise InputError(

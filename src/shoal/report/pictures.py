@@ -1,4 +1,4 @@
-"""Draw distributions, associations, maps of two columns and the frontier, as SVG.
+"""Draw distributions, associations, maps of two columns, frontiers and lattices, as SVG.
 
 One language for pages, prints and notebooks: a picture is a text without script or style, drawn
 from plain counts, and equal counts give equal bytes. Colours are attributes, which a page may
@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from shoal import io
 from shoal.core import Release, ReleaseForm
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, counted, visible
 from shoal.report import released_columns
 from shoal.report.phrases import number, percent
 
@@ -389,6 +389,78 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
             parts.append(_text(x - 9 if end else x + 9, y - 6, name,
                                anchor="end" if end else "start", size=10))  # fmt: skip
     return _svg(*FRONTIER, parts, f"Risk and error of {len(candidates)} candidates.")
+
+
+NODE_HIGH, LAYER_HIGH = 20, 46
+
+
+def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Markup:
+    """Combinations of levels, the highest at the top, and steps of one level between them.
+
+    Filled: it keeps what is required. Dashed: the search did not look at it. A ring marks the least
+    loss, a thick border the levels that are fixed. `data-place` is a node's place in the list.
+    """
+    nodes = found["nodes"]
+    names = [" ".join(map(str, one["levels"])) for one in nodes]
+    wide = 14 + 6 * max(map(len, names))
+    layers: dict[int, list[int]] = {}
+    for place, one in enumerate(nodes):
+        layers.setdefault(sum(one["levels"]), []).append(place)
+    across = max(map(len, layers.values())) * (wide + 10) + 10
+    at = {
+        tuple(nodes[place]["levels"]): (
+            across / 2 + (column - (len(layer) - 1) / 2) * (wide + 10),
+            12 + NODE_HIGH / 2 + row * LAYER_HIGH,
+        )
+        for row, (_, layer) in enumerate(sorted(layers.items(), reverse=True))
+        for column, place in enumerate(layer)
+    }
+    parts = [
+        _line(x, y - NODE_HIGH / 2, *_above(at[up], NODE_HIGH / 2), width=0.7, faint=True)
+        for node, (x, y) in at.items()
+        for j, level in enumerate(node)
+        if (up := (*node[:j], level + 1, *node[j + 1 :])) in at
+    ]
+    box = Markup(
+        '<g class="node" data-place="{}"><title>{}</title><rect class="{}" fill="{}" '
+        'fill-opacity="{}" x="{}" y="{}" width="{}" height="{}" rx="5"/><rect class="p-edge" '
+        'fill="none" stroke="{}" stroke-width="{}"{} x="{}" y="{}" width="{}" height="{}" rx="5"/>'
+        "{}</g>"
+    )
+    for place, (one, name) in enumerate(zip(nodes, names, strict=True)):
+        x, y = at[tuple(one["levels"])]
+        frame = [_n(v) for v in (x - wide / 2, y - NODE_HIGH / 2, wide, NODE_HIGH)]
+        keeps = one["loss"] is not None
+        dashes = Markup(' stroke-dasharray="3 2"') if one["pruned"] else ""
+        parts.append(box.format(
+            place, visible(node_words(one, found["best"])), "p-sea" if keeps else "p-pale",
+            SEA if keeps else PALE, _n(0.3 if keeps else 1), *frame, SEA if keeps else SOFT,
+            2.5 if one["levels"] == fixed else 1, dashes, *frame,
+            _text(x, y + 4, name, anchor="middle", size=10),
+        ))  # fmt: skip
+        if one["levels"] == found["best"]:
+            parts.append(Markup('<rect class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
+                'x="{}" y="{}" width="{}" height="{}" rx="8"/>').format(ALARM, *(
+                _n(v) for v in (x - wide / 2 - 4, y - NODE_HIGH / 2 - 4, wide + 8, NODE_HIGH + 8)
+            )))  # fmt: skip
+    high = 24 + NODE_HIGH + (len(layers) - 1) * LAYER_HIGH
+    return _svg(int(across), high, parts, f"Lattice of levels: {len(nodes)} combinations.")
+
+
+def _above(point: tuple[float, float], half: float) -> tuple[float, float]:
+    return point[0], point[1] + half
+
+
+def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
+    """What a combination of levels does, in a line."""
+    levels = " ".join(map(str, one["levels"]))
+    rows = counted(one["suppressed"], "row")
+    if one["loss"] is None:
+        return f"{levels}: lacks what is required; at least {rows} would be left out"
+    least = ", the least" if one["levels"] == best else ""
+    unseen = "; pruned, because its loss cannot be less"
+    said = f"{levels}: loss {one['loss']:.3g}{least}, {rows} left out"
+    return said + (unseen if one["pruned"] else "")
 
 
 def _placed(row: Mapping[str, Any]) -> bool:

@@ -26,6 +26,7 @@ from shoal.studio import (
     policy_document,
     profile,
     release_binding,
+    schemes,
     uploads,
 )
 from shoal.studio.history import History
@@ -267,6 +268,7 @@ class Studio:
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
             expected=forecast.seconds(planning.foreseen_rows(planned, rows)),
+            **schemes.arguments(self, workspace, self.jobs.folder(id_)),
         )
         self.history.begin(
             id_,
@@ -333,6 +335,17 @@ class Studio:
     def preview_file(self, workspace: Workspace) -> Path:
         """Where the last preview is while the server runs: it may hold rows of the table."""
         return self.folder(workspace) / "preview.json"
+
+    def start_inspect(self, workspace: Workspace) -> str:
+        """Inspect the table under the policy, in a job: recorded as `shoal inspect` records it."""
+        self._settled(workspace)
+        id_, out = new_id(), str(self.inspection_file(workspace))
+        arguments = self._arguments(workspace, JobKind.INSPECT, id_, out=out)
+        return self._start(workspace, JobKind.INSPECT, arguments, id_=id_)
+
+    def inspection_file(self, workspace: Workspace) -> Path:
+        """Where the last inspection is while the server runs: it holds figures of the table."""
+        return self.folder(workspace) / "inspection.json"
 
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
@@ -429,6 +442,8 @@ class Studio:
             "source": workspace.source or None,
             "audience": method_cards.audience_of(workspace.policy).value,
         }
+        if workspace.scheme is not None:
+            return schemes.again(workspace, label, options)
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 
     def finished(self, status: JobStatus) -> None:
@@ -439,9 +454,7 @@ class Studio:
             self.history.end(status.id, state, manifest=manifest, sentence=status.error)
         if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
             found = status.result
-            job = read_json(self.jobs.folder(status.id) / "job.json")
-
-            given = job["arguments"]
+            given = read_json(self.jobs.folder(status.id) / "job.json")["arguments"]
 
             def taken(now: Workspace) -> Workspace:
                 same = now.data is not None and now.data.id in given["data"]
@@ -577,7 +590,9 @@ def policy_of(workspace: Workspace) -> str:
 def _anew(now: Workspace, text: str) -> Workspace:
     """A workspace with the policy of another table, and nothing that was said about the old one."""
     kept = {where: one for where, one in now.drafts.items() if where == invalid_input.BUDGET}
-    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept, answered=())
+    return replace(
+        now, policy=text, confirmed=(), observed=(), drafts=kept, answered=(), scheme=None
+    )
 
 
 def _columns(text: str) -> set[str]:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from shoal.errors import InputError
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline.verify_folder import verify
+from shoal.studio import schemes
 from shoal.studio.api import REFUSALS, Id
 from shoal.studio.context import TheStudio
 from shoal.studio.private_files import read_json
@@ -74,6 +75,20 @@ def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> F
 def verification(folder: Released) -> VerificationOut:
     """Derive again what the manifest of a release says, from its public folder alone."""
     return VerificationOut(**verify(folder).facts())
+
+
+@router.get(
+    "/scheme.toml",
+    response_model=None,
+    responses={200: {"content": {"application/toml": {}}}},
+)
+def scheme(studio: TheStudio, folder: Released, job: Id) -> FileResponse:
+    """The scheme of a release, to recode another table by; confidential unless it says so."""
+    path = schemes.path_of(studio, job)
+    if path is None:
+        raise HTTPException(404, "This release has no scheme: its method recodes no other table.")
+    name = f"{folder.name}-{path.name}"
+    return FileResponse(path, media_type="application/toml", filename=name)
 
 
 @router.get(

@@ -63,7 +63,7 @@ class JobKind(StrEnum):
 
     `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
     `select`: chooses one privately. `evaluate`: evaluates a release against the original.
-    `preview`: tries the policy on a few rows.
+    `preview`: tries the policy on a few rows. `inspect`: inspects the table under the policy.
     """
 
     PROFILE = "profile"
@@ -72,6 +72,11 @@ class JobKind(StrEnum):
     SELECT = "select"
     EVALUATE = "evaluate"
     PREVIEW = "preview"
+    INSPECT = "inspect"
+
+
+OF_THE_FILE = (JobKind.PROFILE, JobKind.PREVIEW, JobKind.INSPECT)
+"""What is worth nothing once the file of the table is gone."""
 
 
 class JobState(StrEnum):
@@ -258,12 +263,12 @@ class Jobs:
     def recover(self) -> None:
         """Tidy up after the server before: mark jobs that it left, and remove what they left.
 
-        Profiles and previews go, because the files that they are about are gone.
+        Profiles, previews and inspections go, because the files that they are about are gone.
         """
         for folder in self._folder.iterdir():
             said = read_json(folder / "status.json") or {}
             if JobState(said.get("state", JobState.WAITING)).final:
-                if self._is(folder, JobKind.PROFILE) or self._is(folder, JobKind.PREVIEW):
+                if any(self._is(folder, kind) for kind in OF_THE_FILE):
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             end_left_behind(folder / LOCK)

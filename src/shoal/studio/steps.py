@@ -15,6 +15,7 @@ FIELDS = {
     "title": "the name of the table",
     "answered": "an answer",
     "observed": "public knowledge",
+    "scheme": "the scheme of an earlier release",
 }
 """Fields of a workspace."""
 KEYS = {
@@ -61,6 +62,8 @@ def words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         return f"the file {(after['data'] or before['data'] or {}).get('label', '')}".strip()
     if "reading" in changed:
         return FIELDS["reading"]
+    if "scheme" in changed:
+        return FIELDS["scheme"]
     if "policy" in changed and "chosen" not in changed:
         return _policy(before["policy"], after["policy"])
     if "confirmed" in changed:

@@ -5,12 +5,13 @@ holds afterwards:
 
 - `profile`: data, label, reading, decoded_limit -> see `shoal.studio.profile.DataProfile`; the
   profile itself is written beside the data, because it shows figures of the table.
-- `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
-  notes,
-  labels.
+- `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source, scheme,
+  previous, coarsen -> rows, notes.
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
 - `evaluate`: data, released, policy, control, out, budget, source -> sentence.
+- `inspect`: data, policy, out, budget, source -> digest; the figures themselves are written
+  to `out`, which is in the temporary folder.
 - `preview`: rows_of, source_words, policy, out -> digest; the rows themselves are written to `out`,
   which is in the temporary folder.
 
@@ -24,6 +25,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
 PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
-         "budget", "rows_of")  # fmt: skip
+         "budget", "rows_of", "scheme", "previous")  # fmt: skip
 """Arguments that name a file."""
 NICE = 10
 """The server comes first."""
@@ -140,9 +142,18 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import protect_file
+    from shoal.pipeline import apply_scheme, protect_file
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
+    from shoal.policy import load
 
+    applied = None
+    if given["scheme"]:
+        applied = apply_scheme.under_policy(
+            given["scheme"],
+            load(given["policy"]),
+            previous=given.get("previous"),
+            coarsen=given["coarsen"],
+        )
     done = protect_file.protect(
         given["data"],
         given["policy"],
@@ -153,6 +164,7 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
             given["evaluate"], given["control"], given["comparison"], given.get("names", {})
         ),
         progress=status,
+        applied=applied,
     )
     return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
 
@@ -244,6 +256,26 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     return {"digest": stated.digest}
 
 
+def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
+    from shoal import policy
+    from shoal.pipeline import inspect_table
+
+    stated = policy.load(given["policy"])
+    costs: list[str] = []
+    found = inspect_table.inspect(
+        given["data"], stated, budget=_budget(given), tell=costs.append, progress=status
+    )
+    content = {
+        "digest": stated.digest,
+        "levels": plain(stated.parameters.get("levels", {})),
+        "costs": costs,
+        "lines": str(replace(found, alternatives=None)).splitlines()[1:],
+        "alternatives": plain(found.alternatives),
+    }
+    write_json(given["out"], content, durable=False)
+    return {"digest": stated.digest}
+
+
 DO = {
     JobKind.PROFILE: _profile,
     JobKind.PROTECT: _protect,
@@ -251,6 +283,7 @@ DO = {
     JobKind.SELECT: _select,
     JobKind.EVALUATE: _measure,
     JobKind.PREVIEW: _preview,
+    JobKind.INSPECT: _inspect,
 }
 
 

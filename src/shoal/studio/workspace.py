@@ -45,6 +45,23 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class TakenScheme:
+    """The scheme of an earlier release, by which the table is recoded.
+
+    Attributes:
+        file: its name among the files of the workspace.
+        label: what the steward calls it.
+        release: that it comes from, if it was made in this studio.
+        coarsen: columns that are released a level higher, each time named.
+    """
+
+    file: str
+    label: str
+    release: str = ""
+    coarsen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Draft:
     """What was typed and cannot be used; nothing is released while there is one.
 
@@ -87,6 +104,7 @@ class Workspace:
         reading: what the steward says of how the file is written, where the studio read it
             otherwise: delimiter, encoding, decimal, sheet, missing, dates.
         answered: the questions about the file that were answered, each by the name of its column.
+        scheme: of an earlier release, if the table is recoded by it.
     """
 
     id: str
@@ -105,6 +123,7 @@ class Workspace:
     drafts: Mapping[str, Draft] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     answered: tuple[str, ...] = ()
+    scheme: TakenScheme | None = None
 
 
 _STATE = TypeAdapter(Workspace)

@@ -24,6 +24,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 WIDE = 2**62
 SQUARES, CLASSES, CELLS = range(3)
 """Losses: discernibility, average class size, and sums over cells."""
+PER_ROW = 4
+"""Nodes for each merged entry up to which a rare class closes all nodes at which it is rare."""
 LOOKED, DONE, FIRST, LAST, PEAK, CHOSEN, KEPT = range(7)
 """Places in `Lattice.at`."""
 
@@ -315,7 +317,10 @@ def advance(lattice: Lattice) -> int:
             node = lattice.path[probe(at)]
             if is_open(lattice, node):
                 return int(node)
-            at[LAST] = probe(at) - 1  # by what was found since
+            if lattice.bound[node] == np.inf:  # by what was found since
+                at[FIRST] = probe(at) + 1
+            else:
+                at[LAST] = probe(at) - 1
             at[PEAK] = 0
         node = -1
         while at[DONE] < lattice.order.size:
@@ -414,7 +419,7 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
         if node < 0:
             return True
         levels = node // lattice.strides % lattice.shape + lattice.low
-        source, counts = entries_below(rows, lattice, levels)
+        source, counts, below = entries_below(rows, lattice, levels)
         effort -= source.size
         keys, room = keyed(rows, levels, source)
         if rows.secrets > 1:
@@ -436,6 +441,10 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
             gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
             closes = gone > limit and models.monotone
         loss = np.inf
+        # Under the other losses paths begin where entries are few, and merging them costs less.
+        wide = rows.kind == CELLS and lattice.order.size <= PER_ROW * source.size
+        if wide and limit == 0 and gone and sizes.min() < k:
+            close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, k)
         if gone <= limit:
             loss = loss_of(rows, levels, heads.astype(np.int64), sizes, failing, bound)
         settle(lattice, node, closes, bound, loss)
@@ -443,13 +452,58 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
 
 
 @kernel
-def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned32, Ints]:
-    """The fewest entries that are known of a node below: a row of each, and its records."""
+def close_rare(
+    rows: Rows,
+    lattice: Lattice,
+    rare: int,
+    entries: Unsigned32,
+    counts: Ints,
+    below: Ints,
+    k: int,
+) -> None:
+    """Close every node at which fewer than k records share the labels of one row.
+
+    Entries are those of a node below. Each counts at the lowest node at which it shares the labels,
+    and so at all above that; levels up to `below` count as none. Sums over the lattice, column by
+    column, then give for every node the size of the row's class where no level is under `below`:
+    no less than its size at the node itself.
+    """
+    size = lattice.order.size
+    node = np.zeros(entries.size, np.int64)
+    for j in range(lattice.shape.size):
+        joins = np.full(rows.many[j], size, np.int64)  # if they never do
+        own = rows.leaves[j, rare]
+        for level in range(lattice.shape[j] - 1, below[j] - lattice.low[j] - 1, -1):
+            begin = rows.first[j] + (lattice.low[j] + level) * rows.many[j]
+            step = level * lattice.strides[j] if lattice.low[j] + level > below[j] else 0
+            for leaf in range(rows.many[j]):
+                if rows.labels[begin + leaf] == rows.labels[begin + own]:
+                    joins[leaf] = step
+        for i in range(node.size):
+            node[i] += joins[rows.leaves[j, entries[i]]]
+    held = np.zeros(size, np.int64)
+    for i in range(node.size):
+        if node[i] < size:
+            held[node[i]] += counts[i]
+    for j in range(lattice.shape.size):
+        step = lattice.strides[j]
+        whole = step * lattice.shape[j]
+        for begin in range(0, size, whole):
+            for x in range(begin + step, begin + whole):
+                held[x] += held[x - step]
+    for x in range(size):
+        if held[x] < k:
+            lattice.bound[x] = np.inf
+
+
+@kernel
+def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned32, Ints, Ints]:
+    """The fewest entries that are known of a node below: a row of each, its records; the levels."""
     near = nearest(lattice, levels, rows.counts.size)
     if near < 0:
-        return lattice.everything, rows.counts
+        return lattice.everything, rows.counts, lattice.low
     begin, end = lattice.begin[near], lattice.begin[near + 1]
-    return lattice.rows[begin:end], lattice.counts[begin:end]
+    return lattice.rows[begin:end], lattice.counts[begin:end], lattice.nodes[near].astype(np.int64)
 
 
 @kernel

@@ -5,12 +5,21 @@ from dataclasses import replace
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from shoal.errors import InputError
 from shoal.io.excel_files import EXCEL
 from shoal.io.files import PACKED
-from shoal.studio import policy_document, uploads
+from shoal.studio import policy_document, schemes, uploads
 from shoal.studio.jobs import JobKind
 from shoal.studio.pages import questions
-from shoal.studio.pages.common import GONE, Form, Present, back_to, screen
+from shoal.studio.pages.common import (
+    GONE,
+    Form,
+    FormWithFile,
+    Here,
+    Present,
+    back_to,
+    screen,
+)
 from shoal.studio.pages.home import job_values
 from shoal.studio.workspace import Workspace
 
@@ -25,6 +34,10 @@ TYPED = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 @router.get("/w/{id}/data")
 def show(here: Present) -> Response:
     """Show the table at first sight, or ask for one."""
+    return _show(here)
+
+
+def _show(here: Here, *, scheme_error: str = "") -> Response:
     job, file = here.job(JobKind.PROFILE), here.workspace.data
     gone = file is not None and here.studio.path(here.workspace, file) is None
     looking = job is not None and not job.final
@@ -47,6 +60,8 @@ def show(here: Present) -> Response:
         sheet=here.profile.reading.get("sheet", "") if here.profile else "",
         missing=", ".join(here.workspace.reading.get("missing", ())),
         typed=suffix in TYPED,
+        scheme_releases=list(schemes.releases(here.studio)),
+        scheme_error=scheme_error,
         **job_values(job if looking else None),
     )
 
@@ -63,6 +78,34 @@ def answer(here: Present, form: Form) -> Response:
     """Take the answer to a question about the file."""
     questions.answer(here, form)
     return back_to(here, "data")
+
+
+@router.post("/w/{id}/scheme/file")
+def scheme_of_a_file(here: Present, form: FormWithFile) -> Response:
+    """Recode the table by a scheme that was saved."""
+    content = form.get("file", b"")
+    if not isinstance(content, bytes) or not content:
+        return _show(here, scheme_error="Choose the file of a scheme first.")
+    return _taken(here, content, label="the uploaded scheme")
+
+
+@router.post("/w/{id}/scheme/release")
+def scheme_of_a_release(here: Present, form: Form) -> Response:
+    """Recode the table by the scheme of a release that was made here."""
+    release = form.get("release", "")
+    path = schemes.path_of(here.studio, release)
+    if path is None:
+        return _show(here, scheme_error="This release has no scheme. Choose another one.")
+    named = dict(schemes.releases(here.studio))[release]
+    return _taken(here, path.read_bytes(), label=named, release=release)
+
+
+def _taken(here: Here, content: bytes, **given: str) -> Response:
+    try:
+        schemes.take(here.studio, here.workspace, content, **given)
+    except InputError as error:
+        return _show(here, scheme_error=str(error))
+    return back_to(here, "protect")
 
 
 @router.post("/w/{id}/sample")

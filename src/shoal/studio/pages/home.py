@@ -24,6 +24,7 @@ DOING = {
     JobKind.SELECT: "Choosing privately",
     JobKind.EVALUATE: "Evaluating the release",
     JobKind.PREVIEW: "Making a preview",
+    JobKind.INSPECT: "Inspecting the table",
 }
 DONE = {
     JobKind.PROFILE: "The table was read.",
@@ -33,6 +34,7 @@ DONE = {
     JobKind.SELECT: "A method was chosen privately.",
     JobKind.EVALUATE: "The release was evaluated.",
     JobKind.PREVIEW: "The preview is made.",
+    JobKind.INSPECT: "The table was inspected.",
 }
 
 

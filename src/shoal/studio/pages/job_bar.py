@@ -24,6 +24,7 @@ SCREENS = {
     JobKind.SELECT: ("compare",),
     JobKind.EVALUATE: ("release",),
     JobKind.PREVIEW: ("protect",),
+    JobKind.INSPECT: ("protect",),
 }
 """The screens that show what a job found; the first is where the bar leads to."""
 ENDED = {

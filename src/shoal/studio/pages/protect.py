@@ -13,9 +13,9 @@ from shoal.methods import TITLES, find
 from shoal.pipeline import audiences, forecast, planning
 from shoal.pipeline.planning import Offer
 from shoal.report import phrases, pictures
-from shoal.studio import invalid_input, policy_document
+from shoal.studio import invalid_input, policy_document, schemes
 from shoal.studio.jobs import JobKind
-from shoal.studio.pages import editing, protect_fields
+from shoal.studio.pages import editing, inspection, protect_fields
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.private_files import read_json
@@ -131,6 +131,19 @@ def preview(here: Present) -> Response:
     return back_to(here, "protect")
 
 
+@router.post("/w/{id}/protect/scheme")
+def scheme(here: Present, form: Form) -> Response:
+    """Coarsen a column of the scheme, take that back, or release without the scheme."""
+    if form.get("drop"):
+        here.studio.store.change(here.workspace.id, scheme=None)
+    else:
+        before = here.workspace.scheme.coarsen if here.workspace.scheme else ()
+        more = [form["column"]] if form.get("column") else []
+        kept = () if form.get("none") else (*before, *more)
+        schemes.coarsened(here.studio, here.workspace, kept)
+    return back_to(here, "protect")
+
+
 @router.post("/w/{id}/protect/run")
 def run(here: Present, form: Form) -> Response:
     """Make a release, in a job."""
@@ -187,6 +200,9 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         f"{counts['cannot']} cannot be used.",
         offer=next(one for one in cards if one["chosen"]),
         preview=_preview(here, policy),
+        inspection=inspection.values(here, policy),
+        scheme=here.workspace.scheme,
+        scheme_columns=schemes.levels(policy),
         **chosen(here, policy),
     )
 

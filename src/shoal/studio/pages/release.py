@@ -13,10 +13,11 @@ from shoal.errors import InputError, counted, visible
 from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
+from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.pipeline.verify_folder import verify
 from shoal.policy.release_spec import ContextSpec
 from shoal.report import html, phrases
-from shoal.studio import invalid_input, steps
+from shoal.studio import invalid_input, schemes, steps
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobKind, JobState
@@ -258,6 +259,7 @@ def _released(here: Here) -> dict[str, Any] | None:
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
         "internal": f"{address}/internal.html",
+        "scheme": _scheme(here.studio, entry.id),
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
         "verification": f"{here.base}/releases/{entry.id}/verification",
         "notes": found.get("notes", manifest["notes"]),
@@ -265,6 +267,14 @@ def _released(here: Here) -> dict[str, Any] | None:
         "not_claimed": manifest["not_claimed"],
         **html.decided_by(manifest, figures),
     }
+
+
+def _scheme(studio: Studio, release: str) -> dict[str, Any] | None:
+    """The scheme of a release, if it has one, and whether it may be published."""
+    path = schemes.path_of(studio, release)
+    if path is None:
+        return None
+    return {"href": f"/api/releases/{release}/scheme.toml", "public": read_scheme(path).public}
 
 
 def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:

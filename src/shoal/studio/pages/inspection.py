@@ -1,0 +1,110 @@
+"""What the table says under the policy, on the screen Protect: rare rows, other k, the lattice.
+
+All of it is computed from the original: an inspection, recorded where a budget is named.
+"""
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from shoal.core import Policy
+from shoal.errors import InputError
+from shoal.pipeline import booking, inspect_table
+from shoal.report import pictures
+from shoal.studio import invalid_input, policy_document
+from shoal.studio.jobs import JobKind
+from shoal.studio.pages import editing
+from shoal.studio.pages.common import Form, Here, Present, back_to
+from shoal.studio.private_files import read_json
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.post("/w/{id}/protect/inspect")
+def inspect(here: Present) -> Response:
+    """Inspect the table under the policy, in a job."""
+    here.studio.start_inspect(here.workspace)
+    return back_to(here, "protect")
+
+
+@router.post("/w/{id}/protect/levels")
+def fix_levels(here: Present, form: Form) -> Response:
+    """Fix the levels of a node of the lattice; without a node, allow those of the inspection."""
+    found = read_json(here.studio.inspection_file(here.workspace))
+    shown = None if found is None else found["alternatives"]
+    if found is None or shown is None:
+        raise InputError("The lattice was not computed yet. Inspect the table first.")
+    levels = found["levels"]
+    if place := form.get("node", ""):
+        nodes = shown["lattice"]["nodes"]
+        if not place.isdecimal() or int(place) >= len(nodes):
+            raise InputError("The lattice has no such combination of levels; load the page again.")
+        levels = dict(zip(shown["columns"], nodes[int(place)]["levels"], strict=True))
+    stated = {**here.document["protect"], "levels": levels}
+    if not levels:
+        del stated["levels"]
+    here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
+    return back_to(here, "protect")
+
+
+def values(here: Here, policy: Policy) -> dict[str, Any]:
+    """What the card of the chosen method shows of the table."""
+    job = here.job(JobKind.INSPECT)
+    found = read_json(here.studio.inspection_file(here.workspace))
+    booked = here.studio.booked(here.workspace, policy)
+    costs = booking.inspection_costs(booked, sample=False) if booked.budget else ()
+    fixed = policy.parameters.get("levels", {})
+    return {
+        "error": job.error if job is not None and job.final else "",
+        "running": job is not None and not job.final,
+        "costs": (inspect_table.BEGINS, *costs),
+        "found": found,
+        "current": found is not None and _same(here, found),
+        "fixed": found is not None and fixed != found["levels"],
+        "svg": "",
+        **({} if found is None or found["alternatives"] is None else _lattice(found, fixed)),
+    }
+
+
+def _same(here: Here, found: dict[str, Any]) -> bool:
+    """Whether nothing but the levels has changed since the inspection."""
+    levels = found["levels"] or None
+    text = editing.with_key(here.workspace.policy, "protect", "levels", levels)
+    folder = here.studio.store.files(here.workspace.id)
+    try:
+        return bool(policy_document.judged(text, folder=folder).digest == found["digest"])
+    except InputError:
+        return False
+
+
+def _lattice(found: dict[str, Any], fixed: Any) -> dict[str, Any]:
+    others = found["alternatives"]
+    columns, lattice = others["columns"], others["lattice"]
+    at = [fixed.get(name) for name in columns]
+    nodes = [
+        {
+            **one,
+            "place": place,
+            "words": _tag(one, lattice["best"]),
+            "fixed": one["levels"] == at,
+        }
+        for place, one in enumerate(lattice["nodes"])
+    ]
+    order = sorted(nodes, key=lambda one: (one["loss"] is None, one["loss"] or one["suppressed"]))
+    return {
+        "loss": others["loss"].replace("-", " "),
+        "columns": columns,
+        "by_k": others["by_k"].items(),
+        "svg": pictures.lattice(lattice, at),
+        "nodes": order,
+        "size": lattice["size"],
+        "layers": [] if lattice["size"] == len(nodes) else lattice["layers"],
+    }
+
+
+def _tag(one: dict[str, Any], best: list[int] | None) -> str:
+    if one["levels"] == best:
+        return "least loss"
+    keeps = "keeps it" if one["loss"] is not None else "lacks it"
+    return f"{keeps}, pruned" if one["pruned"] else keeps

@@ -1,0 +1,155 @@
+"""Schemes of earlier releases: saved from a release, and taken for another table.
+
+A scheme brings its policy with it: roles, hierarchies and what was promised. The table is recoded
+by it until it is dropped, and every promise is checked again on the result.
+"""
+
+import csv
+import io
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.core import Policy, Role
+from shoal.errors import InputError
+from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.pipeline import scheme_files
+from shoal.policy.load import self_contained
+from shoal.studio import policy_document
+from shoal.studio.private_files import new_id
+from shoal.studio.workspace import TakenScheme, Workspace
+
+if TYPE_CHECKING:
+    from shoal.studio.context import Studio
+
+
+def path_of(studio: "Studio", release: str) -> Path | None:
+    """The scheme of a release; none if its method has none."""
+    folder = studio.released(release)
+    path = folder.with_name(folder.name + INTERNAL_SUFFIX) / scheme_files.SCHEME
+    return path if path.is_file() else None
+
+
+def releases(studio: "Studio") -> Iterator[tuple[str, str]]:
+    """The releases of this studio that have a scheme: id and what it is called."""
+    for one in studio.history.entries():
+        if one.state != "released" or not studio.jobs.release(one.id).is_dir():
+            continue
+        if path_of(studio, one.id) is not None:
+            yield one.id, f"{one.label} ({one.method}, {one.ended[:10]})"
+
+
+def take(
+    studio: "Studio", workspace: Workspace, content: bytes, *, label: str, release: str = ""
+) -> Workspace:
+    """Recode the table of a workspace by a scheme, whose policy replaces the drafted one.
+
+    Raises:
+        InputError: it is not a scheme, or is for a table with other columns.
+    """
+    folder = studio.store.files(workspace.id)
+    path = folder / f"scheme-{new_id()}.toml"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    try:
+        policy = scheme_files.read(path).policy
+        _check_columns(studio, workspace, policy.schema.names)
+        text = _text(policy, folder, now=workspace.policy)
+        return studio.put_policy(
+            workspace,
+            text,
+            settles=list(workspace.drafts),
+            public=policy.schema.names,
+            confirmed=tuple(policy.schema.names),
+            scheme=TakenScheme(path.name, label, release),
+        )
+    except InputError as error:
+        path.unlink()
+        raise InputError(str(error).replace(str(path), label)) from None
+
+
+def coarsened(studio: "Studio", workspace: Workspace, columns: Collection[str]) -> Workspace:
+    """Release columns a level higher than the scheme says, each as often as it is named."""
+    taken = workspace.scheme
+    if taken is None:
+        raise InputError("The table is not recoded by a scheme. Take one on the screen Data first.")
+    scheme = scheme_files.read(studio.store.files(workspace.id) / taken.file)
+    scheme_files.adjusted(scheme, coarsen=list(columns))
+    changed = replace(taken, coarsen=tuple(columns))
+    return studio.store.change(workspace.id, scheme=changed)
+
+
+def arguments(studio: "Studio", workspace: Workspace, folder: Path) -> dict[str, Any]:
+    """What the job of a release needs; its folder has the files of the workspace."""
+    taken = workspace.scheme
+    if taken is None:
+        return {"scheme": None}
+    path = studio.store.files(workspace.id) / taken.file
+    scheme_files.under(scheme_files.read(path), studio.judged(workspace))
+    kept = taken.release and studio.jobs.release(taken.release)
+    previous = str(kept) if kept and kept.is_dir() else None
+    return {
+        "scheme": str(folder / taken.file),
+        "previous": previous,
+        "coarsen": list(taken.coarsen),
+    }
+
+
+def again(
+    workspace: Workspace, label: str, options: Mapping[str, str | bool | None]
+) -> dict[str, str]:
+    """The command line and the Python script that recode a table by the scheme."""
+    coarsen = workspace.scheme.coarsen if workspace.scheme else ()
+    stated = policy_document.parsed(workspace.policy).get("protect", {})
+    limit = str(stated.get("record_suppression", "")) or None
+    words = ["shoal", "apply", scheme_files.SCHEME, label, "--out", "release"]
+    for name in ("file-format", "audience"):
+        words += [f"--{name}", str(options[name])] if options.get(name) else []
+    words += ["--record-suppression", limit] if limit else []
+    for name in coarsen:
+        words += ["--coarsen", name]
+    given = f", record_suppression={limit}" if limit else ""
+    given += f", coarsen={list(coarsen)!r}" if coarsen else ""
+    given += f", audience={options['audience']!r}" if options.get("audience") else ""
+    made = f"release = shoal.apply({scheme_files.SCHEME!r}, {label!r}{given})"
+    lines = ["import shoal", "", made, "print(release)", "release.write('release')"]
+    return {"command": shlex.join(words), "python": "\n".join(lines)}
+
+
+def levels(policy: Policy) -> tuple[str, ...]:
+    """The columns that can be coarsened: those of a method with levels."""
+    if policy.method != "full-domain":
+        return ()
+    return policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+def _check_columns(studio: "Studio", workspace: Workspace, names: Collection[str]) -> None:
+    seen = studio.profile(workspace)
+    if seen is None:
+        raise InputError("No table was read yet. Choose a file, or wait.")
+    have = [one.name for one in seen.columns]
+    lacking = [name for name in names if name not in have]
+    unknown = [name for name in have if name not in names]
+    if lacking or unknown:
+        parts = [f"has no column '{name}'" for name in lacking[:3]]
+        parts += [f"has a column '{name}' that the scheme does not know" for name in unknown[:3]]
+        raise InputError(f"The scheme does not fit: the table {', and '.join(parts)}.")
+
+
+def _text(policy: Policy, folder: Path, *, now: str) -> str:
+    """The policy of a scheme as TOML, with its files in a folder; the table is read as now."""
+    document, trees, pairs = self_contained(policy)
+    document.pop("files", None)
+    for key, files in (("hierarchy", trees), ("recode", pairs)):
+        for name, rows in files.items():
+            path = folder / f"scheme-{key}-{new_id()}.csv"
+            held = io.StringIO(newline="")
+            mark = ";" if any(";" in cell for cell in rows[0]) else ","
+            csv.writer(held, delimiter=mark, lineterminator="\n").writerows(rows)
+            path.write_text(held.getvalue(), encoding="utf-8")
+            path.chmod(0o600)
+            document["columns"][name][key] = path.name
+    document["reading"] = policy_document.parsed(now).get("reading", {}) if now else {}
+    return policy_document.with_fields("", document)

@@ -1,0 +1,171 @@
+"""What the table says under the policy: recorded, confidential, and the lattice that is clicked."""
+
+import os
+import re
+
+import polars as pl
+import pytest
+from tests.studio.axe import violations
+
+import shoal
+from shoal.budget import budget_file
+from shoal.studio import policy_document
+
+POLICY = """version = 1
+one_row_per_person = true
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = { role = "quasi-identifier", kind = "nominal", categories = ["male", "female"] }
+income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "full-domain"
+k = 5
+intervals = { age = [5, 10, 20] }
+[require]
+k-anonymity = 5
+"""
+
+
+def inspected(client, workspace, tools, policy=POLICY):
+    tools.with_people(client, workspace, 120, policy)
+    return again(client, workspace, tools)
+
+
+def again(client, workspace, tools):
+    answer = client.post(f"/w/{workspace}/protect/inspect")
+    assert answer.status_code == 303, answer.text
+    job = client.get(f"/api/workspaces/{workspace}").json()["jobs"]["inspect"]
+    assert tools.ended(client, job)["state"] == "done"
+    return client.get(f"/w/{workspace}/protect").text
+
+
+def protect_of(client, workspace):
+    return policy_document.parsed(client.get(f"/api/workspaces/{workspace}/policy").json()["toml"])[
+        "protect"
+    ]
+
+
+def test_the_page_has_what_the_command_finds_other_k_and_every_combination(
+    client, workspace, tools
+):
+    page = inspected(client, workspace, tools)
+
+    frame = pl.read_csv(tools.people(120))
+    found = shoal.inspect(frame, policy_document.parsed(POLICY), public=True).alternatives
+    shown = page.partition('id="inspection"')[2]
+    assert "Confidential" in shown
+    assert len(re.findall('<g class="node"', shown)) == len(found.lattice.nodes) == 10
+    for k, one in found.by_k.items():
+        assert f'<th scope="row" class="number">{k}</th>' in shown
+        assert one is None or f"{one.loss:.3g}" in shown
+    assert "least loss" in shown
+    assert "combinations are shown" not in shown
+
+
+def test_a_click_fixes_the_levels_and_the_way_back_frees_them(client, workspace, tools):
+    page = inspected(client, workspace, tools)
+    place = re.search(r'name="node" value="(\d+)"', page)[1]
+    levels = re.search(r'aria-label="Fix the levels ([\d ]+)"', page)[1].split()
+
+    client.post(f"/w/{workspace}/protect/levels", data={"node": place})
+
+    assert protect_of(client, workspace)["levels"] == dict(
+        zip(("age", "sex"), map(int, levels), strict=True)
+    )
+    page = client.get(f"/w/{workspace}/protect").text
+    assert "The settings have changed since." not in page  # of the lattice, only levels differ
+    assert '<span class="chip sea">fixed</span>' in page
+
+    client.post(f"/w/{workspace}/protect/levels", data={"node": ""})
+
+    assert "levels" not in protect_of(client, workspace)
+
+
+def test_a_release_at_a_fixed_node_has_its_levels(client, workspace, tools):
+    page = inspected(client, workspace, tools)
+    places = re.findall(r'<button class="quiet" name="node" value="(\d+)"', page)
+    client.post(f"/w/{workspace}/protect/levels", data={"node": places[1]})
+    levels = protect_of(client, workspace)["levels"]
+
+    names = {"confirmed": ["name", "age", "sex", "income"]}
+    client.patch(f"/api/workspaces/{workspace}", json=names)
+    job = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"}).json()
+
+    assert tools.ended(client, job["id"])["state"] == "done"
+    manifest = client.get(f"/api/releases/{job['id']}/manifest.json").json()
+    assert f"age {levels['age']} of 4, sex {levels['sex']} of 1." in " ".join(manifest["notes"])
+
+
+def test_an_inspection_is_recorded_where_a_population_is_named(served, client, workspace, tools):
+    tools.with_people(client, workspace, 120, POLICY)
+    client.post(f"/w/{workspace}/release/budget", data={"source": "people", "epsilon": "1"})
+    page = client.get(f"/w/{workspace}/protect").text
+    assert "Choosing by inspecting the table costs privacy" in page
+
+    again(client, workspace, tools)
+
+    (one,) = budget_file.account(served.settings.budget, "people").inspections
+    assert (one.kind, one.what) == ("table", "inspect")
+
+
+def test_other_methods_show_what_they_can_and_no_lattice(client, workspace, tools):
+    page = inspected(client, workspace, tools, tools.policy)
+
+    assert "in equivalence classes of fewer than 5 records" in page
+    assert '<g class="node"' not in page
+
+
+@pytest.mark.parametrize("node", ["99", "-1", "x"])
+def test_a_node_that_is_not_there_is_refused(client, workspace, tools, node):
+    assert client.post(f"/w/{workspace}/protect/levels", data={"node": node}).status_code == 422
+    inspected(client, workspace, tools)
+
+    answer = client.post(f"/w/{workspace}/protect/levels", data={"node": node})
+
+    assert answer.status_code == 422
+    assert "no such combination" in answer.text
+
+
+def test_in_a_browser_the_lattice_is_pointed_at_and_clicked_and_of_a_large_one_a_part_is_drawn(
+    open_tab,
+):
+    tab = open_tab()
+    tab.click("#take-sample")
+    tab.wait_for_selector("#columns-title")
+    tab.goto(f"{tab.base}/protect")
+    tab.click("#method-full-domain button")
+    tab.wait_for_selector("#settings[data-method='full-domain']")
+    tab.click("#inspect-now")
+    tab.wait_for_selector("#lattice svg", timeout=120_000)
+    whole = tab.locator("#lattice g.node").count()
+
+    assert whole == tab.locator("#inspection .points tbody tr").count() > 1
+    assert violations(tab) == []
+    node = tab.locator("#lattice g.node").first
+    node.hover()
+    assert tab.locator("tr.pointed").count() == 1
+    node.click()
+    tab.wait_for_selector("#free-levels")
+    assert tab.locator("tr.picked").count() == 1
+    shot(tab, "small")
+    tab.click("#free-levels")
+    tab.wait_for_selector("#free-levels", state="detached")
+
+    tab.click("#parameters summary")
+    tab.fill("[name='p.intervals.age']", "2, 4, 8, 16, 32")
+    tab.press("[name='p.intervals.age']", "Tab")
+    tab.wait_for_selector("text=The settings have changed since.")
+    tab.click("#inspect-now")
+    tab.wait_for_selector("#part", timeout=120_000)
+    shot(tab, "large")
+    assert "combinations are shown" in tab.inner_text("#part")
+    assert tab.locator("#lattice g.node").count() <= 60
+    assert violations(tab) == []
+    assert tab.tried == []
+    tab.close()
+
+
+def shot(tab, name):
+    if folder := os.environ.get("SHOAL_SHOTS"):
+        tab.locator("#inspection").screenshot(path=f"{folder}/{name}.png")

@@ -1,0 +1,226 @@
+"""A scheme is saved from a release, taken for another table, and its promises are checked again."""
+
+import os
+import re
+import tomllib
+
+import polars as pl
+import pytest
+from tests.studio.axe import violations
+
+import shoal
+from shoal.studio import policy_document
+
+POLICY = """version = 1
+one_row_per_person = true
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = { role = "quasi-identifier", kind = "nominal", categories = ["male", "female"] }
+income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "full-domain"
+k = 5
+intervals = { age = [5, 10, 20] }
+[require]
+k-anonymity = 5
+"""
+NAMES = ["name", "age", "sex", "income"]
+
+
+@pytest.fixture
+def released(client, workspace, tools):
+    """The id of a release, and its scheme as a file."""
+    tools.with_people(client, workspace, 120, POLICY)
+    client.patch(f"/api/workspaces/{workspace}", json={"confirmed": NAMES})
+    return run(client, workspace, tools)
+
+
+def run(client, workspace, tools, state="done"):
+    answer = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
+    assert answer.status_code == 202, answer.text
+    assert tools.ended(client, answer.json()["id"])["state"] == state
+    return answer.json()["id"]
+
+
+@pytest.fixture
+def another(client, tools):
+    """A workspace with another table of the same form."""
+    made = client.post("/api/workspaces").json()["id"]
+    job = tools.upload(client, made, tools.people(80), "next.csv").json()
+    assert tools.ended(client, job["id"])["state"] == "done"
+    return made
+
+
+def saved(client, release):
+    answer = client.get(f"/api/releases/{release}/scheme.toml")
+    assert answer.status_code == 200
+    assert "attachment" in answer.headers["content-disposition"]
+    return answer.content
+
+
+def taken(client, workspace, content):
+    files = {"file": ("scheme.toml", content)}
+    return client.post(f"/w/{workspace}/scheme/file", files=files)
+
+
+def test_a_saved_scheme_recodes_another_table_as_the_command_does(
+    served, client, workspace, another, released, tools, tmp_path
+):
+    page = client.get(f"/w/{workspace}/release").text
+    assert "Save the scheme (public)" in page
+    content = saved(client, released)
+    (tmp_path / "scheme.toml").write_bytes(content)
+
+    assert taken(client, another, content).headers["location"] == f"/w/{another}/protect"
+    page = client.get(f"/w/{another}/protect").text
+    assert "Recoded as an earlier release" in page
+    assert "What it would look like" not in page
+    again = client.get(f"/api/workspaces/{another}/again").json()
+    assert again["command"].startswith("shoal apply scheme.toml next.csv --out release")
+
+    job = run(client, another, tools)
+
+    made = pl.read_parquet(served.studio.jobs.release(job) / "release.parquet")
+    frame = pl.read_csv(tools.people(80))
+    expected = shoal.apply(tmp_path / "scheme.toml", frame)
+    assert (
+        made.select("age", "sex")
+        .sort("age", "sex")
+        .equals(expected.data.select("age", "sex").sort("age", "sex"))
+    )
+    page = client.get(f"/w/{another}/release").text
+    assert "The table was recoded by the scheme of an earlier release" in page
+    assert "holds" in page
+    again = tomllib.loads(saved(client, job).decode())["recoding"]
+    assert again == tomllib.loads(content.decode())["recoding"]
+
+
+def test_of_a_release_that_was_made_here_it_is_said_what_both_disclose_together(
+    client, another, released, tools
+):
+    answer = client.post(f"/w/{another}/scheme/release", data={"release": released})
+    assert answer.headers["location"] == f"/w/{another}/protect"
+
+    job = run(client, another, tools)
+
+    notes = client.get(f"/api/releases/{job}/manifest.json").json()["notes"]
+    assert any("Beside the release that the scheme comes from" in text for text in notes)
+
+
+def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
+    client, released, tools
+):
+    made = client.post("/api/workspaces").json()["id"]
+    job = tools.upload(client, made, tools.people(50), "few.csv").json()
+    assert tools.ended(client, job["id"])["state"] == "done"
+    taken(client, made, saved(client, released))
+
+    failed = run(client, made, tools, "failed")
+
+    said = client.get(f"/api/jobs/{failed}").json()["error"]
+    assert "By this scheme 5-anonymity no longer holds" in said
+    assert "coarsen a column by one level" in said
+    assert said.split("no longer holds")[1][:20] in client.get(f"/w/{made}/protect").text
+
+    left = {name: int(rows) for rows, name in re.findall(r"(\d+) with '(\w+)'", said)}
+    assert left["age"] == 0, said
+    client.post(f"/w/{made}/protect/scheme", data={"column": "age"})
+    job = run(client, made, tools)
+    manifest = client.get(f"/api/releases/{job}/manifest.json").json()
+    assert all(one["holds"] for one in manifest["checks"])
+    assert "Coarsened: age" in client.get(f"/w/{made}/protect").text
+    client.post(f"/w/{made}/protect/scheme", data={"none": "yes"})
+    assert "Coarsened: age" not in client.get(f"/w/{made}/protect").text
+
+
+def test_a_policy_that_recodes_otherwise_is_refused_until_the_scheme_is_dropped(
+    client, another, released, tools
+):
+    taken(client, another, saved(client, released))
+    protect = policy_document.parsed(
+        client.get(f"/api/workspaces/{another}/policy").json()["toml"]
+    )["protect"]
+    changed = {"protect": {**protect, "intervals": {"age": [5, 10, 20, 40]}}}
+    client.patch(f"/api/workspaces/{another}/policy", json=changed)
+
+    answer = client.post(f"/api/workspaces/{another}/jobs", json={"kind": "protect"})
+
+    assert answer.status_code == 422
+    assert "differs from that of the scheme in [protect]" in answer.json()["error"]
+    client.post(f"/w/{another}/protect/scheme", data={"drop": "yes"})
+    run(client, another, tools)
+
+
+def test_what_is_not_a_scheme_or_does_not_fit_is_refused_and_nothing_changes(
+    client, another, released
+):
+    before = client.get(f"/api/workspaces/{another}/policy").json()["toml"]
+    content = saved(client, released)
+
+    refused = taken(client, another, b"scheme = 2")
+    assert "is not a scheme of this version" in refused.text
+    other = content.replace(b"income", b"pay")
+    assert "The scheme does not fit: the table has no column" in taken(client, another, other).text
+    assert "Choose the file of a scheme first." in taken(client, another, b"").text
+    assert client.get(f"/api/workspaces/{another}/policy").json()["toml"] == before
+    gone = client.post(f"/w/{another}/protect/scheme", data={"column": "age"})
+    assert gone.status_code == 422
+
+
+def test_hierarchies_and_recodings_come_with_the_scheme(client, workspace, another, tools, served):
+    folder = served.studio.store.files(workspace)
+    (folder / "sex.csv").write_text("male,all\nfemale,all\n")
+    policy = POLICY.replace('categories = ["male", "female"]', 'hierarchy = "sex.csv"')
+    tools.with_people(client, workspace, 120, policy)
+    client.patch(f"/api/workspaces/{workspace}", json={"confirmed": NAMES})
+    content = saved(client, run(client, workspace, tools))
+
+    assert taken(client, another, content).status_code == 303
+    run(client, another, tools)
+
+
+def test_in_a_browser_a_scheme_is_saved_and_taken(open_tab, tmp_path, tools):
+    tab = opened(open_tab, tmp_path, tools.people(120))
+    address = f"/api/workspaces/{tab.base.rpartition('/')[2]}"
+    send = """async ([method, url, given]) => (await fetch(url, {method,
+        body: JSON.stringify(given), headers: {"content-type": "application/json"}})).ok"""
+    assert tab.evaluate(send, ["PUT", f"{address}/policy", {"toml": POLICY}])
+    assert tab.evaluate(send, ["PATCH", address, {"confirmed": NAMES}])
+    tab.goto(f"{tab.base}/release")
+    tab.click("#run-now")
+    tab.wait_for_selector("#scheme", timeout=120_000)
+    with tab.expect_download() as download:
+        tab.click("#scheme")
+    download.value.save_as(tmp_path / "scheme.toml")
+
+    other = opened(open_tab, tmp_path, tools.people(110))
+    other.click("#scheme-title")
+    other.set_input_files("#scheme-file", tmp_path / "scheme.toml")
+    assert violations(other) == []
+    other.click("#scheme-upload")
+    other.wait_for_selector("#coarsen-now")
+    other.select_option("#coarsen", "sex")
+    other.click("#coarsen-now")
+    other.wait_for_selector("#coarsened")
+    assert violations(other) == []
+    if folder := os.environ.get("SHOAL_SHOTS"):
+        other.locator("#scheme").screenshot(path=f"{folder}/scheme.png")
+    other.click("text=Not coarsened any more")
+    other.wait_for_selector("#coarsened", state="detached")
+    other.click("#run-now")
+    other.goto(f"{other.base}/release")
+    other.wait_for_selector("#download", timeout=120_000)
+    assert "recoded by the scheme of an earlier release" in other.inner_text("main")
+    assert tab.tried == other.tried == []
+    tab.close()
+    other.close()
+
+
+def opened(open_tab, folder, content):
+    """A tab with a table that was read."""
+    (folder / "people.csv").write_bytes(content)
+    tab = open_tab()
+    tab.set_input_files("#file", folder / "people.csv")
+    tab.wait_for_selector("#columns-title")
+    return tab
