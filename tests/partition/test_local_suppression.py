@@ -47,18 +47,22 @@ def test_no_combination_is_rarer_than_k_and_the_bound_is_below_the_cost(case, me
     assert found.gap == 0 if found.exact else found.gap > 0
 
 
-def test_small_tables_are_solved_exactly_by_brute_force():
+@pytest.mark.parametrize("meaning", MissingMeaning)
+def test_small_tables_are_solved_exactly_by_brute_force(meaning):
+    """Where missing matches anything, a record that was rare is not left whole."""
     rng = np.random.default_rng(26)
     for _ in range(15):
         codes, weights = rng.integers(0, 3, (5, 2)), rng.integers(1, 4, 2).astype(float)
-        every = (np.arange(1 << 10)[:, None] >> np.arange(10)) & 1 == 1
+        every = ((np.arange(1 << 10)[:, None] >> np.arange(10)) & 1 == 1).reshape(-1, 5, 2)
+        rare = (codes[:, None] == codes).all(axis=2).sum(axis=1) < 2
         costs = {
-            float((blank.reshape(5, 2) * weights).sum())
+            float((blank * weights).sum())
             for blank in every
-            if achieved(np.where(blank.reshape(5, 2), -1, codes), OWN) >= 2
+            if achieved(np.where(blank, -1, codes), meaning) >= 2
+            and (meaning is OWN or blank[rare].any(axis=1).all())
         }
 
-        found = local_suppression(codes, 2, weights=weights)
+        found = local_suppression(codes, 2, weights=weights, missing=meaning)
 
         assert found.exact
         assert found.cost == min(costs)
@@ -85,7 +89,7 @@ def test_rows_that_match_everybody_are_no_way_out():
     found = local_suppression(codes, 3, missing=MATCHES)
 
     assert found.blanked.any(axis=1).all()
-    assert found.bound == 8
+    assert found.bound == found.cost == 8
 
 
 def test_a_larger_table_states_its_gap():

@@ -29,10 +29,16 @@ records blanked whole: they agree with everybody, and every rare record stays vi
 asked: a record that lacks k is blanked in at least one cell. Each first takes the cheapest pattern
 under which the values that it shows are held by k records of the table as it came: those agree with
 it in the release or are blank there. Then cells are restored, the dearest first, while every record
-agrees with k and none that lacked k is whole again. The bound is the cheapest cell of each.
+agrees with k and none that lacked k is whole again. The bound is the cheapest cell of each. With s
+whether a cell is blank, and a whether two records agree that do not in the table as it came,
+
+    min sum w s,  a <= s + s' for each column in which the two differ,  sum of s >= 1 over a record
+    that lacks k,  sum of a over its pairs >= what it lacks,
+
+all of them 0 or 1, is the optimum, for tables of up to `EXACT` variables.
 
 Several sets of columns are taken in turn until none lacks anything, which ends because cells are
-only blanked; the bound is then the largest of the sets' own.
+only blanked; the bound is then the largest of the sets' own. The last programme takes all of them.
 
 Cost: O(2^d n log n) for d columns.
 
@@ -139,6 +145,10 @@ def local_suppression(
         found = made != C
         cost = float((found * w).sum())
         least = max((_one_cell_each(C[:, one], k, w[one]) for one in groups), default=0.0)
+        best = None if cost <= least else _best_matching(C, groups, k, w)
+        if best is not None:
+            found = best
+            cost = least = float((found * w).sum())
         return Suppression(found, cost, min(least, cost), exact=cost <= least)
     least = max((_bound(C[:, one], k, w[one]) for one in groups), default=0.0)
     exact = cost <= least * (1 + 1e-9) + _SMALL
@@ -517,6 +527,47 @@ def _put_back(
                 held[number][lost] -= 1
                 held[number][row] = left
     return made
+
+
+def _best_matching(
+    C: Ints, groups: Sequence[list[int]], k: int, w: Floats
+) -> NDArray[np.bool_] | None:
+    """Which cells are blank at the least cost; see the module."""
+    n, cells = len(C), C.size
+    if cells + len(groups) * n * (n - 1) // 2 > EXACT:
+        return None
+    differ = (C[:, None] != C) & (C[:, None] >= 0) & (C >= 0)
+    pairs = [
+        (number, i, j)
+        for number, one in enumerate(groups)
+        for i, j in combinations(range(n), 2)
+        if differ[i, j, one].any()
+    ]
+    where = np.arange(cells).reshape(C.shape)
+    rules: list[tuple[Ints, Ints, int]] = []  # variables, their factors, and the least sum
+    for at, (number, i, j) in enumerate(pairs, cells):
+        for column in np.intersect1d(np.flatnonzero(differ[i, j]), groups[number]):
+            both = np.array([where[i, column], where[j, column], at])
+            rules.append((both, np.array([1, 1, -1]), 0))
+    for number, one in enumerate(groups):
+        lacks = k - (~differ[:, :, one].any(axis=2)).sum(axis=1)
+        for i in np.flatnonzero(lacks > 0).tolist():
+            own = [at for at, (of, *two) in enumerate(pairs, cells) if of == number and i in two]
+            rules.append((np.array(own), np.ones(len(own), np.int64), int(lacks[i])))
+            rules.append((where[i, one], np.ones(len(one), np.int64), 1))
+    table = np.zeros((len(rules), cells + len(pairs)))
+    for row, (variables, factors, _) in enumerate(rules):
+        table[row, variables] = factors
+    least = np.array([rule[2] for rule in rules])
+    cost = np.append(np.tile(w, n), np.zeros(len(pairs)))
+    upper = np.append((C >= 0).ravel(), np.ones(len(pairs)))
+    found = _solved(
+        cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True
+    )
+    if found is None:
+        return None
+    blank: NDArray[np.bool_] = found[1][:cells].reshape(C.shape) > 1 / 2
+    return blank
 
 
 def _solved(
