@@ -140,7 +140,7 @@ def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
             "data": tmp_path / "people.csv", "policy": tmp_path / "policy.toml",
             "out": tmp_path / f"out{number}" / "release", "file_format": "parquet",
             "audience": None, "evaluate": False, "control": None, "comparison": None,
-            "budget": None, "source": None,
+            "budget": None, "source": None, "scheme": None,
         }  # fmt: skip
         told = worker.DO[JobKind.PROTECT](given, lambda *_: None)
         seen.append((told, leaving.published(tmp_path / f"out{number}" / "release")))

@@ -27,6 +27,12 @@ REPRICED = {
 """Cases whose noise is smaller than before: a record that comes or goes moves a count by 1."""
 FITTED = {"maxent", "auto"}
 ROUNDED = {"mdav, a folder", "mondrian, a folder"}
+TIED = {
+    f"{method}, row-aligned"
+    for method in ("ir-laplace", "mdav-laplace", "ir-mdav-laplace", "insensitive-laplace",
+                   "stable-laplace")
+}  # fmt: skip
+"""Rows that are alike in all columns got their noise in no stated order."""
 """What changed the bytes of tables on purpose since: rows that are drawn nearer to the fit, and
 means of ten digits (the other cases with means have new digests)."""
 CASES = {case["name"]: case for case in BEFORE["cases"] if case["name"] not in REPRICED}
@@ -104,7 +110,7 @@ def test_a_rename_changes_no_released_table_and_of_the_manifest_only_the_words(n
 
     before = {RENAMES.tables.get(table, table): facts for table, facts in case["tables"].items()}
     # Elsewhere cells may differ in their last bits.
-    same = SAME_MACHINE and case["method"] not in FITTED and name not in ROUNDED
+    same = SAME_MACHINE and case["method"] not in FITTED and name not in ROUNDED | TIED
     left = () if same else ("sha256",)
     assert without(found["tables"], left) == without(before, left)
     drawn = case["method"] in DRAWN

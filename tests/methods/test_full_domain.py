@@ -236,14 +236,14 @@ def test_the_sample_is_released_under_every_loss(loss):
     found = shoal.evaluate(people, release, rules)
     assert not [text for text in found.how if "not understood" in text]
     assert found.of("granularity")
-    frontier = shoal.inspect(people, rules).frontier
+    by_k = shoal.inspect(people, rules).alternatives.by_k
     levels = ", ".join(
         f"{name} {level} of {last}"
-        for (name, level), last in zip(frontier["5"]["levels"].items(), (4, 1, 2), strict=True)
+        for (name, level), last in zip(by_k[5].levels.items(), (4, 1, 2), strict=True)
     )
     assert [text for text in release.manifest["notes"] if text.endswith(f": {levels}.")]
-    assert list(frontier) == ["2", "3", "5", "10", "20", "50", "100"]
-    assert frontier["2"]["loss"] <= frontier["100"]["loss"]
+    assert list(by_k) == [2, 3, 5, 10, 20, 50, 100]
+    assert by_k[2].loss <= by_k[100].loss
 
 
 def test_count_error_is_the_least_of_all_levels_by_plain_counting():

@@ -560,7 +560,7 @@ def _best_matching(
         table[row, variables] = factors
     least = np.array([rule[2] for rule in rules])
     cost = np.append(np.tile(w, n), np.zeros(len(pairs)))
-    upper = np.append((C >= 0).ravel(), np.ones(len(pairs)))
+    upper = np.append((C >= 0).ravel(), np.ones(len(pairs))).astype(np.float64)
     found = _solved(
         cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True
     )

@@ -1,7 +1,7 @@
 """What a method made of rows in blocks, on its way to a DataFrame."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,7 +40,6 @@ from shoal.engine.spark.rows import GROUP, SparkRows
 from shoal.errors import InternalError
 from shoal.io import decomposition_table
 from shoal.io.table import Table, as_it_came
-from shoal.methods import Method, Setting
 from shoal.methods._distributed.rows import ReplacedColumns
 from shoal.pipeline.check_table import check_frame, check_leaves
 
@@ -227,19 +226,17 @@ _TYPES, _MISFITS = -1, -2
 def protected(
     records: SparkRows,
     changes: Sequence[ReplacedColumns],
-    method: Method[Any],
-    setting: Setting[Any],
+    move: Callable[[Table], Table] | None = None,
 ) -> Kept:
     """Change the records and keep them; note their types, and what no longer fits the old one.
 
-    Rows that break a rule then are moved as on one machine: each by itself.
+    `move` is what becomes of rows after that, each by itself.
     """
     layout, dtypes = records.layout, records.layout.dtypes
 
     def note(number: int, frame: pl.DataFrame) -> Numbered:
-        if setting.constraints.rules:
-            made = local.kept_rules(layout.table(frame), setting, method)
-            frame = frame.with_columns(made.frame)
+        if move is not None:
+            frame = frame.with_columns(move(layout.table(frame)).frame)
         misfit = [
             as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
             for name, dtype in dtypes.items()

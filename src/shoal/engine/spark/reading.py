@@ -12,7 +12,7 @@ lie: they meet in one block, by a hash of the column that numbers persons.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Typed:
     blocks: Kept
     layout: Layout
     clamped: Mapping[str, Mapping[str, int]]
-    repaired: Mapping[str, int]
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

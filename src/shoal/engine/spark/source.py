@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,14 @@ class SparkCoerced:
         rows = ordered(self.typed, columns)
         with speaking():
             done = method.distributed.run(rows, setting, tools)
-        data = done.data
-        if isinstance(data, Table):
-            data = kept_rules(data, setting, method)
+        move = partial(kept_rules, setting=setting, method=method)
+        data = move(done.data) if isinstance(done.data, Table) else done.data
+        moved = move if setting.constraints.rules else None
         runs = done.canonical if isinstance(done.canonical, RunGroups) else None
         changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(
             records=rows,
-            protected=protected(rows, changes, method, setting) if data is None else data,
+            protected=protected(rows, changes, moved) if data is None else data,
             form=setting.release_form,
             privacy_losses=done.privacy_losses,
             notes=done.notes,
