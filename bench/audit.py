@@ -95,6 +95,7 @@ def tables(trials: int = 4000) -> None:
 
 
 LINE = [Domain(name, Kind.NUMERIC, 17) for name in "ab"]
+LONG = [Domain(name, Kind.NUMERIC, 300) for name in "ab"]  # maxent counts these over trees
 FLAT = [Domain(name, Kind.NOMINAL, 2) for name in "ab"]
 FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name in "bcd")]
 
@@ -137,7 +138,12 @@ MECHANISMS = {
     "maxent, a rule is kept": (maxent, {"zeros": (KEEPS,)}),
 }
 CATEGORIES = [("categories, n = 12", 12, FLAT)]
-PAIRS = [("numbers, n = 3", 3, LINE), *CATEGORIES, ("numbers, n = 40", 40, LINE)]
+PAIRS = [
+    ("numbers, n = 3", 3, LINE),
+    *CATEGORIES,
+    ("numbers, n = 40", 40, LINE),
+    ("long numbers, n = 3", 3, LONG),
+]
 FOURS = [("four columns, n = 3", 3, FOUR), ("four columns, n = 12", 12, FOUR)]
 
 

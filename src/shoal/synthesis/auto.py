@@ -6,7 +6,7 @@ the one that has as much noise (`maxent.worth`), and copula, which has pure nois
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
-    m = 1, categories, at most n epsilon / 2 of them        maxent, which counts them
+    m = 1, at most 256 codes and n epsilon / 2 of them      maxent, which counts them
     m = 1 otherwise                                         privtree
     m = 2, unless every code can be counted by itself       privtree
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
@@ -100,9 +100,7 @@ def choose(
             "maxent", plan, (_CONSTRAINED, *_why(domains, plan, n, price)), weak
         )
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
-        alone = (
-            "There is one column of categories: the count of each category is measured with noise."
-        )
+        alone = "There is one column of few values: the count of each value is measured with noise."
         return SynthesizerChoice("maxent", plan, (alone,), weak)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice("privtree", *_tree(budget, goal), weak)

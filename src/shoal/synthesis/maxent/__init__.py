@@ -3,8 +3,8 @@
 `maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
 
 1. Plan. How epsilon is divided follows from public quantities (`plan`).
-2. Measure every one-way marginal: categories one by one, a number, or an ordinal of more than 256
-   codes, over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
+2. Measure every one-way marginal: codes one by one, or of a number or ordinal of more than 256
+   codes over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
    stands alone takes all of epsilon, and rows are drawn from what is believed of its counts. From
    the noisy counts, codes are put into at most G groups per column (`one_way`).
 3. If it can be had for little, measure one number: how much of two-way marginals such groups lose
@@ -42,8 +42,8 @@ its scale; the largest move of a score for permute-and-flip, which costs twice t
 (`shoal.hazmat.noise` proves both).
 
     step  answer                                    D        A        price
-    2     counts of a column's categories           2        1        e_j
-    2     all splits of a number's tree             3.607    2.607    s_j = min(e_j / 2, S)
+    2     counts of a column's codes                2        1        e_j
+    2     all splits of a column's tree             3.607    2.607    s_j = min(e_j / 2, S)
     2     counts of the leaves of that tree         2        1        e_j - s_j
     3     what groups lose, floored                 4 P      2 P      c
     3     all splits of the tree of all columns     3.607    2.607    s = min(2 rest / 5, S)
@@ -283,13 +283,13 @@ def maxent(
     alone = common_margins(counted, measured, grouped, n=n_rows)
     priors = [target.prior(n) for target in alone]
     grouped = group_zeros(zeros, one_way, priors)
-    believed, taus = believed_targets(
+    believed, parts = believed_targets(
         measured,
         grouped,
         n=n_rows,
         tau=plan.tau,
         learns=plan.learns,
-        one_way=alone,
+        margins=[target.shares for target in alone],
         ordered=[has_order(domain) for domain in domains],
     )
     targets = [*alone, *believed]
@@ -352,11 +352,11 @@ def maxent(
     }
     if not fitted.settled:
         facts["fit of marginals"] = "did not converge; rows follow its last state"
-    if taus:
-        facts["tau of pairs (least, median, greatest)"] = [
-            min(taus),
-            float(np.median(taus)),
-            max(taus),
+    if parts:
+        facts["part of each pair's dependence that is believed (least, median, greatest)"] = [
+            min(parts),
+            float(np.median(parts)),
+            max(parts),
         ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
 

@@ -24,7 +24,6 @@ References:
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from math import prod
 from typing import Self
 
@@ -303,7 +302,13 @@ def _route(
 
 
 class _Particles:
-    """Weighted rows that stand for the cells they lie in."""
+    """Weighted rows that stand for the cells they lie in.
+
+    Tables of two columns, and of one of them, are parts of one table over all groups of these two,
+    so particles are counted once for every two columns, however many tables there are of them.
+    `parts` has a row for each cell of such a table and each table that is a part of it: which cell,
+    and which parameter.
+    """
 
     def __init__(
         self,
@@ -312,15 +317,38 @@ class _Particles:
         targets: Sequence[Target],
     ) -> None:
         self.starts = _starts(targets)
-        self.cells = np.empty((len(targets), len(groups)), dtype=np.int32)
+        pairs = sorted({target.columns for target in targets if len(target.columns) == 2})
+        counted = [Target((a, b), np.zeros(sizes[a] * sizes[b]), 1.0) for a, b in pairs]
+        parts = []
         for number, target in enumerate(targets):
+            own = (place for place, pair in enumerate(pairs) if {*target.columns} <= {*pair})
+            cells = np.arange(target.shares.size)
+            if (place := next(own, len(counted))) == len(counted):
+                counted.append(target)
+            else:
+                cells = _inside(target, counted[place].columns, sizes)
+            parts.append((place, self.starts[number] + cells))
+        self.begins = _starts(counted)
+        self.parts = np.hstack(
+            [np.vstack([self.begins[place] + np.arange(own.size), own]) for place, own in parts]
+        )
+        self.cells = np.empty((len(counted), len(groups)), dtype=np.int32)
+        for place, target in enumerate(counted):
             cell = np.zeros(len(groups), dtype=np.int32)
             for j, codes in zip(target.columns, target.codes(sizes), strict=True):
                 count = np.int32(codes.max() + 1)
                 cell = cell * count + codes.astype(np.int32)[groups[:, j]]
-            self.cells[number] = cell
-        self.energies = partial(energies, self.cells, self.starts)
-        self.marginals = partial(marginals, self.cells, self.starts)
+            self.cells[place] = cell
+
+    def energies(self, theta: Floats) -> Floats:
+        """Sum of the parameters that each particle has."""
+        summed = np.bincount(self.parts[0], theta[self.parts[1]]).astype(np.float64)
+        return energies(self.cells, self.begins, summed)
+
+    def marginals(self, weights: Floats) -> Floats:
+        """All tables of the particles, one after the other."""
+        counted = marginals(self.cells, self.begins, weights)
+        return np.bincount(self.parts[1], counted[self.parts[0]]).astype(np.float64)
 
 
 def _fit_particles(
@@ -490,11 +518,16 @@ def _starts(targets: Sequence[Target]) -> Ints:
 
 def _cells(target: Target, sizes: Sequence[int]) -> Ints | None:
     """The cell in a table that joins groups of each cell over groups, flat; or nothing."""
-    if target.joined is None:
-        return None
+    return None if target.joined is None else _inside(target, target.columns, sizes)
+
+
+def _inside(target: Target, columns: Sequence[int], sizes: Sequence[int]) -> Ints:
+    """The cell in a table of each cell over the groups of some columns, its own among them."""
+    codes = dict(zip(target.columns, target.codes(sizes), strict=True))
     cell = np.zeros(1, dtype=np.int64)
-    for codes in target.codes(sizes):
-        cell = np.add.outer(cell * (int(codes.max()) + 1), codes).ravel()
+    for j in columns:
+        own = codes.get(j, np.zeros(sizes[j], dtype=np.int64))
+        cell = np.add.outer(cell * (int(own.max()) + 1), own).ravel()
     return cell
 
 

@@ -89,7 +89,15 @@ def forest(
     n = total.refined(marginal.total for marginal in found).rows
     priors = [marginal.prior(n) for marginal in one_way]
     free = GroupedZeros(priors=priors)
-    believed, _ = believed_targets(found, free, n=n, tau=plan.tau, learns=plan.learns)
+    believed, _ = believed_targets(
+        found,
+        free,
+        n=n,
+        tau=plan.tau,
+        learns=plan.learns,
+        margins=priors,
+        ordered=[False] * len(one_way),
+    )
     fitted = _fit(one_way, believed, n=n, tau=plan.tau, rng=rng, progress=progress)
     progress("drawing rows", 0, 1)
     return SyntheticRows(

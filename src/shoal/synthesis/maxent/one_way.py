@@ -16,11 +16,13 @@ from shoal.mechanism.systematic_sampling import spread, systematic
 from shoal.synthesis.adaptive_tree import NoisyHistogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import Target, precision_of
-from shoal.synthesis.maxent.posterior import expected
+from shoal.synthesis.maxent.posterior import expected, smoothed
 from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros, allotted
 
 LINE = 256
-"""An ordinal of more codes than that is counted as a number is."""
+"""Ordered codes beyond which a column is counted over the leaves of a tree."""
+_ALIKE = 16
+"""Ordered codes beyond which neighbours are taken to be alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ def join_groups(marginal: OneWayMarginal, domain: Domain, most: int) -> JoinedCo
 
 def is_line(domain: Domain) -> bool:
     """Whether a column is counted over the leaves of a tree."""
-    return domain.numeric or (domain.kind is Kind.ORDINAL and domain.size > LINE)
+    return has_order(domain) and domain.size > LINE
 
 
 def believed_marginal(
@@ -172,8 +174,8 @@ def _over_leaves(
 def _by_category(
     found: NoisyHistogram, domain: Domain, n: int, most: int, atoms: Ints | None
 ) -> OneWayMarginal:
-    """Every category of the public domain, those that no record has too."""
-    projected = expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
+    """Every code of the public domain, those that no record has too."""
+    projected = _believed(found, domain, n)
     members = _within(atoms, projected, most, _grouping(domain))
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
@@ -186,6 +188,16 @@ def _by_category(
         line=False,
         privacy_losses=found.privacy_losses,
     )
+
+
+def _believed(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
+    """Believed counts of codes; a missing cell has no neighbours."""
+    if not has_order(domain) or domain.size - domain.gap <= _ALIKE:
+        return expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
+    if not domain.gap:
+        return smoothed(found.counts, n, float(found.variance))
+    missing = min(max(float(found.counts[-1]), 0.0), float(n))
+    return np.append(smoothed(found.counts[:-1], n - missing, float(found.variance)), missing)
 
 
 def _evened(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:

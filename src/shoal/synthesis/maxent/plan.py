@@ -1,7 +1,7 @@
 """How epsilon is divided, and which marginals are measured: a function of public quantities alone.
 
 The shares of epsilon and tau were tuned on Adult, five and eight columns (mixed-tables note); what
-noise a marginal may have, and what is done for r < 700, on generated tables
+noise a marginal may have, and the one-way share for r >= 350, on generated tables
 (docs/research/drawn-rows.md).
 """
 
@@ -17,7 +17,7 @@ from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.errors import InputError
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
-from shoal.synthesis.maxent.one_way import is_line
+from shoal.synthesis.maxent.one_way import has_order, is_line
 from shoal.synthesis.maxent.pair_covers import CONCENTRATED, PURE, Cover, cover
 from shoal.synthesis.maxent.structural_zeros import AllowedCells, Component
 
@@ -148,14 +148,14 @@ def maxent_plan(
     and leaves room for two groups a column, but less than m; and G as large as leaves noise of 0.1.
     If that is no pair at all, one-way marginals have all of epsilon (NONE).
 
-    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), 0.25 (r < 700), 0.15 (r < 10^4) or
-    0.1; at least 0.15 with a numeric column and 0.6 if all are; numeric columns count twice. Where
-    0.25 leaves fewer than 10 groups it grows, to 0.35 for 6 and fewer: codes inside groups follow
-    one-way marginals alone. With structural zeros the bounds 700 and 10^4 are 10/7 times as large:
-    merged columns and cells that are left out make pairs cheaper.
-    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 2500 where the fit
-    cannot hold all cells, and for r < 50 always. Where it holds them, wider marginals say
-    more than their pairs, to which what is learnt applies.
+    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), or else 0.1 and 0.4 times the part
+    of all codes that groups hide (9 / sqrt(r) times if that is less, `_for_hidden`): codes inside
+    groups follow one-way marginals alone.
+    It is at least 0.15 with a column that is counted over a tree and 0.6 if all are, and these
+    columns count twice; with structural zeros it is at least 0.2, because these answer for part of
+    every pair. tau = n epsilon / 100. That of each cell of a pair is learnt
+    (`posterior.by_levels`) for r < 2500 where the fit cannot hold all cells, and for r < 50 always.
+    Where it holds them, wider marginals say more than their pairs, to which what is learnt applies.
 
     What groups lose is measured, for the price 60 / n, where that is at most a tenth of epsilon,
     r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
@@ -315,19 +315,18 @@ def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component
     strength = budget / comb(m, 2)
     if m > WIDE:
         return _forest(terms, tuple(2 if line else 1 for line in lines), tau, strength)
-    reached = strength * _WITH_ZEROS if zeros and strength >= _LITTLE else strength
-    one_way = next((share for bound, share in _SHARES if reached < bound), Fraction(1, 10))
-    if any(lines):
-        one_way = max(one_way, _LEAST_WITH_LINES)
-    if all(lines):
-        one_way = max(one_way, Fraction(3, 5))
+    one_way = _least_share(strength, lines, zeros)
     cells = prod(min(size, 16) for size in sizes)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
         marginals, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
         one_way = terms.one_way(one_way, m)
     else:
-        one_way, groups, chosen = _finest(sizes, terms, one_way, zeros)
+        groups, chosen = _finest(sizes, terms, one_way, zeros)
+        if strength >= _LITTLE:
+            one_way = max(one_way, _for_hidden(domains, groups, strength))
+            groups, chosen = _finest(sizes, terms, one_way, zeros)
+        one_way = terms.one_way(one_way, m)
         marginals = _named(chosen)
     finer = any(lines) or max(sizes) > groups
     coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
@@ -459,24 +458,39 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
     return int(float(NOISE) * n * sqrt(float(own.amount) * WORTH[price.neighbours]) / 0.4)
 
 
-_VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 700, 1000, 2500
+_VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 350, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
-_LEAST_WITH_LINES = Fraction(15, 100)  # of one-way marginals, where a column is counted over a tree
-_FINE, _COARSE, _MORE = 10, 6, Fraction(1, 40)  # groups, and how the share grows with fewer
-_WITH_ZEROS = Fraction(7, 10)
 _FEWEST = 3  # three-way marginals that are worth a selection
-_SHARES = (
-    (WEAK, Fraction(7, 10)),
-    (350, Fraction(1, 2)),
-    (_LITTLE, Fraction(1, 4)),
-    (10_000, Fraction(15, 100)),
-)
+_SHARES = ((WEAK, Fraction(7, 10)), (_LITTLE, Fraction(1, 2)))
+
+
+def _least_share(strength: Fraction, lines: Sequence[bool], zeros: Sequence[Component]) -> Fraction:
+    """Of one-way marginals, whatever groups hide."""
+    share = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
+    if any(lines):
+        share = max(share, Fraction(15, 100))
+    if all(lines):
+        share = max(share, Fraction(3, 5))
+    if zeros:
+        share = max(share, Fraction(1, 5))
+    return share
+
+
+def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> Fraction:
+    """Of one-way marginals, by the part of all codes that so many groups a column hide.
+
+    Of ordered codes at most 32 count: beyond that, neighbours answer for each other
+    (`posterior.smoothed`).
+    """
+    codes = [min(one.size, MOST_GROUPS) if has_order(one) else one.size for one in domains]
+    hidden = 1 - Fraction(sum(min(size, groups) for size in codes), sum(codes))
+    return Fraction(1, 10) + hidden * _rounded(min(0.4, 9 / sqrt(strength)))
 
 
 def _finest(
     sizes: Sequence[int], terms: _Terms, share: Fraction, zeros: Sequence[Component]
-) -> tuple[Fraction, int, Cover]:
-    """The one-way share, the most groups whose cover has noise that can be borne, and that cover.
+) -> tuple[int, Cover]:
+    """The most groups whose cover has noise that can be borne, and that cover.
 
     More groups cost more, so halving finds it.
     """
@@ -497,9 +511,7 @@ def _finest(
             low, best = middle, found
         else:
             high = middle - 1
-    if share == _SHARES[2][1] and low < _FINE:
-        return _finest(sizes, terms, share + _MORE * (_FINE - max(low, _COARSE)), zeros)
-    return one_way, low, best
+    return low, best
 
 
 def _named(chosen: Cover) -> PairMarginals:
