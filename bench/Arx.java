@@ -1,10 +1,10 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.Arrays;
 import org.deidentifier.arx.ARXAnonymizer;
 import org.deidentifier.arx.ARXConfiguration;
-import org.deidentifier.arx.ARXLattice.ARXNode;
 import org.deidentifier.arx.ARXResult;
 import org.deidentifier.arx.AttributeType;
 import org.deidentifier.arx.AttributeType.Hierarchy;
@@ -16,17 +16,26 @@ import org.deidentifier.arx.metric.Metric;
 import org.deidentifier.arx.metric.Metric.AggregateFunction;
 
 /**
- * Calls ARX for bench/arx.py: FOLDER OUT CASE..., each case being COLUMNS:SECRET:K:LIMIT:LOSS:MODEL
- * with COLUMNS joined by commas and MODEL one of none, l3, t0.2. For each it prints the levels, the
- * nodes, and the median CPU seconds of this thread over five calls after three that are not timed;
- * the rows go to OUT/number.csv, starred where they are suppressed.
+ * Calls ARX for bench/arx.py: FOLDER OUT. Each line of the input is a case,
+ * COLUMNS:SECRET:K:LIMIT:LOSS:MODEL with COLUMNS joined by commas and MODEL one of none, l3, t0.2.
+ * It calls ARX three times for it, prints the levels, and writes the rows to OUT/released.csv,
+ * starred where they are suppressed. An empty line calls ARX for the last case once more, and prints
+ * the CPU seconds of this thread in that call: without compiling and garbage collection, which are
+ * other threads'.
  */
 public class Arx {
     public static void main(String[] args) throws Exception {
-        for (int number = 2; number < args.length; number++) {
-            String[] part = args[number].split(":");
+        Data data = null;
+        ARXConfiguration setting = null;
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (line.isEmpty()) {
+                System.out.println(spent(data, setting));
+                continue;
+            }
+            String[] part = line.split(":");
             String[] columns = part[0].split(",");
-            Data data = Data.create(Path.of(args[0], "adult.csv").toFile(), StandardCharsets.UTF_8, ';');
+            data = Data.create(Path.of(args[0], "adult.csv").toFile(), StandardCharsets.UTF_8, ';');
             for (int j = 0; j < data.getHandle().getNumColumns(); j++) {
                 data.getDefinition().setAttributeType(data.getHandle().getAttributeName(j), AttributeType.INSENSITIVE_ATTRIBUTE);
             }
@@ -34,7 +43,7 @@ public class Arx {
                 String file = "adult_hierarchy_" + column + ".csv";
                 data.getDefinition().setAttributeType(column, Hierarchy.create(Path.of(args[0], file).toFile(), StandardCharsets.UTF_8, ';'));
             }
-            ARXConfiguration setting = ARXConfiguration.create();
+            setting = ARXConfiguration.create();
             setting.addPrivacyModel(new KAnonymity(Integer.parseInt(part[2])));
             setting.setSuppressionLimit(Double.parseDouble(part[3]));
             setting.setQualityModel(part[4].equals("granularity")
@@ -46,25 +55,24 @@ public class Arx {
                     ? new DistinctLDiversity(part[1], 3)
                     : new EqualDistanceTCloseness(part[1], 0.2));
             }
-            double[] spent = new double[5];
-            ARXResult result = null;
-            for (int run = -3; run < 5; run++) {
-                data.getHandle().release();
-                System.gc();
-                long begin = ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
-                result = new ARXAnonymizer().anonymize(data, setting);
-                if (run >= 0) spent[run] = (ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() - begin) / 1e9;
-            }
-            Arrays.sort(spent);
-            ARXNode node = result.getGlobalOptimum();
+            spent(data, setting);
+            spent(data, setting);
+            data.getHandle().release();
+            ARXResult result = new ARXAnonymizer().anonymize(data, setting);
             StringBuilder levels = new StringBuilder();
             for (String column : columns) {
-                levels.append(node == null ? "-" : String.valueOf(node.getGeneralization(column))).append(' ');
+                levels.append(result.getGlobalOptimum().getGeneralization(column)).append(' ');
             }
-            System.out.println(levels + "; " + result.getLattice().getVirtualSize() + "; " + spent[2]);
-            if (node != null) {
-                result.getOutput(node, false).save(Path.of(args[1], (number - 2) + ".csv").toFile(), ';');
-            }
+            result.getOutput(result.getGlobalOptimum(), false).save(Path.of(args[1], "released.csv").toFile(), ';');
+            System.out.println(levels);
         }
+    }
+
+    private static double spent(Data data, ARXConfiguration setting) throws Exception {
+        data.getHandle().release();
+        System.gc();
+        long begin = ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
+        new ARXAnonymizer().anonymize(data, setting);
+        return (ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() - begin) / 1e9;
     }
 }

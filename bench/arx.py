@@ -1,15 +1,17 @@
 """`full-domain` against ARX on its bundled Adult: the loss of both optima, and CPU time.
 
-    SHOAL_ARX=FOLDER python bench/arx.py
+    SHOAL_ARX=FOLDER python bench/arx.py [LIMIT ...]
 
-prints Markdown tables for RESULTS.md. FOLDER holds a checkout of ARX: `data` with Adult and its
-hierarchies, `classes` and `lib` with what its sources compile to and the jars they need. Both
-losses are recomputed here, from the rows that each has released. ARX is called by `Arx.java`.
+prints a Markdown table for RESULTS.md; suppression limits are 0 and 0.02 if none is given. FOLDER
+holds a checkout of ARX: `data` with Adult and its hierarchies, `classes` and `lib` with what its
+sources compile to and the jars they need. Both losses are recomputed here, from the rows that each
+has released. ARX is called by `Arx.java`.
 """
 
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
+from subprocess import PIPE
 
 import numpy as np
 import polars as pl
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Distance, Diversity, LDiversity, TCloseness
 from shoal.metrics.generalisation import discernibility
-from shoal.partition import Generalisation, Loss, Requirement, full_domain, warmup
+from shoal.partition import Generalisation, Loss, Requirement, full_domain
 
 ARX = Path(os.environ.get("SHOAL_ARX", ""))
 HERE = Path(__file__).parent
@@ -124,53 +127,70 @@ def numbered(texts: pl.Series) -> Ints:
     return texts.cast(names).to_physical().cast(pl.Int64).to_numpy()
 
 
+class Peer:
+    """ARX, running, and warm: it has called every case before any is timed."""
+
+    def __init__(self, out: str, cases: Sequence[Case]) -> None:
+        self.out = out
+        command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", f"{ARX}/classes:{ARX}/lib/*",
+                   str(HERE / "Arx.java"), f"{ARX}/data", out]  # fmt: skip
+        self.java = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True)
+        for case in cases:
+            self.ask(str(case))
+
+    def ask(self, line: str) -> str:
+        """The line that it answers."""
+        assert self.java.stdin is not None
+        assert self.java.stdout is not None
+        self.java.stdin.write(f"{line}\n")
+        self.java.stdin.flush()
+        return self.java.stdout.readline()
+
+    def optimum(self, case: Case) -> tuple[tuple[int, ...], Ints]:
+        """The levels that it chooses, and the class of each row that it releases."""
+        levels = tuple(map(int, self.ask(str(case)).split()))
+        rows = pl.read_csv(f"{self.out}/released.csv", separator=";", infer_schema=False)
+        return levels, case.classes(rows)
+
+
 def main() -> None:
-    """Compare case by case; each program is warm, and each figure a median of five."""
-    warmup()
+    """Compare case by case: both programs warm, in turns, each figure a median of five."""
     print(f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {platform.system()}\n")
     print("| loss | limit | model | k | loss of both | node | ours, CPU ms | ARX, CPU ms | ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
     cases = [Case(k, limit, loss, model)
-             for loss in (Loss.GRANULARITY, Loss.DISCERNIBILITY) for limit in ("0", "0.02")
+             for loss in (Loss.GRANULARITY, Loss.DISCERNIBILITY)
+             for limit in sys.argv[1:] or ("0", "0.02")
              for model in MODELS for k in (2, 5, 10, 50)]  # fmt: skip
     with tempfile.TemporaryDirectory() as out:
-        command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", f"{ARX}/classes:{ARX}/lib/*",
-                   str(HERE / "Arx.java"), f"{ARX}/data", out, *map(str, cases)]  # fmt: skip
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        released = [
-            pl.read_csv(f"{out}/{number}.csv", separator=";", infer_schema=False)
-            for number in range(len(cases))
-        ]
-    for case, line, rows in zip(cases, done.stdout.strip().splitlines(), released, strict=True):
-        theirs, _, seconds = line.split(";")
-        run = case.search()
-        found, ours = run(), timed(run)
-        moving = case.model == "t0.2" and case.limit != "0"
-        same = case.search(case.original_closeness)() if moving else found
-        levels = tuple(map(int, theirs.split()))
-        losses = (
-            case.loss_of(same.levels, same.labels),
-            case.loss_of(levels, case.classes(rows)),
-        )
-        equal = abs(losses[0] - losses[1]) <= 1e-9
-        told = f"{losses[0]:.9g}" if equal else f"{losses[0]:.12g}, ARX {losses[1]:.12g}"
-        told += f"; to the released rows {found.loss:.9g}" if moving else ""
-        node = "same" if levels == same.levels else "tie" if equal else "other"
-        print(
-            f"| {case.loss} | {case.limit} | {case.model} | {case.k} | {told} | {node} | "
-            f"{1e3 * ours:.3g} | {1e3 * float(seconds):.3g} | {ours / float(seconds):.2f} |",
-            flush=True,
-        )
+        peer = Peer(out, cases)
+        for case in cases:
+            compare(case, peer)
 
 
-def timed(run: Callable[[], object]) -> float:
-    """The median CPU time of five runs."""
-    spent = []
+def compare(case: Case, peer: Peer) -> None:
+    """Print the row of a case."""
+    levels, classes = peer.optimum(case)
+    run = case.search()
+    found = run()
+    ours, theirs = [], []
     for _ in range(5):
         begin = time.process_time()
         run()
-        spent.append(time.process_time() - begin)
-    return median(spent)
+        ours.append(1e3 * (time.process_time() - begin))
+        theirs.append(1e3 * float(peer.ask("")))
+    moving = case.model == "t0.2" and case.limit != "0"
+    same = case.search(case.original_closeness)() if moving else found
+    losses = (case.loss_of(same.levels, same.labels), case.loss_of(levels, classes))
+    equal = abs(losses[0] - losses[1]) <= 1e-9
+    told = f"{losses[0]:.9g}" if equal else f"{losses[0]:.12g}, ARX {losses[1]:.12g}"
+    told += f"; to the released rows {found.loss:.9g}" if moving else ""
+    node = "same" if levels == same.levels else "tie" if equal else "other"
+    print(
+        f"| {case.loss} | {case.limit} | {case.model} | {case.k} | {told} | {node} | "
+        f"{median(ours):.3g} | {median(theirs):.3g} | {median(ours) / median(theirs):.2f} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -223,18 +223,14 @@ class _Table:
     """Distinct combinations of leaves and confidential values, and how often each occurs.
 
     Attributes:
-        leaves: columns by combinations.
-        secret: their confidential values, numbered over all models together.
+        rows: the combinations; confidential values are numbered over all models together.
         values: of each model the value that such a number stands for.
-        counts: records of each combination.
         where: the combination of each record.
         trees: labels by level and leaf, of each column.
     """
 
-    leaves: Unsigned32
-    secret: Unsigned32
+    rows: kernels.Rows
     values: Ints
-    counts: Ints
     where: Ints
     trees: tuple[Ints, ...]
     units: Ints | None
@@ -248,30 +244,41 @@ class _Table:
         units: Ints | None,
         times: Ints | None,
     ) -> "_Table":
-        rows = np.asarray(codes)
-        if rows.ndim != 2 or not rows.size or rows.shape[1] != len(hierarchies):
+        cells = np.asarray(codes)
+        n = len(cells)
+        if cells.ndim != 2 or not cells.size or cells.shape[1] != len(hierarchies):
             raise InputError("Expected records by columns, and a hierarchy for each column.")
-        trees = tuple(np.ascontiguousarray(tree, np.int64) for tree in hierarchies)
-        columns = np.ascontiguousarray(rows.T)
-        for column, tree in zip(columns, trees, strict=True):
-            if tree.ndim != 2 or (tree[0] != np.arange(tree.shape[1])).any():
-                raise InputError("Expected levels by leaves, every leaf with its own label at 0.")
-            if whole_numbers(column, "codes").max() >= tree.shape[1]:
-                raise InputError("Expected codes of leaves that the hierarchy has.")
-            for lower, upper in pairwise(tree):
-                parents = np.full(int(lower.max()) + 1, -1)
-                parents[lower] = upper
-                if (parents[lower] != upper).any():
-                    raise InputError("Levels of a hierarchy must be nested.")
-        secret, values = _together(require, len(rows))
-        leaves = np.empty((len(trees) + 1, len(rows)), np.uint32)
-        leaves[:-1], leaves[-1] = columns, secret
-        exact = _rows(leaves, [*trees, np.arange(values.shape[1])[None]])
-        if times is not None:
-            exact = exact._replace(counts=whole_numbers(times, "times"))
-        firsts, counts, where = kernels.classes_of(exact, np.zeros(len(leaves), np.int64))
-        own = np.ascontiguousarray(leaves[:-1, firsts])
-        return cls(own, secret[firsts], values, counts, where, trees, units)
+        trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
+        if any(tree.ndim != 2 or (tree[0] != np.arange(tree.shape[1])).any() for tree in trees):
+            raise InputError("Expected levels by leaves, every leaf with its own label at 0.")
+        starts = np.cumsum([0, *[tree.shape[1] for tree in trees]])
+        labels = np.empty((max(map(len, trees)), starts[-1]), np.int64)
+        for tree, first, end in zip(trees, starts, starts[1:], strict=False):
+            labels[: len(tree), first:end] = tree
+            labels[len(tree) :, first:end] = tree[-1]
+        leaves = kernels.placed(whole_numbers(cells.ravel(), "codes").reshape(cells.shape), starts)
+        if not len(leaves):
+            raise InputError("Expected codes of leaves that the hierarchy has.")
+        widths = kernels.widths_of(labels, starts)
+        if not len(widths):
+            raise InputError("Levels of a hierarchy must be nested.")
+        secret, values = _together(require, n)
+        rows = kernels.Rows(
+            leaves=leaves,
+            secret=secret,
+            secrets=values.shape[1],
+            counts=np.ones(n, np.int64) if times is None else whole_numbers(times, "times"),
+            labels=labels,
+            starts=starts,
+            widths=widths,
+            kind=kernels.SQUARES,
+            gaps=np.zeros(labels.shape),
+        )
+        every = np.arange(n, dtype=np.uint32)
+        keys, room = kernels.entered(rows, np.zeros(len(trees), np.int64), every)
+        firsts, counts, where = kernels.merged(keys, rows.counts, room)
+        rows = rows._replace(leaves=leaves.take(firsts, 1), secret=secret[firsts], counts=counts)
+        return cls(rows, values, where, trees, units)
 
 
 def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]:
@@ -283,26 +290,6 @@ def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]
         return codes[0].astype(np.uint32), np.arange(int(require[0].width or 1))[None]
     values, secret = np.unique(codes, axis=1, return_inverse=True)
     return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
-
-
-def _rows(leaves: Unsigned32, trees: Sequence[Ints]) -> kernels.Rows:
-    """Rows that occur once each, as the kernels take them."""
-    widths = np.zeros((len(trees), max(map(len, trees))), np.int64)
-    for width, tree in zip(widths, trees, strict=True):
-        width[: len(tree)] = tree.max(axis=1) + 1
-    labels = np.concatenate([tree.ravel() for tree in trees])
-    return kernels.Rows(
-        leaves=leaves,
-        secret=np.zeros(leaves.shape[1], np.uint32),
-        secrets=1,
-        counts=np.ones(leaves.shape[1], np.int64),
-        labels=labels,
-        first=np.cumsum([0, *[tree.size for tree in trees[:-1]]], dtype=np.int64),
-        many=np.array([tree.shape[1] for tree in trees], np.int64),
-        widths=widths,
-        kind=kernels.SQUARES,
-        gaps=np.zeros(len(labels)),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,23 +319,15 @@ class _Costs:
         if loss not in {Loss.GRANULARITY, Loss.ENTROPY}:
             return cls()
         heavy = heavy / heavy.sum()
-        n = int(table.counts.sum())
-        held = [np.bincount(column, table.counts, minlength=tree.shape[1])
-                for column, tree in zip(table.leaves, table.trees, strict=True)]  # fmt: skip
+        n = int(table.rows.counts.sum())
+        held = np.split(kernels.held_by(table.rows).astype(np.float64), table.rows.starts[1:-1])
         means, gaps = [], []
         for j, (tree, own) in enumerate(zip(table.trees, held, strict=True)):
             if loss is Loss.ENTROPY:
-                cost, star = _entropy(tree, own.astype(np.float64), n)
+                cost, star = _entropy(tree, own, n)
             else:
-                given = None if penalties is None else np.asarray(penalties[j], np.float64)
-                cost = _leaf_shares(tree) if given is None else given
+                cost = _leaf_shares(tree) if penalties is None else _checked(penalties[j], tree)
                 star = np.ones(tree.shape[1])
-                if (
-                    cost.shape != tree.shape
-                    or (np.diff(cost, axis=0) < 0).any()
-                    or (cost > 1).any()
-                ):
-                    raise InputError("Penalties must not fall from level to level, nor exceed 1.")
             means.append(heavy[j] * (cost @ own) / n)
             gaps.append(heavy[j] * np.maximum(star - cost, 0.0) / n)
         return cls(tuple(means), tuple(gaps))
@@ -370,6 +349,13 @@ def _leaf_shares(tree: Ints) -> Floats:
     held = np.array([np.bincount(level)[level] for level in tree], np.float64)
     shares: Floats = (held - 1.0) / max(tree.shape[1] - 1, 1)
     return shares
+
+
+def _checked(penalties: ArrayLike, tree: Ints) -> Floats:
+    cost = np.asarray(penalties, np.float64)
+    if cost.shape != tree.shape or (np.diff(cost, axis=0) < 0).any() or (cost > 1).any():
+        raise InputError("Penalties must not fall from level to level, nor exceed 1.")
+    return cost
 
 
 def _shape(table: _Table, between: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
@@ -400,19 +386,14 @@ class Search:
 
     def __post_init__(self) -> None:
         table = self.table
-        self.n = int(table.counts.sum())
+        self.n = int(table.rows.counts.sum())
         self.limit = min(self.limit, self.n - 1)
         kinds = {Loss.DISCERNIBILITY: kernels.SQUARES, Loss.CLASS_SIZE: kernels.CLASSES}
-        own = _rows(table.leaves, table.trees)
-        for tree, first, gap in zip(table.trees, own.first, self.costs.gaps, strict=False):
-            by_label = own.gaps[first : first + tree.size].reshape(tree.shape)
+        gaps = table.rows.gaps
+        for tree, first, gap in zip(table.trees, table.rows.starts, self.costs.gaps, strict=False):
+            by_label = gaps[: len(tree), first : first + tree.shape[1]]
             np.put_along_axis(by_label, tree, gap, axis=1)
-        self.rows = own._replace(
-            secret=table.secret,
-            secrets=table.values.shape[1],
-            counts=table.counts,
-            kind=kinds.get(self.loss, kernels.CELLS),
-        )
+        self.rows = table.rows._replace(kind=kinds.get(self.loss, kernels.CELLS))
         # Under the ratio distance the rules for the records that are left are made anew.
         self.ratio = self.limit > 0 and any(
             getattr(own.guarantee, "distance", None) is Distance.RATIO for own in self.require
@@ -444,10 +425,18 @@ class Search:
         """The node of least loss; what is known of the lattice at a smaller k is used."""
         lattice.passed[:] = False
         lattice.best[:] = math.inf, -1.0
-        lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1]
+        lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1, 0]
+        # The path from the lowest node closes most others; only what it leaves is put in order.
+        self._explore(lattice, k, progress)
+        left = np.flatnonzero((lattice.bound <= lattice.best[0]) & (lattice.bound < math.inf))
+        lattice.at[kernels.DONE] = 0
+        order = left[np.argsort(lattice.guess[left], kind="stable")]
+        self._explore(lattice._replace(order=order), k, progress)
+        return self._found(lattice, k)
+
+    def _explore(self, lattice: kernels.Lattice, k: int, progress: Progress) -> None:
         while not self._explored(lattice, k):
             progress("searching the lattice", int(lattice.at[kernels.DONE]), len(lattice.order))
-        return self._found(lattice, k)
 
     def rated(self, levels: Ints, k: int) -> tuple[float, float, bool, int]:
         """What a node does, looked at by itself.
@@ -467,7 +456,7 @@ class Search:
             loss = kernels.loss_of(self.rows, levels, firsts, sizes, failing, bound)
         else:
             left = failing == 0
-            leaves = self.table.leaves[:, firsts[left]].astype(np.int64)
+            leaves = self.rows.leaves[:, firsts[left]] - self.rows.starts[:-1, None]
             loss = self.rating(levels, leaves, sizes[left])
         return loss, bound, False, gone
 
@@ -493,7 +482,7 @@ class Search:
             numbers[labels][self.table.where],
             float(lattice.best[0]),
             int(lattice.at[kernels.LOOKED]),
-            len(lattice.order),
+            len(lattice.bound),
         )
 
     def lattice(self, between: Sequence[tuple[int, int]]) -> kernels.Lattice:
@@ -517,11 +506,11 @@ class Search:
             passed=np.zeros(nodes, dtype=bool),
             height=height,
             guess=guess,
-            order=np.argsort(guess, kind="stable"),
+            order=np.zeros(1, np.int64),
             path=np.zeros(int((shape - 1).sum()) + 1, np.int64),
             best=np.zeros(2),
-            at=np.zeros(7, np.int64),
-            everything=np.arange(len(self.table.counts), dtype=np.uint32),
+            at=np.zeros(8, np.int64),
+            everything=np.arange(len(self.rows.counts), dtype=np.uint32),
             nodes=np.zeros((MOST_KEPT, d), np.int32),
             begin=np.zeros(MOST_KEPT + 1, np.int64),
             rows=np.empty(ROOM, np.uint32),
@@ -537,8 +526,10 @@ class Search:
             return np.zeros(math.prod(shape.tolist()))
         # There are no more classes than combinations of labels.
         widths = zip(self.rows.widths, low, shape, strict=True)
-        labels = _outer([np.log(width[a : a + s]) for width, a, s in widths])
-        classes = np.exp(np.minimum(labels, math.log(self.n)))
+        labels = _outer(
+            [width[a : a + s].astype(np.float64) for width, a, s in widths], np.multiply
+        )
+        classes = np.minimum(labels, self.n)
         scale = 1.0 if self.loss is Loss.DISCERNIBILITY else self.n
         return scale / classes * (1.0 - 1e-9)
 
@@ -579,7 +570,7 @@ class Search:
                 models = self._models(left, int(rows.sum()))
             lacking = (failing > 0).astype(np.int64)
             gone = kernels.suppress(
-                models, self.limit, labels, table.secret, table.counts, sizes, lacking
+                models, self.limit, labels, self.rows.secret, self.rows.counts, sizes, lacking
             )
             failing[(lacking > 0) & (failing == 0)] = _LACKS_MODEL
             if not self.ratio or gone == before or gone > self.limit:
@@ -595,6 +586,6 @@ def levels_of(lattice: kernels.Lattice, node: int) -> Ints:
     return levels
 
 
-def _outer(parts: Sequence[Floats]) -> Floats:
-    """Sums of one number of each column, for all nodes."""
-    return reduce(np.add.outer, parts).ravel()
+def _outer(parts: Sequence[Floats], combine: np.ufunc = np.add) -> Floats:
+    """Sums or products of one number of each column, for all nodes."""
+    return reduce(combine.outer, parts).ravel()

@@ -106,7 +106,7 @@ def neighbourhood(
         known = lattice.passed[at] or not isfinite(lattice.bound[at])
         states.append(NodeState(node, loss if isfinite(loss) else None, gone, not known))
     best = None if found is None else found.levels
-    return Neighbourhood(best, tuple(states), tuple(_layers(lattice)), len(lattice.order))
+    return Neighbourhood(best, tuple(states), tuple(_layers(lattice)), len(lattice.bound))
 
 
 def _around(centre: Node, low: Ints, high: Ints, most: int) -> set[Node]:
@@ -130,7 +130,7 @@ def _steps(node: Node, low: Ints, high: Ints) -> Iterator[Node]:
 
 
 def _layers(lattice: Lattice) -> Iterator[Layer]:
-    every = np.arange(len(lattice.order))
+    every = np.arange(len(lattice.bound))
     heights = sum(
         (every // stride % size + low
          for stride, size, low in zip(lattice.strides, lattice.shape, lattice.low, strict=True)),

@@ -24,25 +24,27 @@ GOLDEN = 0x9E3779B97F4A7C15
 WIDE = 2**62
 SQUARES, CLASSES, CELLS = range(3)
 """Losses: discernibility, average class size, and sums over cells."""
-PER_ROW = 4
+PER_ROW = 12
 """Nodes for each merged entry up to which a rare class closes all nodes at which it is rare."""
-LOOKED, DONE, FIRST, LAST, PEAK, CHOSEN, KEPT = range(7)
+FEW = 5
+"""How many rare classes do so if the loss is not a sum over cells: paths begin where entries are
+few then, and merging them soon costs less."""
+LOOKED, DONE, FIRST, LAST, PEAK, CHOSEN, RARE, KEPT = range(8)
 """Places in `Lattice.at`."""
 
 
 class Rows(NamedTuple):
     """Rows and the levels of their columns."""
 
-    leaves: Unsigned32  # column, row
+    leaves: Unsigned32  # column, row: the leaf, numbered over all columns
     secret: Unsigned32  # row: its confidential values, all columns together
     secrets: int  # number of them
     counts: Ints  # row: records
-    labels: Ints  # of leaf i of column j at level l: labels[first[j] + l * many[j] + i]
-    first: Ints  # column
-    many: Ints  # column: leaves
+    labels: Ints  # level, leaf; above the top level of a column it is the same again
+    starts: Ints  # column: its first leaf, and at the end the number of leaves
     widths: Ints  # column, level: labels
     kind: int  # of the loss
-    gaps: Floats  # as labels, of label i: how much more a suppressed cell costs
+    gaps: Floats  # level, first leaf of the column + label: how much more a suppressed cell costs
 
 
 class Models(NamedTuple):
@@ -66,7 +68,7 @@ class Lattice(NamedTuple):
     passed: Bools  # node: it was looked at
     height: Floats  # node
     guess: Floats  # node: paths begin and climb where it is least
-    order: Ints  # nodes by guess
+    order: Ints  # nodes at which paths may begin, by guess
     path: Ints
     best: Floats  # loss and height
     at: Ints
@@ -75,6 +77,48 @@ class Lattice(NamedTuple):
     begin: Ints  # kept node: its entries begin here, and at the end the next would
     rows: Unsigned32  # kept entry: one of its rows
     counts: Ints  # kept entry: records
+
+
+@kernel
+def placed(codes: Ints, starts: Ints) -> Unsigned32:
+    """Leaves by column and record, numbered over all columns; none if a code is too large."""
+    leaves = np.empty((codes.shape[1], codes.shape[0]), np.uint32)
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            leaf = starts[j] + codes[i, j]
+            if leaf >= starts[j + 1]:
+                return leaves[:0]
+            leaves[j, i] = leaf
+    return leaves
+
+
+@kernel
+def widths_of(labels: Ints, starts: Ints) -> Ints:
+    """Labels of each column and level; no column is returned if levels are not nested."""
+    widths = np.zeros((starts.size - 1, labels.shape[0]), np.int64)
+    for j in range(starts.size - 1):
+        for level in range(labels.shape[0]):
+            for leaf in range(starts[j], starts[j + 1]):
+                widths[j, level] = max(widths[j, level], labels[level, leaf] + 1)
+        for level in range(1, labels.shape[0]):
+            parents = np.full(widths[j, level - 1], -1)
+            for leaf in range(starts[j], starts[j + 1]):
+                own = labels[level - 1, leaf]
+                if parents[own] < 0:
+                    parents[own] = labels[level, leaf]
+                elif parents[own] != labels[level, leaf]:
+                    return widths[:0]
+    return widths
+
+
+@kernel
+def held_by(rows: Rows) -> Ints:
+    """Records of each leaf."""
+    held = np.zeros(rows.starts[-1], np.int64)
+    for i in range(rows.counts.size):
+        for j in range(rows.starts.size - 1):
+            held[rows.leaves[j, i]] += rows.counts[i]
+    return held
 
 
 @kernel
@@ -123,28 +167,23 @@ def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
     """One number below the second one for the labels of each chosen row, equal for equal labels."""
     keys = np.zeros(chosen.size, np.int64)
     room = 1
-    maps = np.empty(levels.size, np.int64)
-    strides = np.empty(levels.size, np.int64)
-    columns = np.empty(levels.size, np.int64)
     j = 0
     while j < levels.size:
-        some = 0
         while j < levels.size:
             width = rows.widths[j, levels[j]]
             if room >= WIDE // (width * rows.secrets):
                 break
             if width > 1:
-                columns[some] = j
-                maps[some] = rows.first[j] + levels[j] * rows.many[j]
-                strides[some] = room
-                some += 1
+                leaf = rows.leaves[j]
+                label = rows.labels[levels[j]]
+                if keys.size == leaf.size:  # all rows, in their order
+                    for i in range(keys.size):
+                        keys[i] += room * label[leaf[i]]
+                else:
+                    for i in range(keys.size):
+                        keys[i] += room * label[leaf[chosen[i]]]
                 room *= width
             j += 1
-        for c in range(some):
-            label = rows.labels[maps[c] :]
-            leaf = rows.leaves[columns[c]]
-            for i in range(chosen.size):
-                keys[i] += strides[c] * label[leaf[chosen[i]]]
         if j < levels.size:
             firsts, _, keys = merged(keys, keys, room)
             room = firsts.size
@@ -156,6 +195,16 @@ def classes_of(rows: Rows, levels: Ints) -> tuple[Ints, Ints, Ints]:
     """One row of each class, its records, and the class of each row."""
     keys, room = keyed(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
     return merged(keys, rows.counts, room)
+
+
+@kernel
+def entered(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
+    """As `keyed`, of labels and confidential values."""
+    keys, room = keyed(rows, levels, chosen)
+    if rows.secrets > 1:
+        for i in range(keys.size):
+            keys[i] = keys[i] * rows.secrets + rows.secret[chosen[i]]
+    return keys, room * rows.secrets
 
 
 @kernel
@@ -196,14 +245,13 @@ def loss_of(
         # Records are counted by label first: the sum does not depend on their order.
         held = np.zeros(rows.widths.max(), np.int64)
         for j in range(levels.size):
-            begin = rows.first[j] + levels[j] * rows.many[j]
             width = rows.widths[j, levels[j]]
             held[:width] = 0
             for a in range(sizes.size):
                 if failing[a]:
-                    held[rows.labels[begin + rows.leaves[j, firsts[a]]]] += sizes[a]
+                    held[rows.labels[levels[j], rows.leaves[j, firsts[a]]]] += sizes[a]
             for label in range(width):
-                loss += held[label] * rows.gaps[begin + label]
+                loss += held[label] * rows.gaps[levels[j], rows.starts[j] + label]
     return loss
 
 
@@ -311,13 +359,15 @@ def advance(lattice: Lattice) -> int:
     closes the whole path if it fails and has the fewest classes, then bisect the rest. While no
     node has passed, nothing but the root ends a path, and it is bisected at once.
     """
-    at = lattice.at
+    at, path, strides, shape = lattice.at, lattice.path, lattice.strides, lattice.shape
+    bound, passed, height, guess = lattice.bound, lattice.passed, lattice.height, lattice.guess
+    best = lattice.best
     while True:
         while at[FIRST] <= at[LAST]:
-            node = lattice.path[probe(at)]
-            if is_open(lattice, node):
+            node = path[probe(at)]
+            if is_open(bound, passed, height, best, node):
                 return int(node)
-            if lattice.bound[node] == np.inf:  # by what was found since
+            if bound[node] == np.inf:  # by what was found since
                 at[FIRST] = probe(at) + 1
             else:
                 at[LAST] = probe(at) - 1
@@ -325,7 +375,7 @@ def advance(lattice: Lattice) -> int:
         node = -1
         while at[DONE] < lattice.order.size:
             start = lattice.order[at[DONE]]
-            if is_open(lattice, start):
+            if is_open(bound, passed, height, best, start):
                 node = start
                 break
             at[DONE] += 1
@@ -336,14 +386,14 @@ def advance(lattice: Lattice) -> int:
         at[PEAK] = at[CHOSEN] >= 0
         while node >= 0:
             at[LAST] += 1
-            lattice.path[at[LAST]] = node
+            path[at[LAST]] = node
             here = node
             node = -1
-            for j in range(lattice.shape.size):
-                if here // lattice.strides[j] % lattice.shape[j] + 1 < lattice.shape[j]:
-                    up = here + lattice.strides[j]
-                    if is_open(lattice, up) and (
-                        node < 0 or lattice.guess[up] < lattice.guess[node]
+            for j in range(shape.size):
+                if here // strides[j] % shape[j] + 1 < shape[j]:
+                    up = here + strides[j]
+                    if is_open(bound, passed, height, best, up) and (
+                        node < 0 or guess[up] < guess[node]
                     ):
                         node = up
 
@@ -355,16 +405,18 @@ def probe(at: Ints) -> int:
 
 
 @kernel
-def is_open(lattice: Lattice, node: int) -> bool:
-    """Whether a node was not looked at, and may be better than the best one."""
-    return not lattice.passed[node] and better(lattice, node, lattice.bound[node])
+def is_open(bound: Floats, passed: Bools, height: Floats, best: Floats, node: int) -> bool:
+    """Whether a node was not looked at, and may be better than the best one.
+
+    It takes arrays, because passing a whole lattice costs more than the question.
+    """
+    return not passed[node] and better(bound[node], height[node], best)
 
 
 @kernel
-def better(lattice: Lattice, node: int, loss: float) -> bool:
-    """Whether a node with that loss has less than the best one, or as much at a lower height."""
-    least = lattice.best[0]
-    return bool(loss < least or (loss == least and lattice.height[node] < lattice.best[1]))
+def better(loss: float, height: float, best: Floats) -> bool:
+    """Whether a loss is less than the best one, or as much at a lower height."""
+    return bool(loss < best[0] or (loss == best[0] and height < best[1]))
 
 
 @kernel
@@ -383,7 +435,7 @@ def settle(lattice: Lattice, node: int, closes: bool, bound: float, loss: float)
     else:
         lattice.passed[node] = True
         at[LAST] = here - 1
-    if better(lattice, node, loss):
+    if better(loss, lattice.height[node], lattice.best):
         lattice.best[0] = loss
         lattice.best[1] = lattice.height[node]
         at[CHOSEN] = node
@@ -421,17 +473,14 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
         levels = node // lattice.strides % lattice.shape + lattice.low
         source, counts, below = entries_below(rows, lattice, levels)
         effort -= source.size
-        keys, room = keyed(rows, levels, source)
-        if rows.secrets > 1:
-            for i in range(keys.size):
-                keys[i] = keys[i] * rows.secrets + rows.secret[source[i]]
-        firsts, held, _ = merged(keys, counts, room * rows.secrets)
+        keys, room = entered(rows, levels, source)
+        firsts, held, _ = merged(keys, counts, room)
         entries = source[firsts]
         keep(lattice, levels, entries, held, source.size)
         sizes, owner = held, np.arange(held.size)
         heads = entries
         if rows.secrets > 1:
-            some, sizes, owner = merged(keys[firsts] // rows.secrets, held, room)
+            some, sizes, owner = merged(keys[firsts] // rows.secrets, held, room // rows.secrets)
             heads = entries[some]
         bound = bound_of(rows, sizes, lattice.bound[node])
         failing = (sizes < k).astype(np.int64)
@@ -441,10 +490,10 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
             gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
             closes = gone > limit and models.monotone
         loss = np.inf
-        # Under the other losses paths begin where entries are few, and merging them costs less.
-        wide = rows.kind == CELLS and lattice.order.size <= PER_ROW * source.size
-        if wide and limit == 0 and gone and sizes.min() < k:
+        wide = rows.kind == CELLS or lattice.at[RARE] < FEW
+        if wide and lattice.bound.size <= PER_ROW * source.size and limit == 0 and sizes.min() < k:
             close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, k)
+            lattice.at[RARE] += 1
         if gone <= limit:
             loss = loss_of(rows, levels, heads.astype(np.int64), sizes, failing, bound)
         settle(lattice, node, closes, bound, loss)
@@ -468,19 +517,24 @@ def close_rare(
     column, then give for every node the size of the row's class where no level is under `below`:
     no less than its size at the node itself.
     """
-    size = lattice.order.size
-    node = np.zeros(entries.size, np.int64)
+    size = lattice.bound.size
+    joins = np.full(rows.starts[-1], size, np.int64)  # if they never do
     for j in range(lattice.shape.size):
-        joins = np.full(rows.many[j], size, np.int64)  # if they never do
         own = rows.leaves[j, rare]
         for level in range(lattice.shape[j] - 1, below[j] - lattice.low[j] - 1, -1):
-            begin = rows.first[j] + (lattice.low[j] + level) * rows.many[j]
+            labels = rows.labels[lattice.low[j] + level]
             step = level * lattice.strides[j] if lattice.low[j] + level > below[j] else 0
-            for leaf in range(rows.many[j]):
-                if rows.labels[begin + leaf] == rows.labels[begin + own]:
+            for leaf in range(rows.starts[j], rows.starts[j + 1]):
+                if labels[leaf] == labels[own]:
                     joins[leaf] = step
-        for i in range(node.size):
-            node[i] += joins[rows.leaves[j, entries[i]]]
+    node = np.zeros(entries.size, np.int64)
+    for leaf in rows.leaves:
+        if node.size == leaf.size:  # all rows, in their order
+            for i in range(node.size):
+                node[i] += joins[leaf[i]]
+        else:
+            for i in range(node.size):
+                node[i] += joins[leaf[entries[i]]]
     held = np.zeros(size, np.int64)
     for i in range(node.size):
         if node[i] < size:
@@ -489,8 +543,10 @@ def close_rare(
         step = lattice.strides[j]
         whole = step * lattice.shape[j]
         for begin in range(0, size, whole):
-            for x in range(begin + step, begin + whole):
-                held[x] += held[x - step]
+            for low in range(begin, begin + whole - step, step):
+                under, over = held[low : low + step], held[low + step : low + 2 * step]
+                for x in range(step):
+                    over[x] += under[x]
     for x in range(size):
         if held[x] < k:
             lattice.bound[x] = np.inf
