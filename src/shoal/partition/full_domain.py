@@ -55,7 +55,6 @@ References:
     Li, Li and Venkatasubramanian, "t-closeness", ICDE 2007, generalisation property.
     doi:10.1109/ICDE.2007.367856
     Bayardo and Agrawal, ICDE 2005 (discernibility). doi:10.1109/ICDE.2005.42
-    Gionis and Tassa, TKDE 21 (2009), on non-uniform entropy. doi:10.1109/TKDE.2008.129
 """
 
 import math
@@ -73,6 +72,7 @@ from numpy.typing import ArrayLike
 from shoal.core import Distance, Diversity, Progress, TCloseness, silent, whole_numbers
 from shoal.core._arrays import Floats, Ints, Unsigned32
 from shoal.errors import InputError
+from shoal.partition.cell_costs import CellCosts
 from shoal.partition.kernels import full_domain as kernels
 from shoal.partition.requirement import Requirement, below, compiled, longest_way
 
@@ -211,7 +211,7 @@ def prepared(
     loss = options.get("loss", Loss.DISCERNIBILITY)
     models = [] if judge else list(options.get("require", ()))
     table = _Table.of(codes, hierarchies, models, options.get("units"), options.get("times"))
-    costs = _Costs.of(table, loss, options.get("weights"), options.get("penalties"))
+    costs = _costs(table, loss, options.get("weights"), options.get("penalties"))
     if (rating is None) == (loss is Loss.COUNT_ERROR):
         raise InputError("Expected a rating for the error of COUNT queries, and for no other loss.")
     search = Search(table, options.get("limit", 0), loss, models, judge, rating, costs)
@@ -249,13 +249,7 @@ class _Table:
         if cells.ndim != 2 or not cells.size or cells.shape[1] != len(hierarchies):
             raise InputError("Expected records by columns, and a hierarchy for each column.")
         trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
-        if any(tree.ndim != 2 or (tree[0] != np.arange(tree.shape[1])).any() for tree in trees):
-            raise InputError("Expected levels by leaves, every leaf with its own label at 0.")
-        starts = np.cumsum([0, *[tree.shape[1] for tree in trees]])
-        labels = np.empty((max(map(len, trees)), starts[-1]), np.int64)
-        for tree, first, end in zip(trees, starts, starts[1:], strict=False):
-            labels[: len(tree), first:end] = tree
-            labels[len(tree) :, first:end] = tree[-1]
+        labels, starts = _side_by_side(trees)
         leaves = kernels.placed(whole_numbers(cells.ravel(), "codes").reshape(cells.shape), starts)
         if not len(leaves):
             raise InputError("Expected codes of leaves that the hierarchy has.")
@@ -274,11 +268,30 @@ class _Table:
             kind=kernels.SQUARES,
             gaps=np.zeros(labels.shape),
         )
-        every = np.arange(n, dtype=np.uint32)
-        keys, room = kernels.entered(rows, np.zeros(len(trees), np.int64), every)
+        lowest, every = np.zeros(len(trees), np.int64), np.arange(n, dtype=np.uint32)
+        keys, room = kernels.entered(rows, lowest, every)
         firsts, counts, where = kernels.merged(keys, rows.counts, room)
         rows = rows._replace(leaves=leaves.take(firsts, 1), secret=secret[firsts], counts=counts)
         return cls(rows, values, where, trees, units)
+
+
+def _side_by_side(trees: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Labels by level and leaf of all columns, as `kernels.Rows` has them; where each begins."""
+    wrong = InputError("Expected levels by leaves, every leaf with its own label at 0.")
+    if any(tree.ndim != 2 for tree in trees):
+        raise wrong
+    many = [tree.shape[1] for tree in trees]
+    starts = np.cumsum([0, *many])
+    labels = np.empty((max(map(len, trees)), starts[-1]), np.int64)
+    for tree, first, end in zip(trees, starts, starts[1:], strict=False):
+        labels[: len(tree), first:end] = tree
+        labels[len(tree) :, first:end] = tree[-1]
+    if (
+        labels.min() < 0
+        or (labels[0] + np.repeat(starts[:-1], many) != np.arange(starts[-1])).any()
+    ):
+        raise wrong
+    return labels, starts
 
 
 def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]:
@@ -292,70 +305,21 @@ def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]
     return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
 
 
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """What losses that are sums over cells cost at each level of each column.
-
-    Attributes:
-        mean: per level, the mean over the records, weighted; empty for other losses.
-        gaps: per level and leaf, how much more a suppressed cell costs.
-    """
-
-    mean: tuple[Floats, ...] = ()
-    gaps: tuple[Floats, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        table: _Table,
-        loss: Loss,
-        weights: Sequence[float] | None,
-        penalties: Sequence[ArrayLike] | None,
-    ) -> "_Costs":
-        d = len(table.trees)
-        heavy = np.ones(d) if weights is None else np.asarray(weights, np.float64)
-        if heavy.shape != (d,) or (heavy < 0).any() or not heavy.sum() > 0:
-            raise InputError("Expected a weight of 0 or more for each column, and one above 0.")
-        if loss not in {Loss.GRANULARITY, Loss.ENTROPY}:
-            return cls()
-        heavy = heavy / heavy.sum()
-        n = int(table.rows.counts.sum())
-        held = np.split(kernels.held_by(table.rows).astype(np.float64), table.rows.starts[1:-1])
-        means, gaps = [], []
-        for j, (tree, own) in enumerate(zip(table.trees, held, strict=True)):
-            if loss is Loss.ENTROPY:
-                cost, star = _entropy(tree, own, n)
-            else:
-                cost = _leaf_shares(tree) if penalties is None else _checked(penalties[j], tree)
-                star = np.ones(tree.shape[1])
-            means.append(heavy[j] * (cost @ own) / n)
-            gaps.append(heavy[j] * np.maximum(star - cost, 0.0) / n)
-        return cls(tuple(means), tuple(gaps))
-
-
-def _entropy(tree: Ints, held: Floats, n: int) -> tuple[Floats, Floats]:
-    """Cost of each leaf's record at each level, and if suppressed, relative to suppressing all."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(held > 0, np.log2(held), 0.0)
-        above = np.array([np.bincount(level, held)[level] for level in tree])
-        cost = np.where(held > 0, np.log2(np.maximum(above, 1.0)) - logs, 0.0)
-    star = np.where(held > 0, math.log2(n) - logs, 0.0)
-    most = float(star @ held) / n
-    return (cost / most, star / most) if most > 0 else (np.zeros_like(cost), np.zeros_like(star))
-
-
-def _leaf_shares(tree: Ints) -> Floats:
-    """Leaves of each label but one, over all leaves but one."""
-    held = np.array([np.bincount(level)[level] for level in tree], np.float64)
-    shares: Floats = (held - 1.0) / max(tree.shape[1] - 1, 1)
-    return shares
-
-
-def _checked(penalties: ArrayLike, tree: Ints) -> Floats:
-    cost = np.asarray(penalties, np.float64)
-    if cost.shape != tree.shape or (np.diff(cost, axis=0) < 0).any() or (cost > 1).any():
-        raise InputError("Penalties must not fall from level to level, nor exceed 1.")
-    return cost
+def _costs(
+    table: _Table,
+    loss: Loss,
+    weights: Sequence[float] | None,
+    penalties: Sequence[ArrayLike] | None,
+) -> CellCosts | None:
+    """What cells cost, if the loss is a sum over them."""
+    d = len(table.trees)
+    heavy = np.ones(d) if weights is None else np.asarray(weights, np.float64)
+    if heavy.shape != (d,) or (heavy < 0).any() or not heavy.sum() > 0:
+        raise InputError("Expected a weight of 0 or more for each column, and one above 0.")
+    if loss not in {Loss.GRANULARITY, Loss.ENTROPY}:
+        return None
+    entropy = loss is Loss.ENTROPY
+    return CellCosts.of(table.rows, table.trees, heavy, penalties, entropy=entropy)
 
 
 def _shape(table: _Table, between: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
@@ -382,18 +346,16 @@ class Search:
     require: Sequence[Requirement]
     judge: Judge | None
     rating: Rating | None
-    costs: _Costs
+    costs: CellCosts | None
 
     def __post_init__(self) -> None:
         table = self.table
         self.n = int(table.rows.counts.sum())
         self.limit = min(self.limit, self.n - 1)
         kinds = {Loss.DISCERNIBILITY: kernels.SQUARES, Loss.CLASS_SIZE: kernels.CLASSES}
-        gaps = table.rows.gaps
-        for tree, first, gap in zip(table.trees, table.rows.starts, self.costs.gaps, strict=False):
-            by_label = gaps[: len(tree), first : first + tree.shape[1]]
-            np.put_along_axis(by_label, tree, gap, axis=1)
         self.rows = table.rows._replace(kind=kinds.get(self.loss, kernels.CELLS))
+        if self.costs is not None:
+            self.rows = self.rows._replace(gaps=self.costs.gaps)
         # Under the ratio distance the rules for the records that are left are made anew.
         self.ratio = self.limit > 0 and any(
             getattr(own.guarantee, "distance", None) is Distance.RATIO for own in self.require
@@ -475,11 +437,14 @@ class Search:
         if lattice.at[kernels.CHOSEN] < 0:
             return None
         node = levels_of(lattice, int(lattice.at[kernels.CHOSEN]))
-        _, _, labels, failing = self._suppressed(node, k)
-        numbers = np.where(failing > 0, -1, np.cumsum(failing == 0) - 1)
+        if self.limit:
+            _, _, labels, failing = self._suppressed(node, k)
+            labels = np.where(failing > 0, -1, np.cumsum(failing == 0) - 1)[labels]
+        else:
+            _, _, labels = kernels.classes_of(self.rows, node)
         return Generalisation(
             tuple(node.tolist()),
-            numbers[labels][self.table.where],
+            labels[self.table.where],
             float(lattice.best[0]),
             int(lattice.at[kernels.LOOKED]),
             len(lattice.bound),
@@ -497,7 +462,7 @@ class Search:
                 for tree, a, s in zip(self.table.trees, low, shape, strict=True)
             ]
         )
-        guess = bound.copy() if self.costs.mean else height
+        guess = height if self.costs is None else bound.copy()
         return kernels.Lattice(
             low=low,
             shape=shape,
@@ -511,7 +476,7 @@ class Search:
             best=np.zeros(2),
             at=np.zeros(8, np.int64),
             everything=np.arange(len(self.rows.counts), dtype=np.uint32),
-            nodes=np.zeros((MOST_KEPT, d), np.int32),
+            nodes=np.empty((MOST_KEPT, d), np.int32),
             begin=np.zeros(MOST_KEPT + 1, np.int64),
             rows=np.empty(ROOM, np.uint32),
             counts=np.empty(ROOM, np.int64),
@@ -519,7 +484,7 @@ class Search:
 
     def _bounds(self, low: Ints, shape: Ints) -> Floats:
         """A lower bound on the loss of each node, before any node is looked at."""
-        if self.costs.mean:
+        if self.costs is not None:
             means = zip(self.costs.mean, low, shape, strict=True)
             return _outer([mean[a : a + s] for mean, a, s in means])
         if self.rating is not None:
