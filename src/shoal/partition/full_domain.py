@@ -39,7 +39,7 @@ need not give the least possible suppression.
 **The search** follows Flash: start at the open node of least B, climb along open nodes, look at the
 last one of that path, bisect the rest, and close what follows from each node. The classes of a
 node, by confidential value where a model asks for it, are merged from those of the node below it
-with the fewest that were kept. For several k the same lattice serves: what fails at one k fails at
+with the fewest that were kept. The first path begins at the lowest node. For several k the same lattice serves: what fails at one k fails at
 a larger one.
 
 Cost: O(c d) for each node that is looked at, c being the classes it is merged from; at most all
@@ -74,7 +74,7 @@ from shoal.core._arrays import Floats, Ints, Unsigned32
 from shoal.errors import InputError
 from shoal.partition.cell_costs import CellCosts
 from shoal.partition.kernels import full_domain as kernels
-from shoal.partition.requirement import Requirement, below, compiled, longest_way
+from shoal.partition.requirement import Requirement, below, longest_way, rules_of
 
 MOST_NODES = 20_000_000
 """A lattice of more nodes is refused."""
@@ -250,7 +250,8 @@ class _Table:
             raise InputError("Expected records by columns, and a hierarchy for each column.")
         trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
         labels, starts = _side_by_side(trees)
-        leaves = kernels.placed(whole_numbers(cells.ravel(), "codes").reshape(cells.shape), starts)
+        whole = whole_numbers(cells.ravel(), "codes").reshape(cells.shape)
+        leaves = kernels.placed(np.require(whole, requirements="CW"), starts)
         if not len(leaves):
             raise InputError("Expected codes of leaves that the hierarchy has.")
         widths = kernels.widths_of(labels, starts)
@@ -298,9 +299,9 @@ def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]
     """Number the confidential values of all models together, and say what each one stands for."""
     if not require:
         return np.zeros(n, np.uint32), np.zeros((0, 1), np.int64)
-    codes = np.array([own.codes for own in require], np.int64)
     if len(require) == 1:
-        return codes[0].astype(np.uint32), np.arange(int(require[0].width or 1))[None]
+        return require[0].codes.astype(np.uint32), np.arange(int(require[0].width or 1))[None]
+    codes = np.array([own.codes for own in require], np.int64)
     values, secret = np.unique(codes, axis=1, return_inverse=True)
     return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
 
@@ -374,7 +375,7 @@ class Search:
             for own, way in zip(require, map(longest_way, require), strict=True)
         ]
         return kernels.Models(
-            rules=compiled(require, n)[0],
+            rules=rules_of(require, n),
             values=self.table.values,
             over=np.array([x.numerator for x in limits], np.int64),
             under=np.array([x.denominator for x in limits], np.int64),

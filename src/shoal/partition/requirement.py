@@ -71,7 +71,12 @@ class Requirement:
 
 def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     """Translate requirements on n records for the kernels: rules, and a row of codes for each."""
-    rows = n
+    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, n)
+    return rules_of(requirements, n), codes
+
+
+def rules_of(requirements: Sequence[Requirement], n: int) -> Rules:
+    """Translate requirements on n records for the kernels, without the values of the records."""
     wholes = {int(own.totals.sum()) for own in requirements if own.totals is not None}
     if wholes:
         if len(wholes) > 1 or any(own.totals is None for own in requirements):
@@ -111,8 +116,7 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
         path = paths[r][0]
         rules.path[values, : path.shape[1]] = np.where(path >= 0, path + top[r], -1)
         _threshold(rules, r, own)
-    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, rows)
-    return rules, codes
+    return rules
 
 
 def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
@@ -127,8 +131,7 @@ def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
     """
     if not requirements:
         return None
-    rules, _ = compiled(requirements, len(requirements[0].codes))
-    return refused(requirements, rules)
+    return refused(requirements, rules_of(requirements, len(requirements[0].codes)))
 
 
 def refused(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
