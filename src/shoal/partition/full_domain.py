@@ -39,7 +39,7 @@ need not give the least possible suppression.
 **The search** follows Flash: start at the open node of least B, climb along open nodes, look at the
 last one of that path, bisect the rest, and close what follows from each node. The classes of a
 node, by confidential value where a model asks for it, are merged from those of the node below it
-with the fewest that were kept. The first path begins at the lowest node. For several k the same lattice serves: what fails at one k fails at
+with the fewest that were kept. For several k the same lattice serves: what fails at one k fails at
 a larger one.
 
 Cost: O(c d) for each node that is looked at, c being the classes it is merged from; at most all
