@@ -251,7 +251,7 @@ class _Table:
         trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
         labels, starts = _side_by_side(trees)
         whole = whole_numbers(cells.ravel(), "codes").reshape(cells.shape)
-        leaves = kernels.placed(np.require(whole, requirements="CW"), starts)
+        leaves = kernels.placed(np.require(whole, requirements=["C", "W"]), starts)
         if not len(leaves):
             raise InputError("Expected codes of leaves that the hierarchy has.")
         widths = kernels.widths_of(labels, starts)
