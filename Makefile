@@ -50,8 +50,8 @@ lint: setup-dev
 	$(BIN)/lint-imports --no-logo
 
 # On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it. Each
-# takes neighbouring tests, so that what they share, such as a session of Spark, is started once.
-PYTEST_ARGS ?= -n auto --dist worksteal
+# takes whole files, so that what their tests share, such as a session of Spark, is started once.
+PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 # Kernels are compiled once, for all processes; a test looks whether that left any out.
 WARM := $(VENV)/kernels
 test: lint browser r docs

@@ -1,12 +1,13 @@
 """All lines of the benchmark in one table: our CPU seconds beside those of a yardstick.
 
-    python bench/run.py [PATTERN ...] [--keep]
+    python bench/run.py [PATTERN ...] [--keep] [--stages]
 
 A yardstick is plain work on the same machine: copying memory, one sort, reading and writing the
 file, importing the libraries, random bytes. It runs in turns with ours, the least of each counts,
 and their ratio compares with that of another day or machine. `results.json` has the last ratios; a
 line that is more than a fifth above its own is measured again, and if it stays there the program
 says so and ends with 1. `--keep` writes the ratios of this run; `RESULTS.md` says what they mean.
+`--stages` adds where the time of a release goes.
 Kernels are compiled before anything is timed.
 """
 
@@ -195,7 +196,7 @@ def policy(method: str, names: tuple[str, ...], **protect: Any) -> dict[str, Any
 # Lines.
 
 
-def pipeline(home: Path) -> Work:
+def pipeline(home: Path, form: str = "parquet") -> Work:
     """From a CSV file to a folder, individual ranking."""
     rules = home / "six.toml"
     levels = '["none", "primary", "secondary", "tertiary"]'
@@ -204,7 +205,7 @@ def pipeline(home: Path) -> Work:
         kind = f'"ordinal", categories = {levels}' if name == "education" else '"numeric"'
         lines.append(f'{name} = {{ role = "quasi-identifier", kind = {kind} }}')
     rules.write_text("\n".join([*lines, "[protect]", 'method = "individual-ranking"', "k = 10"]))
-    return released(people(home, "csv"), people(home, "csv", 20_000), rules, home)
+    return released(people(home, "csv"), people(home, "csv", 20_000), rules, home, form)
 
 
 def noisy(method: str) -> Callable[[Path], Work]:
@@ -222,12 +223,27 @@ def noisy(method: str) -> Callable[[Path], Work]:
     return make
 
 
-def released(data: Path, small: Path, rules: Path, home: Path) -> Work:
+SPENT: dict[str, float] = {}
+"""CPU seconds of each stage of the last release to a folder."""
+
+
+def released(data: Path, small: Path, rules: Path, home: Path, form: str = "parquet") -> Work:
     """Release a file to a folder; a small one first, which compiles."""
+    output = OutputOptions(file_format=form, force=True)
 
     def release(path: Path) -> None:
+        SPENT.clear()
+        now = {"planning": time.process_time()}  # the stage, and since when
+
+        def staged(stage: str, _done: int, _total: int) -> None:
+            ((last, since),) = now.items()
+            SPENT[last] = SPENT.get(last, 0.0) + time.process_time() - since
+            now.clear()
+            now[stage.partition(",")[0]] = time.process_time()
+
         with redirect_stderr(StringIO()):
-            protect_file.protect(path, rules, home / "out", output=OutputOptions(force=True))
+            protect_file.protect(path, rules, home / "out", output=output, progress=staged)
+        staged("", 0, 1)
 
     release(small)
     return lambda: release(data)
@@ -347,6 +363,7 @@ LINES = (
     Line("start of `check`, 10,000 x 5", start("check", *READ), LOADING),
     Line("start of `protect`, mdav, 10,000 x 5", start("protect", *READ, *OUT), LOADING),
     Line("CSV of 1M x 6 to a folder, individual-ranking", pipeline, CSV, 4),
+    Line("CSV of 1M x 6 to CSV, individual-ranking", partial(pipeline, form="csv"), CSV),
     Line("Parquet of 1M x 4 to a folder, mdav-laplace", noisy("mdav-laplace"), PARQUET, repeat=1),
     Line("Parquet of 1M x 4 to a folder, ir-laplace", noisy("ir-laplace"), PARQUET, repeat=1),
     Line("Parquet of 1M x 4 to a folder, dp-kdtree", noisy("dp-kdtree"), PARQUET, repeat=1),
@@ -393,6 +410,7 @@ def main() -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("patterns", nargs="*", help="lines whose name has one of these patterns")
     parser.add_argument("--keep", action="store_true", help="write the ratios to results.json")
+    parser.add_argument("--stages", action="store_true", help="CPU seconds by stage of a release")
     options = parser.parse_args()
     wanted = re.compile("|".join(options.patterns))
     last = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
@@ -405,6 +423,7 @@ def main() -> int:
     kept, regressed = dict(last), []
     for line in filter(lambda line: wanted.search(line.name), LINES):
         before = last.get(line.name, math.nan)
+        SPENT.clear()
         ours, theirs = compared(line, before)
         ratio = ours / theirs
         kept[line.name] = float(f"{ratio:.3g}")
@@ -412,6 +431,9 @@ def main() -> int:
         known = [] if math.isnan(before) else [f"{before:.3g}", f"{ratio / before:.2f}"]
         shown = [*figures, *(known or ["", ""]), f"{line.wanted:g}" if line.wanted else ""]
         print(f"| {line.name} | {' | '.join(shown)} |", flush=True)
+        if options.stages:
+            for stage, seconds in SPENT.items():
+                print(f"| {line.name}: {stage} | {seconds:.2f} |" + " |" * 6, flush=True)
         if ratio > REGRESSED * before:
             regressed.append(f"{line.name}: {ratio:.3g}, {before:.3g} before")
         if options.keep:

@@ -122,6 +122,24 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(mark)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each process whole files, so what the tests of a file share is made once.
+
+    The tests of `engine` share more than a file does: a session of Spark.
+    """
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 (where it is installed)
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            together = "tests/engine/"
+            return together if nodeid.startswith(together) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
+
+
 def pytest_collection_finish():
     """Look for garbage in what tests make, not again and again in what was loaded for them."""
     gc.freeze()

@@ -16,7 +16,7 @@ import shoal
 from shoal import io
 from shoal.errors import ClaimViolationError, InputError
 from shoal.pipeline import protect_file
-from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
 CITIES = ["lyon", "nice", "lille", "paris"]
@@ -303,7 +303,11 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
 
     for form in ("csv", "parquet"):
         done = protect_file.protect(
-            tmp_path / "people.csv", rules, tmp_path / form, output=OutputOptions(file_format=form)
+            tmp_path / "people.csv",
+            rules,
+            tmp_path / form,
+            output=OutputOptions(file_format=form),
+            evaluation=EvaluationOptions(evaluate=False),
         )
         read = io.read(tmp_path / form / f"release.{form}").frame
         assert shoal.check(read, rules) == done.release.checks[:1]

@@ -24,7 +24,7 @@ from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.spatial_encoding import spatial_encoding
 from shoal.methods._shared.synthesis_prices import domain_of
 from shoal.pipeline import protect_file
-from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.synthesis.copula import kendall
 
 METHODS = ["privtree", "copula", "maxent", "auto"]
@@ -454,6 +454,9 @@ def test_measurements_of_a_copula_are_sums_by_rank_and_concordances():
     )
 
 
+UNEVALUATED = EvaluationOptions(evaluate=False)
+
+
 def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_path):
     data, rules = tmp_path / "people.parquet", tmp_path / "policy.json"
     people(80).write_parquet(data)
@@ -461,7 +464,9 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
 
     for force in (False, True):
         loaded = shoal.load_policy(policy("auto"))
-        published = protect_file.protect(data, loaded, out, output=OutputOptions(force=force))
+        published = protect_file.protect(
+            data, loaded, out, output=OutputOptions(force=force), evaluation=UNEVALUATED
+        )
 
     assert not rules.exists()
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
@@ -479,7 +484,11 @@ def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(t
     people(60).write_parquet(data)
 
     protect_file.protect(
-        data, shoal.load_policy(policy("maxent")), out, output=OutputOptions(file_format=form)
+        data,
+        shoal.load_policy(policy("maxent")),
+        out,
+        output=OutputOptions(file_format=form),
+        evaluation=UNEVALUATED,
     )
 
     text = "Rows were drawn from a noisy model: no row is a person."

@@ -122,10 +122,11 @@ def workspace(client):
 
 def ended(client, job):
     """Wait for a job and give its last status."""
-    deadline = time.monotonic() + 120
+    deadline, patience = time.monotonic() + 120, 0.05
     while (now := client.get(f"/api/jobs/{job}").json())["state"] not in FINAL:
         assert time.monotonic() < deadline, now
-        time.sleep(0.05)
+        time.sleep(patience)
+        patience = min(patience * 1.3, 0.4)  # asking often would cost as much as the job
     return now
 
 

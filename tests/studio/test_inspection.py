@@ -46,25 +46,40 @@ def protect_of(client, workspace):
     ]
 
 
-def test_the_page_has_what_the_command_finds_other_k_and_every_combination(
-    client, workspace, tools
-):
-    page = inspected(client, workspace, tools)
+@pytest.fixture(scope="module")
+def found(served, tools):
+    """A client and its workspace, whose table was inspected once for the tests that look at it."""
+    with served.client() as client:
+        workspace = client.post("/api/workspaces").json()["id"]
+        inspected(client, workspace, tools)
+        yield client, workspace
+
+
+@pytest.fixture
+def seen(found):
+    """The same with its page, and no levels fixed."""
+    client, workspace = found
+    client.post(f"/w/{workspace}/protect/levels", data={"node": ""})
+    return client, workspace, client.get(f"/w/{workspace}/protect").text
+
+
+def test_the_page_has_what_the_command_finds_other_k_and_every_combination(seen, tools):
+    _, _, page = seen
 
     frame = pl.read_csv(tools.people(120))
-    found = shoal.inspect(frame, policy_document.parsed(POLICY), public=True).alternatives
+    expected = shoal.inspect(frame, policy_document.parsed(POLICY), public=True).alternatives
     shown = page.partition('id="inspection"')[2]
     assert "Confidential" in shown
-    assert len(re.findall('<g class="node"', shown)) == len(found.lattice.nodes) == 10
-    for k, one in found.by_k.items():
+    assert len(re.findall('<g class="node"', shown)) == len(expected.lattice.nodes) == 10
+    for k, one in expected.by_k.items():
         assert f'<th scope="row" class="number">{k}</th>' in shown
         assert one is None or f"{one.loss:.3g}" in shown
     assert "least loss" in shown
     assert "combinations are shown" not in shown
 
 
-def test_a_click_fixes_the_levels_and_the_way_back_frees_them(client, workspace, tools):
-    page = inspected(client, workspace, tools)
+def test_a_click_fixes_the_levels_and_the_way_back_frees_them(seen):
+    client, workspace, page = seen
     place = re.search(r'name="node" value="(\d+)"', page)[1]
     levels = re.search(r'aria-label="Fix the levels ([\d ]+)"', page)[1].split()
 
@@ -82,15 +97,16 @@ def test_a_click_fixes_the_levels_and_the_way_back_frees_them(client, workspace,
     assert "levels" not in protect_of(client, workspace)
 
 
-def test_a_release_at_a_fixed_node_has_its_levels(client, workspace, tools):
-    page = inspected(client, workspace, tools)
+def test_a_release_at_a_fixed_node_has_its_levels(seen, tools):
+    client, workspace, page = seen
     places = re.findall(r'<button class="quiet" name="node" value="(\d+)"', page)
     client.post(f"/w/{workspace}/protect/levels", data={"node": places[1]})
     levels = protect_of(client, workspace)["levels"]
 
     names = {"confirmed": ["name", "age", "sex", "income"]}
     client.patch(f"/api/workspaces/{workspace}", json=names)
-    job = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"}).json()
+    asked = {"kind": "protect", "evaluate": False}
+    job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
 
     assert tools.ended(client, job["id"])["state"] == "done"
     manifest = client.get(f"/api/releases/{job['id']}/manifest.json").json()
@@ -117,13 +133,12 @@ def test_other_methods_show_what_they_can_and_no_lattice(client, workspace, tool
 
 
 @pytest.mark.parametrize("node", ["99", "-1", "x"])
-def test_a_node_that_is_not_there_is_refused(client, workspace, tools, node):
-    assert client.post(f"/w/{workspace}/protect/levels", data={"node": node}).status_code == 422
-    inspected(client, workspace, tools)
+def test_a_node_that_is_not_there_is_refused(client, workspace, seen, node):
+    early = client.post(f"/w/{workspace}/protect/levels", data={"node": node})
+    known, inspected_one, _ = seen
+    answer = known.post(f"/w/{inspected_one}/protect/levels", data={"node": node})
 
-    answer = client.post(f"/w/{workspace}/protect/levels", data={"node": node})
-
-    assert answer.status_code == 422
+    assert (early.status_code, answer.status_code) == (422, 422)
     assert "no such combination" in answer.text
 
 

@@ -192,7 +192,8 @@ def test_two_changes_of_one_policy_at_a_time_do_not_lose_each_other(served, read
 
 
 def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(client, ready, tools):
-    job = client.post(f"/api/workspaces/{ready[3:]}/jobs", json={"kind": "protect"}).json()["id"]
+    asked = {"kind": "protect", "evaluate": False}
+    job = client.post(f"/api/workspaces/{ready[3:]}/jobs", json=asked).json()["id"]
     assert tools.ended(client, job)["state"] == "done"
     own = f"/api/workspaces/{ready[3:]}"
     manifest = client.get(f"/api/releases/{job}/manifest.json").json()

@@ -1,6 +1,7 @@
 """How the five screens look and read: hostile names, contrast, narrow windows, the keyboard."""
 
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -78,12 +79,22 @@ def tab(open_tab, tmp_path_factory):
     tab.close()
 
 
-@pytest.fixture(params=SCREENS)
-def screen(request, tab):
-    """One screen with everything unfolded that can be."""
+@pytest.fixture(scope="module", params=SCREENS)
+def shown(request, tab):
+    """One screen with everything unfolded that can be, loaded once for the tests of it."""
     tab.emulate_media(color_scheme="light")
     show(tab, request.param)
     return tab
+
+
+@pytest.fixture
+def screen(shown):
+    """That screen, in a wide window by daylight and from its top."""
+    shown.emulate_media(color_scheme="light")
+    shown.set_viewport_size({"width": 1280, "height": 900})
+    shown.mouse.move(0, 0)
+    shown.evaluate("scrollTo(0, 0)")
+    return shown
 
 
 def show(tab, name):
@@ -94,6 +105,11 @@ def show(tab, name):
         tab.click("button[data-place='0']")
         tab.wait_for_selector("#candidate h3")
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+
+
+def reshow(tab):
+    """The same screen as it was loaded, for the tests that come after."""
+    show(tab, tab.url.rpartition("/")[2].partition("#")[0])
 
 
 def test_hostile_names_and_values_are_text_in_every_page_and_plot(screen):
@@ -164,10 +180,11 @@ CONTRASTS = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_stands_out_from_what_is_behind_it(screen, scheme):
     screen.emulate_media(color_scheme=scheme)
-    show(screen, screen.url.rpartition("/")[2].partition("#")[0])
 
+    behind = screen.evaluate("getComputedStyle(document.body).backgroundColor")
     ratios = screen.evaluate(CONTRASTS)
 
+    assert (int(re.search(r"\d+", behind)[0]) < 128) == (scheme == "dark")
     assert len(ratios) > 30
     assert ratios[0][0] >= 4.5, ratios[:5]
 
@@ -185,6 +202,8 @@ def test_the_toggle_wins_over_the_system_and_is_kept(screen):
     assert screen.get_attribute("#theme", "aria-pressed") == "true"
     screen.click("#theme")
     assert screen.evaluate(behind) == before
+    screen.evaluate("localStorage.clear()")  # or the system's theme would count no more
+    reshow(screen)
 
 
 @pytest.mark.parametrize("width", [1280, 1000, 400])
@@ -203,6 +222,7 @@ def test_nothing_has_to_be_scrolled_sideways(screen, width):
         screen.wait_for_selector("#inspector[data-place='1']", state="visible")
         screen.click("#close-inspector")
         screen.wait_for_selector("#inspector", state="hidden")
+        reshow(screen)
 
 
 def test_pages_speak_to_who_cannot_see_them(screen):

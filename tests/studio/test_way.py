@@ -68,6 +68,7 @@ def start_comparison(tab, grid):
         tab.check("#grid-own")
         for method in grid:
             tab.check(f"#grid-{method}")
+        tab.fill("#grid-k", "5, 15")
         tab.click("text=Details")
         tab.fill("#c-repeats", "1")
     tab.check("#understood")
