@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.metrics import boosted_trees
+from shoal.metrics import _boosted_trees as boosted_trees
+from shoal.metrics._boosted_trees import boost, chances, predicted
 from shoal.metrics._sklearn import quietly
-from shoal.metrics.boosted_trees import boost, chances, predicted
 
 
 def table(seed, *, codes=0, gaps=False, rows=700):

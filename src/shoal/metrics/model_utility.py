@@ -16,10 +16,10 @@ from scipy.special import ndtri, stdtrit
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics import _sklearn, boosted_trees
+from shoal.metrics import _boosted_trees as boosted_trees
+from shoal.metrics import _sklearn
 from shoal.metrics.intervals import wilson
 from shoal.metrics.regression import features, logistic, standard
-
 
 BOOTSTRAP = 1000
 """Samples of the tested rows behind an interval of R2."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics import boosted_trees
+from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics.intervals import student
 from shoal.metrics.regression import features, logistic, standard
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from shoal.metrics import boosted_trees, count_queries
+from shoal.metrics import _boosted_trees as boosted_trees
+from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.singling_out import singling_out
 from shoal.metrics.boxes import WeightedBoxes

@@ -8,7 +8,7 @@ weighted by its count.
 If the table exceeds the cap on rows, most people who are attacked have no row among those learnt
 from: memorised rows then show less, and main tends towards control.
 
-`shoal.metrics.boosted_trees` has the trees and their references.
+`shoal.metrics._boosted_trees` has the trees and their references.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics import boosted_trees
+from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
 from shoal.metrics.attacks.result import Attack, attack
 
