@@ -159,7 +159,8 @@ def predicted(trees: BoostedTrees, X: Floats) -> Floats:
     """The number of each row, or its most probable class; ties to the lowest."""
     if trees.classes is None:
         return _scores(trees, X)[:, 0]
-    return trees.classes[chances(trees, X).argmax(axis=1)]
+    best: Floats = trees.classes[chances(trees, X).argmax(axis=1)]
+    return best
 
 
 def chances(trees: BoostedTrees, X: Floats) -> Floats:
@@ -181,16 +182,15 @@ def _beginning(
     target: Floats, mass: Floats, group: Ints, *, classify: bool
 ) -> tuple[Floats | None, Floats, Floats]:
     """Classes; by output and group the weight of those in the class, or the sum; best constants."""
+    observed: Floats
     if not classify:
-        return (
-            None,
-            np.bincount(group, weights=mass * target)[None],
-            np.array([np.average(target, weights=mass)]),
-        )
+        observed = np.bincount(group, weights=mass * target)[None].astype(np.float64)
+        return None, observed, np.array([np.average(target, weights=mass)])
     classes, labels = np.unique(target, return_inverse=True)
     logs = np.log(np.bincount(labels, weights=mass) / mass.sum())
     groups = int(group.max()) + 1
-    observed = np.bincount(labels * groups + group, weights=mass, minlength=len(classes) * groups)
+    cells = labels * groups + group
+    observed = np.bincount(cells, weights=mass, minlength=len(classes) * groups).astype(np.float64)
     observed = observed.reshape(len(classes), groups)
     if len(classes) == 2:
         return classes, observed[1:], logs[1:] - logs[:1]
