@@ -42,8 +42,6 @@ FEWEST = 20
 """Rows in a leaf, at least."""
 MOST_BINS = 255
 
-Bins = NDArray[np.uint8]
-
 
 @dataclass(frozen=True, eq=False)
 class Binning:
@@ -65,7 +63,7 @@ class Binning:
             for ends, codes in zip(self.edges, self.categorical, strict=True)
         ])  # fmt: skip
 
-    def apply(self, X: Floats) -> Bins:
+    def apply(self, X: Floats) -> NDArray[np.uint8]:
         """The bin of each cell."""
         bins = np.empty(X.shape, dtype=np.uint8)
         for j, (ends, codes) in enumerate(zip(self.edges, self.categorical, strict=True)):
