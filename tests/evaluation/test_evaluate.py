@@ -311,3 +311,15 @@ def test_days_are_numbers():
     found = shoal.evaluate(frame, shoal.protect(frame, stated), stated)
 
     assert one(found, "granularity").subject == "day"
+
+
+def test_figures_do_not_depend_on_how_many_metrics_run_at_a_time(original, control):
+    released = original.sample(fraction=1.0, shuffle=True, seed=1)
+
+    one_, two = (
+        shoal.evaluate(original, released, policy(), control=control, seed=3, jobs=jobs)
+        for jobs in (1, 2)
+    )
+
+    assert one_.to_json() == two.to_json()
+    assert one_.pictures == two.pictures

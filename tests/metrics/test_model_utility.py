@@ -129,10 +129,11 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
 def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
     rng = np.random.default_rng(5)
     rows = people(rng, 50)
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
 
     with pytest.raises(InputError, match="Install the extra 'sklearn'"):
-        learn(rows, rows, rows, categorical=KINDS, task=PredictionTask.CLASSIFICATION, rng=rng)
+        learn(rows, rows, rows, categorical=KINDS, task=PredictionTask.CLASSIFICATION, rng=rng,
+              model=Model.LINEAR)  # fmt: skip
 
 
 def test_one_column_is_the_regression_of_scipy():

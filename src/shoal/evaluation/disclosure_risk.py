@@ -95,6 +95,7 @@ def evaluate_risk(
     came: pl.DataFrame,
     which: Collection[str],
     rng: np.random.Generator,
+    jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Run the named attacks, as far as these tables allow: figures, and what was left out."""
@@ -104,6 +105,7 @@ def evaluate_risk(
         lambda own: AttackTask(sides, secret, own, came, float(policy.evaluate.smoothing)),
         which=which,
         rng=rng,
+        jobs=jobs,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
     return figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)

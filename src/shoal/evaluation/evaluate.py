@@ -13,6 +13,7 @@ import polars as pl
 from shoal import io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
+from shoal.core.machine import cores
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation import before_after, disclosure_risk, utility
 from shoal.evaluation.arrays import AlignedArrays
@@ -48,6 +49,7 @@ def evaluate(
     aligned: bool | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
+    jobs: int | None = None,
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Evaluation:
@@ -68,13 +70,15 @@ def evaluate(
             column in both tables shows it too.
         rename: for columns with other names in the release: its name to the policy's.
         seed: of the samples that are drawn.
+        jobs: metrics at a time, in threads; as many as there are cores by default. No figure
+            depends on it.
         tell: called with sentences on what inspecting the original costs.
         progress: called with the stage and how far it is.
 
     Raises:
         InputError: the tables or the policy cannot be used as they are.
     """
-    text_files.check_options(seed=seed)
+    text_files.check_options(seed=seed, jobs=jobs)
     policy = policies.load(policy)
     _parts(only), _names(which)  # what is refused is not an inspection
     for sentence in booking.record_inspection(policy, what="evaluate"):
@@ -93,6 +97,7 @@ def evaluate(
         aligned=aligned,
         rename=rename,
         seed=seed,
+        jobs=jobs,
         progress=progress,
     )
 
@@ -109,15 +114,17 @@ def evaluate_frames(
     aligned: bool | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
+    jobs: int | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
     """Evaluate frames; see `evaluate`.
 
     If the original was clamped, `came` is the table before that: people are alone, or not, in
-    the table as it came. Linear algebra has one thread, so no figure depends on how many cores
-    there are.
+    the table as it came. Linear algebra has one thread, and metrics run beside each other: no
+    figure depends on how many cores there are.
     """
     wanted, which = _parts(only), _names(which)
+    jobs = cores() if jobs is None else jobs
     progress("reading the release", 0, 1)
     reading = read.read_external_release(
         original, released, policy, control=control, rename=rename, aligned=aligned
@@ -133,12 +140,12 @@ def evaluate_frames(
             came = original if came is None else came
             rng = np.random.default_rng([seed, 1])
             risks, unattacked = disclosure_risk.evaluate_risk(
-                sides, policy, came=came, which=which, rng=rng, progress=progress
+                sides, policy, came=came, which=which, rng=rng, jobs=jobs, progress=progress
             )
         if Part.UTILITY in wanted:
             rng = np.random.default_rng([seed, 2])
             kept, unmeasured = utility.evaluate_utility(
-                sides, policy, which=which, rng=rng, progress=progress
+                sides, policy, which=which, rng=rng, jobs=jobs, progress=progress
             )
             if "marginals" in which and len(sides.released):
                 pictures = before_after.pictures(sides)

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from html import escape
 from importlib import import_module
 from math import isfinite
@@ -208,23 +210,42 @@ def take(
     *,
     which: Collection[str],
     rng: np.random.Generator,
+    jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Figures of the named metrics, and why others could not be computed.
 
-    Each gets a task with draws of its own, so it does not depend on which others are taken. No
-    figure is infinite: if these tables give no number, it has none, and says why.
+    Each gets a task with draws of its own, so it depends neither on which others are taken nor on
+    how many run at a time. No figure is infinite: if these tables give no number, it has none, and
+    says why.
     """
     figures: list[Figure] = []
     skipped: list[str] = []
-    for number, (own, (name, measure)) in enumerate(
-        zip(rng.spawn(len(measures)), measures.items(), strict=True)
-    ):
-        if name not in which:
-            continue
-        progress(name, number, len(measures))
-        try:
-            figures += [figure.settled() for figure in measure(task(own))]
-        except InputError as reason:
-            skipped.append(f"{name}: {reason}")
+    spawned = zip(rng.spawn(len(measures)), measures.items(), strict=True)
+    wanted = [
+        (number, name, partial(_settled, measure, task, own))
+        for number, (own, (name, measure)) in enumerate(spawned)
+        if name in which
+    ]
+    pool = ThreadPoolExecutor(jobs) if jobs > 1 and len(wanted) > 1 else None
+    try:
+        waiting = [(number, name, pool.submit(work).result if pool else work)
+                   for number, name, work in wanted]  # fmt: skip
+        for number, name, result in waiting:
+            progress(name, number, len(measures))
+            try:
+                figures += result()
+            except InputError as reason:
+                skipped.append(f"{name}: {reason}")
+    finally:
+        if pool:
+            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait
     return tuple(figures), tuple(skipped)
+
+
+def _settled(
+    measure: Callable[[T], Iterator[Figure]],
+    task: Callable[[np.random.Generator], T],
+    rng: np.random.Generator,
+) -> list[Figure]:
+    return [figure.settled() for figure in measure(task(rng))]

@@ -46,6 +46,7 @@ def evaluate_utility(
     *,
     which: Collection[str],
     rng: np.random.Generator,
+    jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Compute the named metrics of utility as far as these tables allow; what is left out, too."""
@@ -54,6 +55,7 @@ def evaluate_utility(
         lambda own: UtilityTask(sides, policy, own),
         which=which,
         rng=rng,
+        jobs=jobs,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
     )
 

@@ -1,13 +1,13 @@
 """Learning from a release: prediction of held-out original rows, and the user's own regression.
 
 A model trained on the release is scored on original rows, against one trained on the original
-and against none at all. Needs the extra `sklearn`; regressions do not.
+and against none at all. Linear models of it need the extra `sklearn`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,13 @@ from scipy.special import ndtri, stdtrit
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
+from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics import _sklearn
 from shoal.metrics.intervals import wilson
 from shoal.metrics.regression import features, logistic, standard
+
+BOOTSTRAP = 1000
+"""Samples of the tested rows behind an interval of R2."""
 
 
 class PredictionTask(StrEnum):
@@ -95,7 +99,7 @@ def learn(
         held_out: other rows of the original.
         categorical: which columns are codes.
         task: what is predicted.
-        rng: draws rows and seeds models.
+        rng: draws rows, and samples for the intervals of R2.
         model: what is trained.
         most: rows to learn from at most; more are sampled.
         most_tested: rows to be tested at most.
@@ -103,7 +107,7 @@ def learn(
 
     Raises:
         InputError: no row to learn from or to be tested, a target without spread in the tested
-            rows of a regression, or scikit-learn is missing.
+            rows of a regression, or scikit-learn is missing for a linear model.
     """
     tested = _usable(held_out, "held-out original", most_tested, rng)
     truth = tested.y
@@ -114,14 +118,13 @@ def learn(
         for name, rows in (("released", released), ("original", original))
     }
     guesses = [
-        _predict(side, tested.X, categorical, task=task, model=model, rng=rng)
-        for side in sides.values()
+        _predict(side, tested.X, categorical, task=task, model=model) for side in sides.values()
     ]
     guesses.append(np.full(len(truth), _constant(sides["original"], task)))
     if task is PredictionTask.CLASSIFICATION:
         scores = [wilson(int((g == truth).sum()), len(truth), confidence) for g in guesses]
     else:
-        scores = [_r2(truth, guess, rng, confidence) for guess in guesses]
+        scores = _r2(truth, np.array(guesses), rng, confidence)
     return Learned(scores[0], scores[1], scores[2], len(truth))
 
 
@@ -145,21 +148,20 @@ def _predict(
     *,
     task: PredictionTask,
     model: Model,
-    rng: np.random.Generator,
 ) -> Floats:
     if np.ptp(rows.y) == 0 or not X.shape[1]:
         return np.full(len(X), _constant(rows, task))
     classify = task is PredictionTask.CLASSIFICATION
-    machine: Any
     if model is Model.BOOSTING:
-        train, test = _sklearn.without_empty_columns(rows.X), X
-        machine = _sklearn.boosting(train, categorical, classify=classify, rng=rng)
-    else:
-        machine = _sklearn.regression(classify=classify)
-        kinds = features(rows.X, categorical)
-        train, test = kinds.apply(rows.X), kinds.apply(X)
-        if not train.shape[1]:
-            return np.full(len(X), _constant(rows, task))
+        trees = boosted_trees.boost(
+            rows.X, rows.y, categorical=categorical, classify=classify, weights=rows.weights
+        )
+        return boosted_trees.predicted(trees, X)
+    machine = _sklearn.regression(classify=classify)
+    kinds = features(rows.X, categorical)
+    train, test = kinds.apply(rows.X), kinds.apply(X)
+    if not train.shape[1]:
+        return np.full(len(X), _constant(rows, task))
     guessed = _sklearn.quietly(
         lambda: machine.fit(train, rows.y, sample_weight=rows.weights).predict(test)
     )
@@ -173,20 +175,27 @@ def _constant(rows: LabelledRows, task: PredictionTask) -> float:
     return float(values[np.bincount(codes.ravel(), weights=rows.weights).argmax()])
 
 
-def _r2(truth: Floats, guess: Floats, rng: np.random.Generator, confidence: float) -> Estimate:
-    n = len(truth)
-    errors, centred = (truth - guess) ** 2, truth - truth.mean()
-    sums = np.column_stack([errors, centred, centred**2])
-    value = 1 - float(errors.sum() / (centred**2).sum())
-    scores = []
-    for _ in range(1000):
-        lost, first, second = np.bincount(rng.integers(0, n, n), minlength=n) @ sums
-        spread = second - first**2 / n
-        if spread > 0:
-            scores.append(1 - lost / spread)
+def _r2(
+    truth: Floats, guesses: Floats, rng: np.random.Generator, confidence: float
+) -> list[Estimate]:
+    """R2 of each model, with the percentile interval of bootstrap samples that they share."""
+    n, models = len(truth), len(guesses)
+    centred = truth - truth.mean()
+    sums = np.column_stack([*((truth - guesses) ** 2), centred, centred**2])
+    whole = sums.sum(axis=0)
+    drawn = np.array([
+        np.bincount(rng.integers(0, n, n), minlength=n) @ sums for _ in range(BOOTSTRAP)
+    ])  # fmt: skip
+    spread = drawn[:, -1] - drawn[:, -2] ** 2 / n
+    drawn, spread = drawn[spread > 0], spread[spread > 0]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(scores, [tail, 1 - tail]) if scores else (value, value)
-    return Estimate(value, min(float(low), value), max(float(high), value), confidence)
+    scores = []
+    for model in range(models):
+        value = 1 - float(whole[model] / whole[-1])
+        some = 1 - drawn[:, model] / spread
+        low, high = np.quantile(some, [tail, 1 - tail]) if some.size else (value, value)
+        scores.append(Estimate(value, min(float(low), value), max(float(high), value), confidence))
+    return scores
 
 
 @dataclass(frozen=True, eq=False)

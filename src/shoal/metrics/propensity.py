@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics import _sklearn
+from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics.intervals import student
 from shoal.metrics.regression import features, logistic, standard
 
@@ -84,7 +84,7 @@ def propensity(
         confidence: of the interval.
 
     Raises:
-        InputError: a table is empty, or scikit-learn is missing for boosting.
+        InputError: a table is empty.
 
     References:
         Snoke, Raab, Nowok, Dibben and Slavkovic, "General and specific utility measures for
@@ -107,8 +107,8 @@ def propensity(
             # A tree that grows one split at a time sees nothing if every single column has exactly
             # the same counts, as after a permutation: using only part of the rows breaks the tie.
             a, b = (_draw(t, min(most, -(-4 * len(t) // 5)), rng) for t in (x, y))
-            fits.append(_boosted(a, b, categorical, rng))
-            expected.append(_boosted(a, x[rng.integers(0, len(x), len(b))], categorical, rng))
+            fits.append(_boosted(a, b, categorical))
+            expected.append(_boosted(a, x[rng.integers(0, len(x), len(b))], categorical))
         else:
             a, b = _draw(x, most, rng), _draw(y, most, rng)
             pmse, parameters = _logistic(a, b, categorical)
@@ -134,11 +134,10 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
     return float(((chances - label.mean()) ** 2).mean()), Z.shape[1] + 1
 
 
-def _boosted(a: Floats, b: Floats, categorical: ArrayLike, rng: np.random.Generator) -> float:
-    both = _sklearn.without_empty_columns(np.concatenate([a, b]))
-    label = np.repeat([0, 1], [len(a), len(b)])
-    model = _sklearn.boosting(both, categorical, classify=True, rng=rng, max_leaf_nodes=8)
-    chances = _sklearn.quietly(lambda: model.fit(both, label).predict_proba(both)[:, 1])
+def _boosted(a: Floats, b: Floats, categorical: ArrayLike) -> float:
+    both, label = np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)])
+    trees = boosted_trees.boost(both, label, categorical=categorical, classify=True, leaves=8)
+    chances = boosted_trees.chances(trees, both)[:, 1]
     return float(((chances - label.mean()) ** 2).mean())
 
 

@@ -268,6 +268,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         control=outside,
         which=(*ATTACKS, *METRICS),
         seed=_seed(job),
+        jobs=1,
     )
     return {
         "figures": evaluation.facts()["figures"],
@@ -297,7 +298,14 @@ def _baseline(
     figures: list[Any] = []
     for rows, which in ((sampled, ATTACKS), (repeated, METRICS)):
         evaluation = evaluate.evaluate(
-            inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
+            inside,
+            rows,
+            job.policy,
+            control=outside,
+            which=which,
+            aligned=False,
+            seed=_seed(job),
+            jobs=1,
         )
         figures += evaluation.facts()["figures"]
     return {"figures": figures, "claims": [], "checks": [], "unmet": None, "suppressed": 0}

@@ -8,24 +8,17 @@ weighted by its count.
 If the table exceeds the cap on rows, most people who are attacked have no row among those learnt
 from: memorised rows then show less, and main tends towards control.
 
-This module needs scikit-learn (the extra `shoal[sklearn]`).
-
-References:
-    Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
-    29 (2001). doi:10.1214/aos/1013203451
-    Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NeurIPS 2017:
-    histograms, as in scikit-learn's `HistGradientBoostingClassifier`.
+`shoal.metrics._boosted_trees` has the trees and their references.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics import _sklearn
+from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
 from shoal.metrics.attacks.result import Attack, attack
 
@@ -40,12 +33,12 @@ class Boosting:
     """A trained attacker.
 
     Attributes:
-        model: scikit-learn's, or None if the release shows only one value.
+        model: the trees, or None if the release shows only one value.
         only: that value; 0 if it shows none.
         rows: released rows that it learnt from.
     """
 
-    model: Any
+    model: boosted_trees.BoostedTrees | None
     only: float
     rows: int
 
@@ -68,7 +61,7 @@ def learn_codes(
         counts: boxes by confidential values, or one code per box, -1 where unknown. Negative counts
             count as 0.
         discrete: which axes are categories.
-        rng: draws rows beyond the cap, categories of boxes, and the model's seed.
+        rng: draws rows beyond the cap, and categories of boxes.
         weights: of the boxes, with codes.
         cap: released rows to learn from, at most; drawn without replacement.
     """
@@ -87,8 +80,9 @@ def learn_codes(
     if len(seen) < 2:
         return Boosting(None, float(seen[0]) if len(seen) else 0.0, len(rows))
     places = _places(lower[rows], upper[rows], discrete, rng)
-    model = _sklearn.boosting(places, discrete, classify=True, rng=rng)
-    _sklearn.quietly(lambda: model.fit(places, codes, sample_weight=_relative(mass)))
+    model = boosted_trees.boost(
+        places, codes, categorical=discrete, classify=True, weights=mass / mass.mean()
+    )
     return Boosting(model, 0.0, len(rows))
 
 
@@ -114,19 +108,21 @@ def learn_numbers(
         return Boosting(None, float(secrets[rows[0]]) if len(rows) else 0.0, len(rows))
     mass = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)[rows]
     places = _places(lower[rows], upper[rows], discrete, rng)
-    model = _sklearn.boosting(places, discrete, classify=False, rng=rng)
-    _sklearn.quietly(lambda: model.fit(places, secrets[rows], sample_weight=_relative(mass)))
+    model = boosted_trees.boost(
+        places, secrets[rows], categorical=discrete, classify=False, weights=mass / mass.mean()
+    )
     return Boosting(model, 0.0, len(rows))
 
 
 def guess_codes(model: Boosting, targets: Floats) -> Guesses:
     """The most probable code of each target and its probability; ties to the smallest code."""
     places = np.asarray(targets, dtype=np.float64)
-    if model.model is None:
+    if model.model is None or model.model.classes is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
-    chances = _sklearn.quietly(lambda: model.model.predict_proba(places))
+    chances = boosted_trees.chances(model.model, places)
     best = chances.argmax(axis=1)
-    return Guesses(model.model.classes_[best], chances[np.arange(len(best)), best])
+    codes = model.model.classes[best].astype(np.int64)
+    return Guesses(codes, chances[np.arange(len(best)), best])
 
 
 def guess_numbers(model: Boosting, targets: Floats) -> Floats:
@@ -134,7 +130,7 @@ def guess_numbers(model: Boosting, targets: Floats) -> Floats:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return np.full(len(places), model.only)
-    return np.asarray(_sklearn.quietly(lambda: model.model.predict(places)), dtype=np.float64)
+    return boosted_trees.predicted(model.model, places)
 
 
 def code_attack(
@@ -203,15 +199,6 @@ def number_attack(
         note=f"A guess within {tolerance:.3g} is right. The baseline names the best number.",
         confidence=confidence,
     )
-
-
-def _relative(mass: Floats) -> Floats | None:
-    """Weights of 1 on average, because regularisation is in units of rows; none if all are equal.
-
-    scikit-learn sorts a weighted column once for each of 254 quantiles, which takes nearly as long
-    as the trees do.
-    """
-    return None if (mass == mass[0]).all() else mass / mass.mean()
 
 
 def _within(guesses: Floats, truth: Floats, tolerance: float) -> tuple[int, int]:
