@@ -102,6 +102,20 @@ def test_a_second_draw_is_recoded_checked_and_compared_with_the_first(policy, tm
     assert coarser.manifest["suppressed"] < done.release.manifest["suppressed"]
 
 
+def test_another_policy_may_ask_for_another_k_and_recodes_alike(policy):
+    table = sample.people(1000, seed=1)
+    scheme = shoal.protect(table, policy(FULL_DOMAIN)).scheme
+
+    done = shoal.apply(
+        scheme, table, policy=policy(FULL_DOMAIN | {"k": 10}), record_suppression=0.9
+    )
+
+    assert done.claims[0].guarantee.k == 10
+    assert done.data.group_by("age", "sex", "region").len()["len"].min() >= 10
+    with pytest.raises(shoal.InputError, match=r"differs from .* \[protect\]"):
+        shoal.apply(scheme, table, policy=policy(RELEASES["mondrian"]))
+
+
 def test_rows_that_reach_beyond_a_group_widen_its_label(policy):
     head = """version = 1
         [columns]

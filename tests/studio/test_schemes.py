@@ -92,7 +92,7 @@ def test_a_saved_scheme_recodes_another_table_as_the_command_does(
     assert "Recoded as an earlier release" in page
     assert "What it would look like" not in page
     again = client.get(f"/api/workspaces/{another}/again").json()
-    assert again["command"].startswith("shoal apply scheme.toml next.csv --out release")
+    assert again["command"].startswith("shoal apply scheme.toml next.csv --out release --policy")
 
     job = run(client, another, tools)
 

@@ -28,6 +28,10 @@ def apply(
     ],
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="Another policy that recodes alike, with another k, say."),
+    ] = None,
     previous: Annotated[
         Path | None,
         typer.Option(
@@ -66,6 +70,7 @@ def apply(
             scheme,
             data,
             out,
+            policy=policy,
             previous=previous,
             record_suppression=record_suppression,
             coarsen=coarsen or (),

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from shoal import engine, io
-from shoal.core import Policy, Progress, Release, Scheme, silent
+from shoal import policy as policies
+from shoal.core import Progress, Release, Scheme, silent
 from shoal.errors import InputError
 from shoal.pipeline import protect_file, protect_table, scheme_files
 from shoal.pipeline.manifest import MANIFEST
@@ -15,12 +16,14 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOpti
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_file import Published
 from shoal.pipeline.scheme_files import Applied
+from shoal.policy import PolicySource
 
 
 def apply(
     scheme: Scheme | Release | str | Path,
     data: Any,
     *,
+    policy: PolicySource | None = None,
     previous: Any = None,
     record_suppression: Any = None,
     coarsen: Sequence[str] = (),
@@ -37,6 +40,8 @@ def apply(
     Args:
         scheme: `release.scheme`, a release that has one, or the path of a `scheme.toml`.
         data: the new table, as for `shoal.protect`.
+        policy: instead of the scheme's own, one that recodes the same columns alike; k, the
+            suppression it allows and what it requires may differ.
         previous: the table that was released before: the notes of the new release then say what
             both disclose together. By default that of the release, or of the folder beside the
             scheme's.
@@ -52,13 +57,19 @@ def apply(
         InputError: the table, the scheme or an option cannot be used.
         ClaimViolationError: a promise does not hold by this scheme; nothing is released.
     """
-    applied = _applied(scheme, previous, record_suppression, coarsen)
-    policy = applied.scheme.policy
+    found = applied(
+        scheme,
+        policy=policy,
+        previous=previous,
+        record_suppression=record_suppression,
+        coarsen=coarsen,
+    )
     if engine.is_distributed(data):
         raise InputError("A scheme is applied on one machine; expected a table that fits into it.")
-    planned = plan(policy, keep_order=keep_order, audience=audience)
+    own = found.scheme.policy
+    planned = plan(own, keep_order=keep_order, audience=audience)
     done = protect_table.run(
-        planned, engine.source(data, policy=policy), progress=progress, applied=applied
+        planned, engine.source(data, policy=own), progress=progress, applied=found
     )
     done.close()
     return done.release
@@ -69,6 +80,7 @@ def apply_file(
     data: Path,
     out: Path,
     *,
+    policy: Path | None = None,
     previous: Path | None = None,
     record_suppression: float | None = None,
     coarsen: Sequence[str] = (),
@@ -78,36 +90,34 @@ def apply_file(
     progress: Progress = silent,
 ) -> Published:
     """Recode a file as an earlier release recoded its own, and write the release; see `apply`."""
-    applied = _applied(scheme, previous, record_suppression, coarsen)
+    found = applied(
+        scheme,
+        policy=policy,
+        previous=previous,
+        record_suppression=record_suppression,
+        coarsen=coarsen,
+    )
     return protect_file.protect(
         data,
-        applied.scheme.policy,
+        found.scheme.policy,
         out,
         reading=reading,
         output=output,
         evaluation=evaluation,
         progress=progress,
-        applied=applied,
+        applied=found,
     )
 
 
-def under_policy(
-    scheme: Path, policy: Policy, *, previous: Path | None = None, coarsen: Sequence[str] = ()
-) -> Applied:
-    """A scheme for `protect_file.protect`, under a policy that recodes as the scheme's own does."""
-    before = _beside(scheme) if previous is None else previous
-    kept = scheme_files.adjusted(
-        scheme_files.under(scheme_files.read(scheme), policy), coarsen=coarsen
-    )
-    return Applied(kept, None if before is None else _released(before))
-
-
-def _applied(
+def applied(
     scheme: Scheme | Release | str | Path,
-    previous: Any,
-    record_suppression: Any,
-    coarsen: Sequence[str],
+    *,
+    policy: PolicySource | None = None,
+    previous: Any = None,
+    record_suppression: Any = None,
+    coarsen: Sequence[str] = (),
 ) -> Applied:
+    """A scheme as it is applied, and the release before it; see `apply`."""
     before = previous
     if isinstance(scheme, str | Path):
         path = Path(scheme)
@@ -121,6 +131,8 @@ def _applied(
                 "full-domain, bucketization, and mondrian with intervals have one."
             )
         scheme = scheme.scheme
+    if policy is not None:
+        scheme = scheme_files.under(scheme, policies.load(policy))
     changed = scheme_files.adjusted(scheme, record_suppression=record_suppression, coarsen=coarsen)
     return Applied(changed, None if before is None else _released(before))
 

@@ -102,15 +102,13 @@ def again(
 ) -> dict[str, str]:
     """The command line and the Python script that recode a table by the scheme."""
     coarsen = workspace.scheme.coarsen if workspace.scheme else ()
-    stated = policy_document.parsed(workspace.policy).get("protect", {})
-    limit = str(stated.get("record_suppression", "")) or None
     words = ["shoal", "apply", scheme_files.SCHEME, label, "--out", "release"]
+    words += ["--policy", "policy.toml"]
     for name in ("file-format", "audience"):
         words += [f"--{name}", str(options[name])] if options.get(name) else []
-    words += ["--record-suppression", limit] if limit else []
     for name in coarsen:
         words += ["--coarsen", name]
-    given = f", record_suppression={limit}" if limit else ""
+    given = ", policy='policy.toml'"
     given += f", coarsen={list(coarsen)!r}" if coarsen else ""
     given += f", audience={options['audience']!r}" if options.get("audience") else ""
     made = f"release = shoal.apply({scheme_files.SCHEME!r}, {label!r}{given})"

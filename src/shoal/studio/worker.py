@@ -144,13 +144,12 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import apply_scheme, protect_file
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
-    from shoal.policy import load
 
     applied = None
     if given["scheme"]:
-        applied = apply_scheme.under_policy(
+        applied = apply_scheme.applied(
             given["scheme"],
-            load(given["policy"]),
+            policy=given["policy"],
             previous=given.get("previous"),
             coarsen=given["coarsen"],
         )
