@@ -62,11 +62,13 @@ def test_a_one_way_marginal_has_the_error_that_its_formula_expects():
 
 
 def test_more_rows_and_more_epsilon_leave_less_error():
+    """With n epsilon from 350 a pair on, pairs take more of it, and one-way marginals less."""
     few, many = (values(shoal.plan(DRAWN, rows=rows)) for rows in (1_000, 100_000))
     dear = values(shoal.plan({**DRAWN, "protect": {"method": "auto", "epsilon": 4}}, rows=1_000))
 
     for name in ("one_way.age", "one_way.sex", "one_way.town"):
-        assert few[name] > dear[name] > many[name] > 0
+        assert min(few[name], dear[name]) > many[name] > 0
+    assert few["two_way"] > dear["two_way"]
     assert many["n_epsilon"] == pytest.approx(100_000 / 3)
     assert 0 < many["two_way"] <= 1
 

@@ -145,7 +145,7 @@ def smoothed(counts: NDArray[Any], total: float, variance: float) -> Floats:
     Cost: O(d log d).
 
     >>> smoothed(np.array([9, 12, 11, 8, 10, 10, 99, 9]), 168, 8.0).round()
-    array([10., 10., 10., 10., 10., 10., 98., 10.])
+    array([10., 11., 10.,  9., 10., 10., 99.,  9.])
     """
     levels = max((counts.size - 1).bit_length(), 1)
     sums, widths = (
