@@ -91,7 +91,9 @@ def moved(n, attributes):
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("name", sorted(RUNS))
-@pytest.mark.parametrize(("n", "attributes"), [(3, LINE), (12, FLAT), (40, LINE), (12, GAPS)])
+@pytest.mark.parametrize(
+    ("n", "attributes"), [(3, LINE), (12, FLAT), (40, LINE), (12, GAPS), (3, LONG)]
+)
 def test_no_run_on_a_worst_case_has_a_loss_above_epsilon(name, epsilon, n, attributes):
     """No false alarms: losses are exact, and the proof bounds every one of them."""
     before, after = moved(n, attributes)
