@@ -20,8 +20,9 @@ class of u is then a union of classes of v, because levels are nested.
     kind r1 < c (r_l + ...) adds up. So if no class at v lacks them, none at u does: without
     suppression (`limit` 0) a failing node closes all below it. With suppression it does not: a
     class that keeps the model may lack it once it is merged with one that was suppressed. Then a
-    node closes those below it by k alone. Counted in persons, l and t are not kept by merging, see
-    `shoal.privacy_models.decided`, and a node closes others by k alone as well.
+    node closes those below it by k, and by the least size that classes need (`_least_size`), which
+    is a k of its own: smaller classes are suppressed whatever else is. Counted in persons, l and t
+    are not kept by merging, see `shoal.privacy_models.decided`; there a node closes by k alone.
 4.  *Loss.* With B(v) the loss of v if nothing were suppressed, B(v) <= loss(v) and B(v) <= B(u):
     a node closes all above it once B(v) is not below the best loss so far (or, where it is equal,
     the levels are not lower). For each loss:
@@ -69,7 +70,15 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core import Distance, Diversity, Progress, TCloseness, silent, whole_numbers
+from shoal.core import (
+    Distance,
+    Diversity,
+    LDiversity,
+    Progress,
+    TCloseness,
+    silent,
+    whole_numbers,
+)
 from shoal.core._arrays import Floats, Ints, Unsigned32
 from shoal.errors import InputError
 from shoal.partition.cell_costs import CellCosts
@@ -374,14 +383,23 @@ class Search:
             else Fraction(0)
             for own, way in zip(require, map(longest_way, require), strict=True)
         ]
+        rules = rules_of(require, n)
+        ends = [*rules.first[1:], rules.total.size]
         return kernels.Models(
-            rules=rules_of(require, n),
+            rules=rules,
             values=self.table.values,
             over=np.array([x.numerator for x in limits], np.int64),
             under=np.array([x.denominator for x in limits], np.int64),
             moving=not self.ratio and any(isinstance(own.guarantee, TCloseness) for own in require),
             monotone=not self.limit
             or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
+            least=max(
+                (
+                    _least_size(own, rules.total[first:end], self.n - self.limit)
+                    for own, first, end in zip(require, rules.first, ends, strict=False)
+                ),
+                default=1,
+            ),
         )
 
     def best(self, lattice: kernels.Lattice, k: int, progress: Progress) -> Generalisation | None:
@@ -555,3 +573,19 @@ def levels_of(lattice: kernels.Lattice, node: int) -> Ints:
 def _outer(parts: Sequence[Floats], combine: np.ufunc = np.add) -> Floats:
     """Sums or products of one number of each column, for all nodes."""
     return reduce(combine.outer, parts).ravel()
+
+
+def _least_size(own: Requirement, counts: Ints, left: int) -> int:
+    """Records below which a class lacks what is required, if at least so many are left.
+
+    With s records a class has at most s values. By the equal distance it is no nearer to the
+    records that are left than the part of these that have none of its values, which is at least
+    1 - (records with the s most frequent values) / left.
+    """
+    guarantee = own.guarantee
+    if isinstance(guarantee, LDiversity):
+        return int(guarantee.l) if guarantee.kind is Diversity.DISTINCT else 1
+    if guarantee.distance is not Distance.EQUAL:
+        return 1
+    held = np.cumsum(np.sort(counts)[::-1])
+    return int(np.searchsorted(held, math.ceil((1 - guarantee.t) * left))) + 1

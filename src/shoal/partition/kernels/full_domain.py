@@ -56,6 +56,7 @@ class Models(NamedTuple):
     under: Ints
     moving: bool  # closeness is to the records that are left
     monotone: bool  # a node that lacks them closes all below it
+    least: int  # classes of fewer records lack one of them
 
 
 class Lattice(NamedTuple):
@@ -466,6 +467,7 @@ def lift(lattice: Lattice, least: Ints, most: Ints, bound: float) -> None:
 @kernel
 def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, effort: int) -> bool:
     """Search until nothing is open, or `effort` rows have been merged; whether it is finished."""
+    least = max(k, models.least)
     while effort > 0:
         node = advance(lattice)
         if node < 0:
@@ -484,15 +486,20 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
             heads = entries[some]
         bound = bound_of(rows, sizes, lattice.bound[node])
         failing = (sizes < k).astype(np.int64)
-        gone = int(sizes[sizes < k].sum())
+        gone = int(sizes[sizes < least].sum())
         closes = gone > limit
         if not closes and models.rules.kind.size:
             gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
             closes = gone > limit and models.monotone
         loss = np.inf
         wide = rows.kind == CELLS or lattice.at[RARE] < FEW
-        if wide and lattice.bound.size <= PER_ROW * source.size and limit == 0 and sizes.min() < k:
-            close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, k)
+        if (
+            wide
+            and lattice.bound.size <= PER_ROW * source.size
+            and limit == 0
+            and sizes.min() < least
+        ):
+            close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, least)
             lattice.at[RARE] += 1
         if gone <= limit:
             loss = loss_of(rows, levels, heads.astype(np.int64), sizes, failing, bound)
