@@ -463,7 +463,7 @@ class Search:
             _, _, labels = kernels.classes_of(self.rows, node)
         return Generalisation(
             tuple(node.tolist()),
-            labels[self.table.where],
+            labels.take(self.table.where),
             float(lattice.best[0]),
             int(lattice.at[kernels.LOOKED]),
             len(lattice.bound),
@@ -584,7 +584,7 @@ def _least_size(own: Requirement, counts: Ints, left: int) -> int:
     """
     guarantee = own.guarantee
     if isinstance(guarantee, LDiversity):
-        return int(guarantee.l) if guarantee.kind is Diversity.DISTINCT else 1
+        return math.ceil(guarantee.l) if guarantee.kind is Diversity.DISTINCT else 1
     if guarantee.distance is not Distance.EQUAL:
         return 1
     held = np.cumsum(np.sort(counts)[::-1])

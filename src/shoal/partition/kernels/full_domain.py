@@ -489,16 +489,16 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
         gone = int(sizes[sizes < least].sum())
         closes = gone > limit
         if not closes and models.rules.kind.size:
-            gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
+            if models.rules.kind.size == 1 and models.rules.kind[0] == DISTINCT:
+                failing |= np.bincount(owner) < models.least  # a class has an entry for each value
+                gone = int(sizes[failing > 0].sum())
+            else:
+                gone = suppress(models, limit, owner, rows.secret[entries], held, sizes, failing)
             closes = gone > limit and models.monotone
         loss = np.inf
+        rare = limit == 0 and sizes.min() < least
         wide = rows.kind == CELLS or lattice.at[RARE] < FEW
-        if (
-            wide
-            and lattice.bound.size <= PER_ROW * source.size
-            and limit == 0
-            and sizes.min() < least
-        ):
+        if rare and wide and lattice.bound.size <= PER_ROW * source.size:
             close_rare(rows, lattice, heads[np.argmin(sizes)], source, counts, below, least)
             lattice.at[RARE] += 1
         if gone <= limit:
