@@ -30,7 +30,9 @@ def apply(
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
     policy: Annotated[
         Path | None,
-        typer.Option(help="Another policy that recodes alike, with another k, say."),
+        typer.Option(
+            metavar="FILE", help="A policy that recodes the same way and may ask for another k."
+        ),
     ] = None,
     previous: Annotated[
         Path | None,

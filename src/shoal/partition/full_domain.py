@@ -384,7 +384,6 @@ class Search:
             for own, way in zip(require, map(longest_way, require), strict=True)
         ]
         rules = rules_of(require, n)
-        ends = [*rules.first[1:], rules.total.size]
         return kernels.Models(
             rules=rules,
             values=self.table.values,
@@ -395,8 +394,8 @@ class Search:
             or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
             least=max(
                 (
-                    _least_size(own, rules.total[first:end], self.n - self.limit)
-                    for own, first, end in zip(require, rules.first, ends, strict=False)
+                    _least_size(own, rules.total[first:end], rules.records - self.limit)
+                    for own, (first, end) in zip(require, pairwise(rules.first), strict=True)
                 ),
                 default=1,
             ),
