@@ -17,7 +17,8 @@
    selected with noise and measured (`forest`), and rows are drawn along it; where there is too
    little even for that, one-way marginals are all (NONE).
 5. Fit the distribution of greatest entropy over groups to all noisy marginals (`fit`), or to the
-   two-way marginals that they add up to (`posterior`).
+   two-way marginals that they add up to (`posterior`); these are fitted again without dependence
+   that the first fit implies and they deny (`implied`).
 6. With that tenth, select a few three-way marginals that the fit misses (`select`), measure them
    (`measure.measure_selected`), and fit again.
 7. Generate n rows systematically (`generate`); inside a group codes follow the one-way marginals.
@@ -78,11 +79,11 @@ q rest / (4 q) + 3 q rest / (4 q) = rest. Together that is epsilon. (Where one-w
 all, one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
-(`one_way`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
-randomness. For add-remove neighbours n is a noisy answer too: the plan follows the one that was
-measured first, so that it is the same for n and n + 1 records given equal answers, and what comes
-later follows its mean with the totals of the marginals (`shoal.mechanism.record_total`). The exact
-number is not looked at: a `Columns` is asked for counts alone. QED
+(`one_way`, `posterior`, `fit`, `implied`, `generate`, the facts) sees noisy answers, their scales,
+n and fresh randomness. For add-remove neighbours n is a noisy answer too: the plan follows the one
+that was measured first, so that it is the same for n and n + 1 records given equal answers, and
+what comes later follows its mean with the totals of the marginals (`shoal.mechanism.record_total`).
+The exact number is not looked at: a `Columns` is asked for counts alone. QED
 
 Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
 the same composition; shares are shares of rho. Counts, and what groups lose, get discrete Gaussian
@@ -108,7 +109,7 @@ References:
     generate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -121,9 +122,10 @@ from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.coarseness import measure_coarseness
-from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
+from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.mass_tree import mass_tree
 from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
 from shoal.synthesis.maxent.one_way import (
@@ -283,7 +285,7 @@ def maxent(
     alone = common_margins(counted, measured, grouped, n=n_rows)
     priors = [target.prior(n) for target in alone]
     grouped = group_zeros(zeros, one_way, priors)
-    believed, parts = believed_targets(
+    believed, pairs, parts = believed_targets(
         measured,
         grouped,
         n=n_rows,
@@ -292,7 +294,6 @@ def maxent(
         margins=[target.shares for target in alone],
         ordered=[has_order(domain) for domain in domains],
     )
-    targets = [*alone, *believed]
     sizes = [marginal.size for marginal in one_way]
     fit = partial(
         fit_distribution,
@@ -303,7 +304,7 @@ def maxent(
         zeros=grouped,
         progress=progress,
     )
-    fitted = fit(targets, tau=plan.tau)
+    fitted, targets = _fitted(fit, [*alone, *believed], pairs, grouped, tau=plan.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
@@ -359,6 +360,22 @@ def maxent(
             max(parts),
         ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+
+
+def _fitted(
+    fit: Callable[..., Fitted],
+    targets: list[Target],
+    pairs: Sequence[Target],
+    zeros: GroupedZeros,
+    *,
+    tau: float,
+) -> tuple[Fitted, list[Target]]:
+    """The fit to some tables, and again without what it implies and pairs deny; and its tables."""
+    fitted = fit(targets, tau=tau)
+    if pairs:
+        targets = without_implied(targets, pairs, fitted, zeros)
+        fitted = fit(targets, tau=fitted.tau, start=fitted)
+    return fitted, targets
 
 
 def _total(measured: Measurement, zeros: GroupedZeros) -> tuple[float, float]:

@@ -7,10 +7,11 @@ y_k its noisy answer, both as shares of 1,
 
 Dual, with one parameter per table cell (theta free, smooth, convex):
 
-    minimise    log Z(theta) - theta . y + sum theta^2 / (2 W),
+    minimise    log Z(theta) - theta . y + sum (theta - c)^2 / (2 W),
     p(x) = p0(x) exp(sum_k theta_k[cell of x in k]) / Z;
 
-its gradient is M p - y + theta / W. p is never negative, so no clipping brings a bias. The
+its gradient is M p - y + (theta - c) / W. c is zero, or where else parameters are drawn to
+(`implied`). p is never negative, so no clipping brings a bias. The
 weights W decide how far the noise is believed: W_k = (n / sd_k)^2 / tau, with tau well above 1.
 With tau = 1 the fit follows the noise, and still looks converged.
 
@@ -58,12 +59,14 @@ class Target:
         weight: (n / sd)^2, before tau; of each cell, where these differ.
         joined: for each of the columns the code that each of its groups has in the table, where a
             table joins groups; by default each has its own.
+        centre: where its parameters are drawn to.
     """
 
     columns: tuple[int, ...]
     shares: Floats
     weight: float | Floats
     joined: tuple[Ints, ...] | None = None
+    centre: float | Floats = 0.0
 
     @classmethod
     def of(cls, measured: Measurement, n: int, joined: tuple[Ints, ...] | None = None) -> Self:
@@ -113,6 +116,21 @@ class Fitted:
     theta: Floats
     settled: bool = True
 
+    def pair(self, a: int, b: int, sizes: Sequence[int]) -> Floats:
+        """The shares of two columns' groups."""
+        cell = self.groups[:, a].astype(np.int64) * sizes[b] + self.groups[:, b]
+        shares = np.bincount(cell, self.weights, minlength=sizes[a] * sizes[b])
+        return shares.reshape(sizes[a], sizes[b]).astype(np.float64)
+
+    def parameters(self, a: int, b: int, sizes: Sequence[int], targets: Sequence[Target]) -> Floats:
+        """Those that these tables have for two columns, added up for each two groups."""
+        starts, found = _starts(targets), np.zeros(sizes[a] * sizes[b])
+        for number, target in enumerate(targets):
+            if target.columns == (a, b):
+                part = self.theta[starts[number] : starts[number + 1]]
+                found += part[_inside(target, (a, b), sizes)]
+        return found.reshape(sizes[a], sizes[b])
+
 
 def fit_distribution(
     sizes: Sequence[int],
@@ -129,9 +147,9 @@ def fit_distribution(
     """Fit on all cells if there are few, else on particles.
 
     Epsilon is spent by now, so particles that do not settle are given a second and a third
-    chance with a tau four times larger, which believes the tables less. If they began where an
-    earlier fit ended and still do not settle, that one is the answer; otherwise it is where they
-    are, or the prior if that is nearer to the tables.
+    chance with a tau four times larger, which believes the tables less; then the answer is where
+    they are, or the prior if that is nearer to the tables. If they began where an earlier fit ended
+    they have one chance, and that fit is the answer.
 
     Args:
         sizes: groups of each column.
@@ -156,7 +174,7 @@ def fit_distribution(
         if zeros.components:
             groups, flat = groups[flat > 0], flat[flat > 0]
         return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
-    for _ in range(_ATTEMPTS):
+    for _ in range(1 if start else _ATTEMPTS):
         found = _fit_particles(
             sizes,
             zeros,
@@ -212,13 +230,14 @@ def _solve(
     shares = np.concatenate([target.shares for target in targets])
     slack = np.concatenate([np.broadcast_to(tau / t.weight, t.shares.size) for t in targets])
     least = np.concatenate([np.full(t.shares.size, _THIN / t.shares.size) for t in targets])
+    centre = np.concatenate([np.broadcast_to(t.centre, t.shares.size) for t in targets])
     unit = 1 / np.sqrt(np.maximum(shares, least) + slack)
 
     def dual(scaled: Floats) -> tuple[float, Floats]:
         theta = scaled * unit
         weights, total = _softmax(tables.energies(theta) + base)
-        pull = slack * theta
-        value = total + float((theta * (pull / 2 - shares)).sum())
+        pull = slack * (theta - centre)
+        value = total + float(((theta - centre) * pull / 2 - theta * shares).sum())
         return value, (tables.marginals(weights) - shares + pull) * unit
 
     begin = np.zeros(shares.size) if start is None else start / unit
@@ -431,7 +450,8 @@ def _improves(
 
     The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
     farther than the prior is not the minimum. And of tables that have come since an earlier fit
-    ended the misfit must not grow, because that fit was the minimum for all others.
+    ended the misfit must not grow, because that fit was the minimum for all others. (Parameters
+    that are drawn elsewhere than to zero change this little.)
     """
     sizes = [prior.size for prior in zeros.priors]
     alone = []
@@ -440,9 +460,9 @@ def _improves(
         alone.append(prior if cells is None else np.bincount(cells, prior))
     if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
         return False
-    if start is None:
+    seen = fitted.size if start is None else start.theta.size
+    if start is None or seen == fitted.size:
         return True
-    seen = start.theta.size
     begins = _starts(targets)[:-1]
     added = [target for target, begin in zip(targets, begins, strict=True) if begin >= seen]
     before = _Particles(start.groups, sizes, added).marginals(start.weights)

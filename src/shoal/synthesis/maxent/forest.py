@@ -89,7 +89,7 @@ def forest(
     n = total.refined(marginal.total for marginal in found).rows
     priors = [marginal.prior(n) for marginal in one_way]
     free = GroupedZeros(priors=priors)
-    believed, _ = believed_targets(
+    believed, _, _ = believed_targets(
         found,
         free,
         n=n,

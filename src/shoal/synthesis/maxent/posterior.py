@@ -241,10 +241,11 @@ def believed_targets(
     learns: bool,
     margins: Sequence[Floats],
     ordered: Sequence[bool],
-) -> tuple[list[Target], list[float]]:
-    """What a fit has to meet besides one-way marginals; and how far pairs are believed, if learnt.
+) -> tuple[list[Target], list[Target], list[float]]:
+    """What a fit has to meet besides one-way marginals.
 
-    Margins are the shares of each column's groups. Pairs are learnt `by_levels`.
+    Margins are the shares of each column's groups. Where how far pairs are believed is learnt
+    (`by_levels`), the noisy pairs and the parts of them that are believed come besides.
     """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
@@ -255,7 +256,10 @@ def believed_targets(
         ]
     if prod(sizes) > DENSE or learns:
         targets = two_way_targets(targets, sizes, zeros)
-    return by_levels(targets, zeros, margins, ordered, tau=tau) if learns else (targets, [])
+    if not learns:
+        return targets, [], []
+    believed, parts = by_levels(targets, zeros, margins, ordered, tau=tau)
+    return believed, targets, parts
 
 
 def two_way_targets(
