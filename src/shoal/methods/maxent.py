@@ -33,16 +33,17 @@ METHOD = synthetic_method(
     parameters=DeltaParameters,
     basis=(
         "a changed record moves the counts of each marginal by 2 in total, and the trees of "
-        "numeric columns as in privtree; which marginals are measured is public, or selected by "
-        "permute-and-flip, which is paid for; how values are grouped depends on noisy counts "
-        "alone, and whether a tree replaces the marginals depends on a noisy answer that is "
-        "paid for; rows are drawn from the noisy answers alone"
+        "columns of more than 256 values as in privtree; which marginals are measured is public, "
+        "or selected by permute-and-flip, which is paid for; how values are grouped depends on "
+        "noisy counts alone, and whether a tree replaces the marginals depends on a noisy answer "
+        "that is paid for; rows are drawn from the noisy answers alone"
     ),
     added=(
         "a record that comes or goes moves the counts of each marginal by 1, and the trees of "
-        "numeric columns as in privtree; the number of rows is measured with noise, and so is all "
-        "that follows from it; which marginals are measured follows from noisy answers, or is "
-        "selected by permute-and-flip, which is paid for; rows are drawn from noisy answers"
+        "columns of more than 256 values as in privtree; the number of rows is measured with "
+        "noise, and so is all that follows from it; which marginals are measured follows from "
+        "noisy answers, or is selected by permute-and-flip, which is paid for; rows are drawn "
+        "from noisy answers"
     ),
     source=f"{MARGINALS}; for covers of pairs {COVERS}; for numeric columns {PRIVTREE}",
     unsupported=(
