@@ -127,6 +127,15 @@ def work():
 
 app()
 """
+IMPORTING = """
+        from pathlib import Path
+        Path("half.py").write_text(
+            "import signal; signal.raise_signal(signal.SIGINT)\\n"
+            "from pathlib import Path; Path('whole').touch()"
+        )
+        import half
+        while True: pass
+"""
 SWALLOWED = "try: signal.raise_signal(signal.SIGINT)\n        except BaseException: pass"
 FINALISER = "Last()\n        while True: pass"
 RAISED = (  # A process that stayed would hold the pipes, and the program would not seem to end.
@@ -167,6 +176,7 @@ STUCK = """
         (FINALISER, "shoal: interrupted; nothing half-written was left behind: "),
         (SWALLOWED, "shoal: interrupted, but the work was already done"),
         (STUCK, "shoal: interrupted; nothing half-written was left behind: "),
+        (IMPORTING, "shoal: interrupted; nothing half-written was left behind: "),
     ],
 )
 def test_an_interrupt_is_obeyed_and_told_whatever_a_library_makes_of_it(body, sentence, tmp_path):
@@ -182,7 +192,8 @@ def test_an_interrupt_is_obeyed_and_told_whatever_a_library_makes_of_it(body, se
     assert done.stderr.count("\n") == 1
     assert not done.stdout
     left = {path.name for path in tmp_path.iterdir()} - {"program.py", "__pycache__"}
-    assert left == ({"out.internal"} if body == STUCK else set())  # put back, the rest removed
+    # Put back, the rest removed; an import is never left half done.
+    assert left == {STUCK: {"out.internal"}, IMPORTING: {"half.py", "whole"}}.get(body, set())
 
 
 def test_who_stops_reading_the_output_sees_no_error():

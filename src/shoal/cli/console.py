@@ -25,6 +25,8 @@ from shoal.errors import ShoalError, lacks_memory, visible, withheld
 from shoal.io import folders, memory
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from shoal.core import Progress
 
 INTERRUPTED = (
@@ -102,7 +104,8 @@ class Interrupts:
 
     A second one ends the process at once, by the signal and without a traceback. Python prints and
     forgets an exception that is raised in a finaliser or in a callback from C: an interrupt there
-    is raised again. One that a library swallows is still `seen`.
+    is raised again. One that a library swallows is still `seen`. An import is not interrupted but
+    waited for: Polars prints a panic of its own if it meets an interrupt there.
 
     Python sees a signal between two of its own steps. A kernel or a library can take minutes for
     one. So a thread sees it too, from the pipe into which Python writes at once; kernels and
@@ -131,21 +134,34 @@ class Interrupts:
             signal.set_wakeup_fd(self._woken)
         os.close(self._writer)  # which ends the thread
 
-    def _first(self, _number: int, _frame: Any) -> None:
+    def _first(self, _number: int, frame: Any) -> None:
         self.seen = True
+        if _importing(frame):
+            self._again()
+            return
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         raise KeyboardInterrupt
 
     def _unraisable(self, report: "sys.UnraisableHookArgs") -> None:
         if not issubclass(report.exc_type, KeyboardInterrupt):
             self._hook(report)
-            return
+        else:
+            self._again()
+
+    def _again(self) -> None:
+        """Interrupt a moment later: here it would be forgotten, or break an import."""
         with suppress(ValueError):
             signal.signal(signal.SIGINT, self._first)
-            # Not here, where it would be forgotten once more.
             again = Timer(0.02, _thread.interrupt_main)
             again.daemon = True
             again.start()
+
+
+def _importing(frame: "FrameType | None") -> bool:
+    """Whether a module is being imported in what a signal has stopped."""
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _end_late(reader: int) -> None:

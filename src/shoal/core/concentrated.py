@@ -21,6 +21,7 @@ References:
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, floor, isqrt, log, log1p, log10
 
 from shoal.errors import InputError
@@ -36,19 +37,23 @@ def epsilon_of(rho: float, delta: float) -> float:
     1.1633
     """
     low, high = -20.0, 25.0  # of ln(a - 1): the function falls and then rises
+    log_delta = log(delta)
     for _ in range(200):
         third = (high - low) / 3
-        if _at(rho, delta, low + third) < _at(rho, delta, high - third):
-            high -= third
+        left, right = low + third, high - third
+        if (left, right) == (low, high):
+            break
+        if _at(rho, log_delta, left) < _at(rho, log_delta, right):
+            high = right
         else:
-            low += third
-    return max(_at(rho, delta, (low + high) / 2), 0.0)
+            low = left
+    return max(_at(rho, log_delta, (low + high) / 2), 0.0)
 
 
-def _at(rho: float, delta: float, x: float) -> float:
+def _at(rho: float, log_delta: float, x: float) -> float:
     beyond = exp(x)
     order = 1 + beyond
-    return rho * order - (log(delta) + log(order)) / beyond - log1p(1 / beyond)
+    return rho * order - (log_delta + log(order)) / beyond - log1p(1 / beyond)
 
 
 def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
@@ -63,6 +68,7 @@ def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
     return Fraction(floor(found * _DIGITS) + 1, _DIGITS)
 
 
+@lru_cache(maxsize=256)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho that has this epsilon at this delta, rounded down to six digits.
 
@@ -77,6 +83,8 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
         high *= 2
     for _ in range(200):
         middle = (low + high) / 2
+        if middle in {low, high}:
+            break
         if epsilon_of(middle, float(delta)) <= float(epsilon) * _SAFE:
             low = middle
         else:
