@@ -25,7 +25,8 @@ income = { role = "confidential", kind = "numeric" }
 method = "individual-ranking"
 k = 3
 """
-GRID = '[[candidate]]\nmethod = "mdav"\nk = [3, 4, 5, 6]\n'
+GRID = f'[[candidate]]\nmethod = "mdav"\nk = {list(range(3, 31))}\n'
+"""More than a second of work: only then further processes are started."""
 PROTECT = ("protect", "people.csv", "--policy", "policy.toml", "--no-evaluate", "--out", "out")
 
 

@@ -11,12 +11,13 @@ QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.task.maxFailures": "3",
     "spark.shoal.blockRows": "20",
 }
 """Small tables need few tasks, and no compiled plans. `local[2]` alone would not retry a task."""
 
-JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"}
 """For the environment: a short run does not pay for the second compiler, which takes half of it."""
 
 

@@ -96,7 +96,7 @@ def test_record_wise_noise_of_half_the_scale_is_flagged(kind):
     miss has probability below 1e-6, which takes 1,060 runs of the counting half."""
     rules = with_secret("kanon-dp", kind, release_form="row-aligned")
 
-    found = shoal.audit(rules, noise=HalfNoise(), trials=2600, confidence=SURE, most=1)
+    found = shoal.audit(rules, noise=HalfNoise(), trials=2140, confidence=SURE, most=1)
 
     assert found.violated
     assert found.worst.claim.status is Status.PROVED

@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from shoal.core import Column, Kind, Persons, Role, Schema
 from shoal.engine.interface import Adoption
@@ -169,7 +170,7 @@ def _empty(frame: DataFrame) -> pl.DataFrame:
     if doubled:
         raise InputError(f"The table has two columns named '{doubled[0]}'; expected each once.")
     with speaking():
-        empty = pl.from_arrow(frame.limit(0).toArrow())
+        empty = pl.from_arrow(to_arrow_schema(frame.schema, timezone="UTC").empty_table())
     if not isinstance(empty, pl.DataFrame) or not empty.width:
         raise InputError("Expected a table with columns, found none.")
     return empty

@@ -16,6 +16,7 @@ import os
 import signal
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -55,6 +56,8 @@ METRICS = (
 )
 """What is computed for each candidate: the axes, and what else is quick."""
 
+_WORTH = 1.0
+"""CPU-seconds of work after which further processes are started."""
 _QUIET = {"PYTHONWARNINGS": "ignore"}
 """Python's own helper of processes warns of what a killed command has left to it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
@@ -128,8 +131,10 @@ def run(
 ) -> list[dict[str, Any]]:
     """Do all jobs, or read what an earlier run has kept of them.
 
-    Results are kept in `folder`, unless it is None; an interrupt leaves there what is done. More
-    than one process starts new interpreters: a program then needs the usual guard.
+    Work begins in this process, and others are started for what is left after a second of it:
+    starting one takes about as long. Results are kept in `folder`, unless it is None; an interrupt
+    leaves there what is done. More than one process starts new interpreters: a program then needs
+    the usual guard.
     """
     results: dict[str, dict[str, Any]] = {}
     for job in jobs:
@@ -149,20 +154,22 @@ def run(
 def _results(
     frame: pl.DataFrame, pending: Sequence[Job], folder: Path | None, processes: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    if processes == 1 or len(pending) < 2:
-        for job in pending:
-            yield job.key, _done(frame, job, folder)
+    left, begun = deque(pending), time.process_time()
+    while left and (processes == 1 or len(left) == 1 or time.process_time() - begun < _WORTH):
+        job = left.popleft()
+        yield job.key, _done(frame, job, folder)
+    if not left:
         return
     others = set(active_children())
     with _one_thread_each(), ProcessPoolExecutor(
-        min(processes, len(pending)),
+        min(processes, len(left)),
         mp_context=get_context("spawn"),
         initializer=_start,
         initargs=(frame, folder),
     ) as pool:  # fmt: skip
         with _interrupts_wait():
             waiting: set[Future[tuple[str, dict[str, Any]]]] = {
-                pool.submit(_work, job) for job in pending
+                pool.submit(_work, job) for job in left
             }
         try:
             while waiting:

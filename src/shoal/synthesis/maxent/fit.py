@@ -267,8 +267,13 @@ class _Grid:
         self.tables = [target.columns for target in targets]
         self.cells = [_cells(target, sizes) for target in targets]
         self.starts = _starts(targets)
-        self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        _route(tuple(range(len(sizes))), frozenset(self.tables), self.steps)
+        self.shapes = [tuple(self.sizes[j] for j in table) for table in self.tables]
+        steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        _route(tuple(range(len(sizes))), frozenset(self.tables), steps)
+        self.steps = [
+            (parent, child, tuple(axis for axis, j in enumerate(parent) if j not in child))
+            for parent, child in steps
+        ]
 
     def energies(self, theta: Floats) -> Floats:
         """Sum of the parameters that each cell has, flat."""
@@ -277,11 +282,10 @@ class _Grid:
             part = theta[self.starts[number] : self.starts[number + 1]]
             if (cells := self.cells[number]) is not None:
                 part = part[cells]
-            part = part.reshape(self._shape(table))
+            part = part.reshape(self.shapes[number])
             sums[table] = sums[table] + part if table in sums else part
-        for parent, child in reversed(self.steps):
+        for parent, child, away in reversed(self.steps):
             if child in sums:
-                away = tuple(axis for axis, j in enumerate(parent) if j not in child)
                 wide = np.expand_dims(sums[child], away)
                 sums[parent] = sums[parent] + wide if parent in sums else wide
         everything = tuple(range(len(self.sizes)))
@@ -290,8 +294,7 @@ class _Grid:
     def marginals(self, weights: Floats) -> Floats:
         """All tables of a distribution, one after the other."""
         sums = {tuple(range(len(self.sizes))): weights.reshape(self.sizes)}
-        for parent, child in self.steps:
-            away = tuple(axis for axis, j in enumerate(parent) if j not in child)
+        for parent, child, away in self.steps:
             sums[child] = sums[parent].sum(axis=away)
         return np.concatenate(
             [
@@ -299,9 +302,6 @@ class _Grid:
                 for table, cells in zip(self.tables, self.cells, strict=True)
             ]
         )
-
-    def _shape(self, table: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self.sizes[j] for j in table)
 
 
 def _route(
