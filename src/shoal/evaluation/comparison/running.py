@@ -56,8 +56,8 @@ METRICS = (
 )
 """What is computed for each candidate: the axes, and what else is quick."""
 
-_WORTH = 1.0
-"""CPU-seconds of work after which further processes are started."""
+_WORTH, _SMALL = 1.0, 20_000
+"""CPU-seconds of work after which further processes are started, and rows beyond which at once."""
 _QUIET = {"PYTHONWARNINGS": "ignore"}
 """Python's own helper of processes warns of what a killed command has left to it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
@@ -131,10 +131,10 @@ def run(
 ) -> list[dict[str, Any]]:
     """Do all jobs, or read what an earlier run has kept of them.
 
-    Work begins in this process, and others are started for what is left after a second of it:
-    starting one takes about as long. Results are kept in `folder`, unless it is None; an interrupt
-    leaves there what is done. More than one process starts new interpreters: a program then needs
-    the usual guard.
+    Work on a small table begins in this process, and others are started for what is left after a
+    second of it: starting one takes about as long. Results are kept in `folder`, unless it is None;
+    an interrupt leaves there what is done. More than one process starts new interpreters: a program
+    then needs the usual guard.
     """
     results: dict[str, dict[str, Any]] = {}
     for job in jobs:
@@ -155,7 +155,8 @@ def _results(
     frame: pl.DataFrame, pending: Sequence[Job], folder: Path | None, processes: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     left, begun = deque(pending), time.process_time()
-    while left and (processes == 1 or len(left) == 1 or time.process_time() - begun < _WORTH):
+    alone = processes == 1 or len(left) == 1
+    while left and (alone or (frame.height <= _SMALL and time.process_time() - begun < _WORTH)):
         job = left.popleft()
         yield job.key, _done(frame, job, folder)
     if not left:
