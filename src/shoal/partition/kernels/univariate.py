@@ -104,6 +104,18 @@ def scatter(
 
 
 @kernel
+def order_by_number(numbers: Unsigned32, starts: Ints, order: Unsigned32) -> None:
+    """Order rows by the number of their value, ties by index; `starts` has each one's first place.
+
+    It is used up: at the end it has the place after each one's last.
+    """
+    for i in range(numbers.size):
+        number = numbers[i]
+        order[starts[number]] = i
+        starts[number] += 1
+
+
+@kernel
 def label_by_rank(order: Unsigned32, k: int, labels: Ints) -> None:
     """Give the record of rank i the label min(i // k, n // k - 1)."""
     n = order.size
