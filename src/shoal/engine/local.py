@@ -30,7 +30,7 @@ from shoal.engine.interface import Adoption
 from shoal.errors import InternalError
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import repaired
-from shoal.io.row_order import word_order
+from shoal.core.row_order import word_order
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
