@@ -48,6 +48,8 @@ def test_the_radix_sort_is_a_stable_sort_or_says_that_it_gave_up(cells):
 
     done = radix_order(float_words(x), before, words, words.copy(), 8, order)
 
-    assert np.argsort(float_words(x), kind="stable").tolist() == np.argsort(x, kind="stable").tolist()
+    assert (
+        np.argsort(float_words(x), kind="stable").tolist() == np.argsort(x, kind="stable").tolist()
+    )
     if done:
         np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))

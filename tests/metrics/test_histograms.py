@@ -15,9 +15,7 @@ def test_bins_of_distinct_values_are_those_of_all_of_them(values, edges):
 
     counted = bin_counts(*value_counts(values), edges)
 
-    twin = np.bincount(
-        np.searchsorted(edges[1:-1], values, side="right"), minlength=edges.size - 1
-    )
+    twin = np.bincount(np.searchsorted(edges[1:-1], values, side="right"), minlength=edges.size - 1)
     assert counted.tolist() == twin.tolist()
 
 

@@ -109,7 +109,7 @@ class Table:
     def take(self, order: NDArray[np.int64]) -> "Table":
         """Rows in another order, or some of them."""
         persons = None if self.persons is None else self.persons[order]
-        return replace(self, frame=self.frame[order], persons=persons)
+        return replace(self, frame=_taken(self.frame, order), persons=persons)
 
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.
@@ -189,6 +189,17 @@ class Table:
             for bound in bounds
         )
         return low, high
+
+
+def _taken(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
+    """Rows in another order; of numbers, values and missing cells apart, which is quicker."""
+    gone = pl.DataFrame(
+        [one.is_null() for one in frame if one.dtype.is_numeric() and one.has_nulls()]
+    )
+    if not gone.width:
+        return frame[order]
+    taken, gone = frame.with_columns(pl.col(gone.columns).fill_null(0))[order], gone[order]
+    return taken.with_columns(taken[name].set(gone[name], None) for name in gone.columns)
 
 
 def _sort_words(frame: pl.DataFrame) -> list[Unsigned64]:

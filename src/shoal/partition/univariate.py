@@ -12,7 +12,6 @@ from shoal.partition._input import column, group_size, matrix
 from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends
 
 
-
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
     """Group the values of one column in blocks of k by rank, the bigger block last.
 

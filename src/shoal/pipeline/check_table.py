@@ -172,11 +172,8 @@ def check_frame(
     sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
     achieved = int(sizes.min())
     smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
-    rows = (
-        frame.select(keys)
-        .with_row_index("\0row", offset=1)
-        .join(smallest, on=keys, how="semi", nulls_equal=True)["\0row"]
-    )
+    alike = (pl.col(name).eq_missing(pl.lit(smallest[name])) for name in keys)
+    rows = frame.select(pl.all_horizontal(alike)).to_series().arg_true() + 1
     remarks: dict[str, Any] = {"classes": classes.height, **_persons(units)}
     if sum(frame.select(keys).null_count().row(0)):
         codes = np.column_stack([_dense(classes[name]) for name in keys])

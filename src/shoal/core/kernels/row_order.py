@@ -55,9 +55,7 @@ def radix_order(
             who = order[i]
             key = keys[who]
             at = i
-            while (
-                at > 0 and words[at - 1] >> by == words[i] >> by and keys[order[at - 1]] > key
-            ):
+            while at > 0 and words[at - 1] >> by == words[i] >> by and keys[order[at - 1]] > key:
                 order[at] = order[at - 1]
                 at -= 1
             order[at] = who
