@@ -26,11 +26,11 @@ from shoal.core import (
 )
 from shoal.core.distinct import occurring_once
 from shoal.core.exits import for_method
+from shoal.core.row_order import word_order
 from shoal.engine.interface import Adoption
 from shoal.errors import InternalError
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import repaired
-from shoal.core.row_order import word_order
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions

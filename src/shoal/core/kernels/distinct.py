@@ -49,7 +49,7 @@ def count_words(
                 return -1
             found[many] = word
             many += 1
-            number = many
+            number = np.int64(many)
             slots[at] = number
         counts[number - 1] += 1
         if numbered:
