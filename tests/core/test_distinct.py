@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core import distinct
-from shoal.core.distinct import occurring_once, value_counts
+from shoal.core.distinct import occurring_once, value_counts, value_ranks
 
 
 @st.composite
@@ -61,3 +61,18 @@ def test_long_columns_are_counted_as_short_ones(cells):
 
     for found, twin in zip(long, np.unique(values + 0.0, return_counts=True), strict=True):
         np.testing.assert_array_equal(found, twin)
+
+
+@given(
+    st.lists(st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1.5])), max_size=60)
+    | st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=60)
+)
+@settings(deadline=None)
+def test_values_are_ranked_as_numpy_does(cells):
+    values = np.repeat(np.array(cells), 2)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct, "_FEW", 1)
+        ranks = value_ranks(values)
+
+    assert ranks.tolist() == np.unique(values, return_inverse=True)[1].tolist()

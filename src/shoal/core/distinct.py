@@ -4,11 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core._arrays import Floats, Ints, Unsigned32, Unsigned64
+from shoal.core._arrays import Array, Floats, Ints, Unsigned32, Unsigned64
 from shoal.core.kernels.distinct import count_words, perhaps_repeated
 
 LONG = 1 << 16
 """From so many values on, loading a kernel pays."""
+_FEW = 1 << 10
+"""From so many values on, numbering them by a hash table is quicker than sorting them."""
 _SLOTS = 15
 """Slots of the first hash table, as a power of two; each next one has eight times as many."""
 
@@ -60,6 +62,22 @@ def value_counts(values: Floats) -> tuple[Floats, Ints]:
             order = np.argsort(numbers)
             return numbers[order], found.counts[order]
     return np.unique(values, return_counts=True)
+
+
+def value_ranks(values: Array) -> Ints:
+    """Number the distinct values of a column in their order, from 0; NaN is the last.
+
+    >>> value_ranks(np.array([2.5, -1.0, 2.5, np.nan]))
+    array([1, 0, 1, 2])
+    """
+    if values.size >= _FEW and values.dtype in (np.float64, np.int64):
+        plain = values + 0  # in one piece, and without -0
+        found = distinct(plain.view(np.uint64), most=values.size // 2)
+        if found is not None and np.isnan(once := found.words.view(plain.dtype)).sum() < 2:
+            ranks = np.empty(once.size, np.int64)
+            ranks[np.argsort(once)] = np.arange(once.size)
+            return ranks[found.numbers]
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def occurring_once(words: Unsigned64) -> int:
