@@ -30,7 +30,9 @@ class Distinct(NamedTuple):
 
 
 def distinct(words: Unsigned64, *, most: int, numbered: bool = True) -> Distinct | None:
-    """Count words of 64 bits in one pass, or say that there are more than `most`.
+    """Count words of 64 bits in one pass, or say that there are, or seem to be, more than `most`.
+
+    Of N values that occur equally often, r are different after about r + r^2 / 2N words.
 
     >>> distinct(np.array([7, 5, 7], dtype=np.uint64), most=3)
     Distinct(words=array([7, 5], dtype=uint64), counts=array([2, 1]), numbers=array([0, 1, 0], dtype=uint32))
@@ -44,7 +46,8 @@ def distinct(words: Unsigned64, *, most: int, numbered: bool = True) -> Distinct
         many = count_words(words, slots, 64 - bits, found, counts, numbers)
         if many >= 0:
             return Distinct(found[:many], counts[:many], numbers)
-        if room == most:
+        again = -many - 1 - room
+        if room == most or (most < words.size and room * room > 2 * most * again):
             return None
         bits += 3
 

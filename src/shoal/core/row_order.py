@@ -21,7 +21,10 @@ def float_words(values: Floats) -> Unsigned64:
     [1, 2, 3, 0]
     """
     signed = (values + 0.0).view(np.int64)
-    return (signed ^ ((signed >> 63) | np.int64(-(2**63)))).view(np.uint64)
+    flipped = signed >> 63
+    flipped |= np.int64(-(2**63))
+    flipped ^= signed
+    return flipped.view(np.uint64)
 
 
 def word_order(words: Unsigned64) -> Ints:

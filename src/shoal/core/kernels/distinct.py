@@ -30,7 +30,7 @@ def count_words(
         numbers: takes the number of each word, from 0; or empty.
 
     Returns:
-        How many distinct words there are, or -1 if there is no room for them.
+        How many distinct words there are; or -1 - i if there is no room for word i.
     """
     many = 0
     room = found.size
@@ -46,7 +46,7 @@ def count_words(
             number = np.int64(slots[at])
         if number == 0:
             if many == room:
-                return -1
+                return -1 - i
             found[many] = word
             many += 1
             number = np.int64(many)
