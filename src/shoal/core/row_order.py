@@ -11,6 +11,8 @@ from shoal.core.kernels.row_order import order_by_number, radix_order
 _OFTEN = 4
 """Values that occur so often in the mean are sorted by counting."""
 
+_BY_INDEX = np.empty(0, np.uint32)
+
 
 def float_words(values: Floats) -> Unsigned64:
     """Words in the order of numbers; 0 and -0 are one.
@@ -41,7 +43,7 @@ def words_order(words: Sequence[Unsigned64]) -> Ints:
 
     The last word comes first, because each sort keeps the order of ties.
     """
-    order = np.arange(words[0].size, dtype=np.uint32)
+    order = _BY_INDEX
     for word in words[::-1]:
         order = _sorted_by(word, order)
     return order.astype(np.int64)
@@ -54,9 +56,9 @@ def value_order(words: Unsigned64) -> Unsigned32:
     [1, 3, 0, 2]
     """
     few = distinct(words, most=words.size // _OFTEN) if words.size >= LONG else None
-    order = np.arange(words.size, dtype=np.uint32)
     if few is None:
-        return _sorted_by(words, order)
+        return _sorted_by(words, _BY_INDEX)
+    order = np.empty(words.size, np.uint32)
     rising = np.argsort(few.words)
     starts = np.empty_like(few.counts)
     starts[rising] = np.cumsum(few.counts[rising]) - few.counts[rising]
@@ -71,4 +73,6 @@ def _sorted_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:
         spare, order = np.empty((2, n), np.uint64), np.empty(n, np.uint32)
         if radix_order(words, before, spare[0], spare[1], (n - 1).bit_length(), order):
             return order
+    if not before.size:
+        return np.argsort(words, kind="stable").astype(np.uint32)
     return before[np.argsort(words[before], kind="stable")]

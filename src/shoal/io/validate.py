@@ -29,8 +29,6 @@ LARGEST = 1e150
 
 KEPT_ROWS = 100
 """How many rows a misfit keeps."""
-_FIRST = 100
-"""How many rows are tried before all of a column."""
 SHOWN_ROWS = 5
 """How many of them a sentence names."""
 SHOWN_COLUMNS = 10
@@ -417,7 +415,7 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
         text = form(series)
         for dtype in (pl.Int64, pl.Float64):
             # The first rows of most columns of fractions settle that they are not whole.
-            for rows in (_FIRST, series.len()):
+            for rows in (100, series.len()):
                 values = text.head(rows).cast(dtype, strict=False)
                 if values.null_count() > series.head(rows).null_count():
                     break

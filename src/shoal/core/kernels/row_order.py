@@ -19,6 +19,8 @@ def radix_order(
 ) -> bool:
     """Sort rows that are in some order already by their keys; ties stay in that order.
 
+    An empty order is that of the index.
+
     A word holds the leading bits in which the keys differ, up to 36 of them, and the row in
     `index_bits`. Words are sorted by three passes of a radix sort, which keeps ties in order; then
     the few rows whose keys agree in the leading bits are put in order by insertion. Returns False,
@@ -36,8 +38,9 @@ def radix_order(
     by = np.uint64(index_bits)
     mask = np.uint64(2**digit - 1)
     starts = np.zeros((PASSES, 2**digit), np.int64)
+    ordered = before.size > 0
     for i in range(n):
-        row = before[i]
+        row = before[i] if ordered else i
         key = (keys[row] - low) >> drop
         words[i] = (key << by) | np.uint64(row)
         for a in range(PASSES):
