@@ -15,7 +15,7 @@ from numba.core import config, event
 
 from shoal.core import compiler, machine_code
 from shoal.core.jit import compile_notice
-from shoal.partition.kernels.univariate import rank_order
+from shoal.core.kernels.row_order import radix_order
 
 SOURCE = """
 from shoal.core.jit import kernel
@@ -209,4 +209,4 @@ def test_kernels_that_were_compiled_run_without_numba_and_no_other_kernel_is_tou
 
 
 def test_a_kernel_is_pickled_by_its_name():
-    assert pickle.loads(pickle.dumps(rank_order)) is rank_order  # noqa: S301 (made here)
+    assert pickle.loads(pickle.dumps(radix_order)) is radix_order  # noqa: S301 (made here)

@@ -47,16 +47,27 @@ def test_medians_equal_numpys(case):
     partition, cells = case
 
     exact = recode.medians(cells, partition)
-    lower = recode.medians(cells, partition, lower=True)
 
     for group in range(len(partition)):
         present, size = members(partition, cells, group)
         if 2 * present.size > size:
             assert exact[group] == np.median(present)
-            assert lower[group] == np.sort(present)[(present.size - 1) // 2]
         else:
             assert np.isnan(exact[group])
-            assert np.isnan(lower[group])
+
+
+@given(numbers, st.sampled_from([1, 5, 1000]))
+def test_the_median_category_is_the_lower_of_two(case, factor):
+    partition, cells = case
+    codes = np.where(np.isnan(cells), -1, np.abs(cells) * factor).astype(np.int64)
+
+    found = recode.median_category(codes, partition)
+
+    for group in range(len(partition)):
+        held = codes[partition.labels == group]
+        present = np.sort(held[held >= 0])
+        enough = 2 * present.size > held.size
+        assert found[group] == (present[(present.size - 1) // 2] if enough else -1)
 
 
 @given(numbers)

@@ -13,7 +13,7 @@ from shoal.partition import (
     optimal_univariate,
     optimal_univariates,
 )
-from shoal.partition.kernels.univariate import optimal_ends, rank_order
+from shoal.partition.kernels.univariate import optimal_ends
 
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 CENSUS_13 = [
@@ -121,18 +121,6 @@ def test_long_columns_are_ranked_as_numpy_ranks_them(draw):
     partition = individual_ranking(x, 7)
 
     np.testing.assert_array_equal(partition.labels, expected)
-
-
-@settings(max_examples=100, deadline=None)
-@given(columns)
-def test_the_radix_sort_is_a_stable_sort_or_says_that_it_gave_up(x):
-    order = np.empty(len(x), np.uint32)
-    words = np.empty(len(x), np.uint64)
-
-    done = rank_order((x + 0.0).view(np.int64), words, words.copy(), 8, order)
-
-    if done:
-        np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
 
 
 def optimum(v, k):

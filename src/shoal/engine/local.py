@@ -24,12 +24,13 @@ from shoal.core import (
     SpatialDecomposition,
     Testable,
 )
+from shoal.core.distinct import occurring_once
 from shoal.core.exits import for_method
+from shoal.core.row_order import word_order
 from shoal.engine.interface import Adoption
 from shoal.errors import InternalError
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import repaired
-from shoal.io.row_order import word_order
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods._shared import contributions
@@ -197,11 +198,10 @@ class LocalRows:
         elif setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
             frame = _unlinked(masked.data.publishable(), tools.noise)
         else:
-            frame = masked.data.publishable()
-            place = _places(masked, frame, order, setting.release_form, tools.noise)
-            frame = frame[place]
-            whose = masked.data.persons
-            units = None if whose is None else Confidential(whose[place])
+            place = _places(masked, masked.data, order, setting.release_form, tools.noise)
+            released = masked.data.take(place)
+            frame = released.publishable()
+            units = None if released.persons is None else Confidential(released.persons)
         return LocalOutcome(
             frame=frame,
             boxes=boxes,
@@ -255,7 +255,7 @@ def _all_differ(series: pl.Series) -> bool:
 
 def _places(
     masked: Masked,
-    frame: pl.DataFrame,
+    table: Table,
     order: NDArray[np.int64],
     form: ReleaseForm,
     noise: Noise,
@@ -272,9 +272,10 @@ def _places(
         return places
     if form is ReleaseForm.CANONICAL and masked.canonical is not None:
         return masked.canonical
-    shuffled = _random_order(frame.height, noise)
+    shuffled = _random_order(len(table), noise)
     if not masked.privacy_losses:
         return shuffled
+    frame = table.publishable()
     rising = frame.select(pl.arg_sort_by(frame.columns)).to_series()
     return rising.cast(pl.Int64).to_numpy()[shuffled]
 
@@ -440,13 +441,7 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     """
     if not keys:
         return None
-    hashes = frame.select(keys).hash_rows().to_numpy()
-    # Rows whose leading bits nobody else has are unique; the others are compared by all bits.
-    leading = (hashes >> np.uint64(63 - frame.height.bit_length())).astype(np.int64)
-    shared = np.bincount(leading)[leading] > 1
-    rest = np.sort(hashes[shared])
-    new = np.concatenate(([True], rest[1:] != rest[:-1], [True]))[: rest.size + 1]
-    return frame.height - rest.size + int((new[1:] & new[:-1]).sum())
+    return occurring_once(frame.select(keys).hash_rows().to_numpy())
 
 
 def column_figures(

@@ -287,11 +287,16 @@ def found_delimiter(sample: str) -> str:
     lines = complete.replace("\r", "")
 
     def cells(mark: str) -> int:
-        widths = [len(row) for row in csv.reader(io.StringIO(lines), delimiter=mark) if row]
-        return widths[0] if 2 * widths.count(widths[0]) > len(widths) else 0
+        rows = filter(None, csv.reader(io.StringIO(lines), delimiter=mark))
+        first = len(next(rows, ()))
+        if first < 2:  # the others need not be counted
+            return 1
+        widths = [first, *map(len, rows)]
+        return first if 2 * widths.count(first) > len(widths) else 0
 
-    best = max(DELIMITERS, key=cells)
-    return best if cells(best) > 1 else ","
+    found = {mark: cells(mark) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=found.__getitem__)
+    return best if found[best] > 1 else ","
 
 
 def guarded(frame: pl.DataFrame) -> pl.DataFrame:

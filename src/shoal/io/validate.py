@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
+from unicodedata import is_normalized
 
 import numpy as np
 import polars as pl
@@ -413,8 +414,12 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     for form in forms if decimal else forms[:2]:
         text = form(series)
         for dtype in (pl.Int64, pl.Float64):
-            values = text.cast(dtype, strict=False)
-            if values.null_count() == series.null_count():
+            # The first rows of most columns of fractions settle that they are not whole.
+            for rows in (100, series.len()):
+                values = text.head(rows).cast(dtype, strict=False)
+                if values.null_count() > series.head(rows).null_count():
+                    break
+            else:
                 return values
     # "1,234" may be a thousand: a comma is taken for a decimal mark only where some number
     # has other than three digits behind it.
@@ -536,10 +541,14 @@ def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Serie
 def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
         _refuse(column, [_infinite(series)])
-    text = composed(as_text(series))
+    text, categories = as_text(series), column.all_categories
+    if categories and not column.recode and all(is_normalized("NFC", one) for one in categories):
+        values = text.cast(pl.Enum(categories), strict=False)
+        if values.null_count() == text.null_count():  # so all of it is composed
+            return coded_categories(values, column)
+    text = composed(text)
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
-    categories = column.all_categories
     if categories is None:
         categories = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(categories), strict=False)

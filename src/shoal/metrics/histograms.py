@@ -5,8 +5,8 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core._arrays import Floats, Ints, chosen
-from shoal.metrics.kernels.histograms import count_in_bins
+from shoal.core._arrays import Floats, Ints
+from shoal.core.distinct import value_counts
 
 BINS = 24
 """About as many bins a histogram has."""
@@ -15,8 +15,6 @@ _LONG_TAIL = 1.5
 """Bins span the bulk of the values alone where the whole range is this many times as wide."""
 _LARGEST = 1e15
 """Whole numbers up to here are exact; larger ones have no round steps."""
-_LONG = 1 << 16
-"""From so many values on, loading a kernel pays."""
 
 
 def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
@@ -34,36 +32,39 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     array([10., 20., 30., 40., 50., 60., 70.])
     """
     values = np.concatenate([np.asarray(column, dtype=np.float64).ravel() for column in columns])
-    values = chosen(values, np.abs(values) < _LARGEST)  # neither missing nor infinite
+    return edges_of(*value_counts(values), bins=bins)
+
+
+def edges_of(values: Floats, counts: Ints, *, bins: int = BINS) -> Floats:
+    """The edges of `round_edges` for distinct values in order, and how often each occurs."""
+    usual = np.abs(values) < _LARGEST  # neither missing nor infinite
+    values, counts = values[usual], counts[usual]
     if not values.size:
         return np.array([0.0, 1.0])
-    low, high = float(values.min()), float(values.max())
-    bulk = np.quantile(values, _BULK, method="nearest")
+    low, high = float(values[0]), float(values[-1])
+    last = np.cumsum(counts) - 1
+    bulk = values[np.searchsorted(last, np.rint(np.multiply(_BULK, last[-1])))]
     if bulk[1] > bulk[0] and high - low > _LONG_TAIL * (bulk[1] - bulk[0]):
         low, high = float(bulk[0]), float(bulk[1])
     whole = bool((values == np.rint(values)).all())
     least = 1.0 if whole else max(abs(low), abs(high), 1e-12) * 1e-9
     step = _round_step(max((high - low) / bins, least))
-    first, last = floor(low / step), floor(high / step) + 1
-    return np.asarray(np.arange(first, last + 1) * step, dtype=np.float64)
+    first, last_step = floor(low / step), floor(high / step) + 1
+    return np.asarray(np.arange(first, last_step + 1) * step, dtype=np.float64)
 
 
-def bin_counts(values: Floats, edges: ArrayLike) -> Ints:
-    """How many finite values each bin has; the first and the last take what lies beyond them too.
+def bin_counts(values: Floats, counts: Ints, edges: ArrayLike) -> Ints:
+    """How many records each bin has, where values occur as often as `counts` says.
 
-    A bin holds its lower edge, and not its upper one.
+    A bin holds its lower edge, and not its upper one; the first and the last take what lies beyond
+    them too.
 
-    >>> bin_counts(np.array([-5.0, 1.0, 1.5, 2.0]), [0, 1, 2])
-    array([1, 3])
+    >>> bin_counts(np.array([-5.0, 1.0, 1.5, 2.0]), np.array([1, 1, 2, 1]), [0, 1, 2])
+    array([1, 4])
     """
     ends = np.asarray(edges, dtype=np.float64)
-    if values.size < _LONG:
-        return np.bincount(
-            np.searchsorted(ends[1:-1], values, side="right"), minlength=ends.size - 1
-        )
-    counts = np.zeros(ends.size - 1, dtype=np.int64)
-    count_in_bins(np.ascontiguousarray(values), ends, counts)
-    return counts
+    bins = np.searchsorted(ends[1:-1], values, side="right")
+    return np.bincount(bins, counts, ends.size - 1).astype(np.int64)
 
 
 def _round_step(width: float) -> float:

@@ -90,12 +90,19 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
     >>> sse_over_sst(np.array([1.0, 3.0]), np.array([2.0, 2.0]))
     1.0
     """
-    x, y = original, released
-    gone = np.isnan(x) | np.isnan(y)
-    if gone.any():
-        x, y = x[~gone], y[~gone]
-    lost = float(((x - y) ** 2).sum())
-    whole = float(((x - x.mean()) ** 2).sum()) if x.size and np.ptp(x) > 0 else 0.0
+    both = ~np.isnan(original) & ~np.isnan(released)
+    return _share_lost(chosen(original, both), chosen(released, both))
+
+
+def _share_lost(x: Floats, y: Floats) -> float:
+    """`sse_over_sst` of columns without missing cells."""
+    apart = x - y
+    apart *= apart
+    lost, whole = float(apart.sum()), 0.0
+    if x.size and x.max() > x.min():
+        np.subtract(x, x.mean(), out=apart)
+        apart *= apart
+        whole = float(apart.sum())
     if whole == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
     return lost / whole
@@ -125,7 +132,7 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
             x, y = original[both], released[both]
         if not x.size:
             return None, "no row has a number in both tables"
-    loss = sse_over_sst(x, y) if paired else rank_matched(x, y)
+    loss = _share_lost(x, y) if paired else rank_matched(x, y)
     if np.isfinite(loss):
         return loss, ""
     if np.ptp(x) == 0:

@@ -17,6 +17,7 @@ from scipy.special import hyp2f1, ndtri
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
+from shoal.core.distinct import value_ranks
 from shoal.errors import InputError
 
 MOST_PATTERNS = 64
@@ -339,7 +340,7 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     table = np.asarray(columns)
     if table.ndim != 2:
         raise InputError("Expected a matrix of records by columns.")
-    return [np.unique(table[:, j], return_inverse=True)[1] for j in range(table.shape[1])]
+    return [value_ranks(table[:, j]) for j in range(table.shape[1])]
 
 
 def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
@@ -355,11 +356,11 @@ def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
     for digit in codes:
         width = int(digit.max(initial=0)) + 1
         if room > _MOST // width:
-            keys = np.unique(keys, return_inverse=True)[1]
+            keys = value_ranks(keys)
             room = int(keys.max(initial=0)) + 1
         keys = keys * width + digit
         room *= width
-    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    return value_ranks(keys)
 
 
 def distinct_rows(columns: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

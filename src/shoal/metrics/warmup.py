@@ -2,18 +2,20 @@
 
 import numpy as np
 
+from shoal.core import distinct
 from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.singling_out import singling_out
 from shoal.metrics.boxes import WeightedBoxes
-from shoal.metrics.kernels.histograms import count_in_bins
 
 
 def warmup() -> None:
     """Compile all kernels and leave them in the cache for later processes."""
     rng = np.random.default_rng(0)
-    count_in_bins(np.arange(9.0), np.arange(3.0), np.zeros(2, dtype=np.int64))
+    words = np.arange(distinct.LONG, dtype=np.uint64)
+    distinct.distinct(words, most=9)
+    distinct.occurring_once(words)
     places = np.column_stack([np.arange(200.0), np.arange(200) % 3])
     kinds = (False, True)
     boosted_trees.predicted(

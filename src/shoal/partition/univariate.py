@@ -5,12 +5,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats
+from shoal.core.distinct import LONG
+from shoal.core.row_order import float_words, value_order
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import column, group_size, matrix
-from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends, rank_order
-
-_LONG = 1 << 16
-"""From this length on, compiling a radix sort pays."""
+from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends
 
 
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
@@ -107,26 +106,17 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
 
 
 def sorted_order(x: Floats) -> NDArray[np.uint32]:
-    """Sort a column, ties by index: by radix if it is long, otherwise by numpy."""
-    n = len(x)
+    """Sort a column, ties by index."""
     if (x[1:] >= x[:-1]).all():  # as the first column of a sorted table is
-        return np.arange(n, dtype=np.uint32)
-    if n >= _LONG:
-        # Adding zero turns -0.0 into 0.0, which equals it and must tie with it. The buffers
-        # come from numpy, which asks the system for large pages.
-        bits = (x + 0.0).view(np.int64)
-        words = np.empty(n, np.uint64)
-        order = np.empty(n, np.uint32)
-        if rank_order(bits, words, np.empty_like(words), (n - 1).bit_length(), order):
-            return order
-    return np.argsort(x, kind="stable").astype(np.uint32)
+        return np.arange(len(x), dtype=np.uint32)
+    return value_order(float_words(x))
 
 
 def _blocks_by_rank(x: Floats, k: int) -> Partition:
     n = len(x)
     order = sorted_order(x)
     labels = np.empty(n, np.int64)
-    if n >= _LONG:
+    if n >= LONG:
         label_by_rank(order, k, labels)
     else:
         labels[order] = np.minimum(np.arange(n) // k, n // k - 1)

@@ -36,6 +36,7 @@ def warmup() -> None:
     full_domain(np.arange(9)[:, None], [np.vstack([np.arange(9), np.zeros(9, np.int64)])], 3,
                 require=[Requirement(diverse, np.arange(9))])  # fmt: skip
     individual_ranking(-grid, 3)  # in falling order, because a sorted column is not sorted again
+    individual_ranking(grid % 9, 3)
     optimal_univariate(grid[:100], 3)
     noise_aware(table[:100], 1.0)
     noise_aware(table[:100, :1], 1.0)

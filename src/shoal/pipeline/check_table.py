@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.core._arrays import Ints
+from shoal.core.distinct import value_counts
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.repair import plain_columns
@@ -171,11 +172,8 @@ def check_frame(
     sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
     achieved = int(sizes.min())
     smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
-    rows = (
-        frame.select(keys)
-        .with_row_index("\0row", offset=1)
-        .join(smallest, on=keys, how="semi", nulls_equal=True)["\0row"]
-    )
+    alike = (pl.col(name).eq_missing(pl.lit(smallest[name])) for name in keys)
+    rows = frame.select(pl.all_horizontal(alike)).to_series().arg_true() + 1
     remarks: dict[str, Any] = {"classes": classes.height, **_persons(units)}
     if sum(frame.select(keys).null_count().row(0)):
         codes = np.column_stack([_dense(classes[name]) for name in keys])
@@ -376,7 +374,8 @@ def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
     """Recompute k of one column of floats; without naming the rows of the smallest class."""
     present = series.drop_nulls()
     gone = series.null_count()
-    rarest = cast("int", present.unique_counts().min()) if present.len() else gone
+    counts = value_counts(present.cast(pl.Float64).to_numpy())[1]
+    rarest = int(counts.min()) if counts.size else gone
     achieved = min(rarest, gone) if gone else rarest
     remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}
     return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)

@@ -16,7 +16,8 @@ import polars as pl
 
 from shoal.core import GAUSSIAN
 from shoal.core._arrays import Floats, chosen
-from shoal.metrics.histograms import bin_counts, round_edges
+from shoal.core.distinct import value_counts
+from shoal.metrics.histograms import bin_counts, edges_of
 
 CATEGORIES = 8
 """The most categories of a picture, the rest being one more."""
@@ -49,17 +50,19 @@ def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> 
     missing = [float(series.null_count())]
     if series.dtype.is_numeric() or series.dtype.is_temporal():
         kind = "dates" if series.dtype in {pl.Date, pl.Datetime} else "numbers"
-        values = _numbers(cells)
+        values, counts = value_counts(_numbers(cells))
         spans = _spans(measured)
         edges = (
-            [*(low for low, *_ in spans), spans[-1][1]] if spans else round_edges(values).tolist()
+            [*(low for low, *_ in spans), spans[-1][1]]
+            if spans
+            else edges_of(values, counts).tolist()
         )
-        found = bin_counts(values, edges)
+        found = bin_counts(values, counts, edges)
         answers = [[answer, margin] for *_, answer, margin in spans] or None
         return {"name": series.name, "kind": kind, "edges": edges, "after": found.tolist(),
                 "missing": missing, "answers": answers}  # fmt: skip
-    counts = cells.cast(pl.String).value_counts().rows()
-    ordered = sorted(counts, key=lambda one: (-one[1], one[0]))
+    rows = cells.cast(pl.String).value_counts().rows()
+    ordered = sorted(rows, key=lambda one: (-one[1], one[0]))
     several = len(ordered) > CATEGORIES + 1
     shown = ordered[:CATEGORIES] if several else ordered
     labels, after = [name for name, _ in shown], [count for _, count in shown]

@@ -61,11 +61,8 @@ def recode(
             central = central_category(table.codes(name), partition, edges)
             table = table.with_codes(name, central[partition.labels])
         elif kind is Kind.ORDINAL:
-            codes = table.codes(name).astype(np.float64)
-            codes[codes < 0] = np.nan
-            middle = medians(codes, partition, lower=True)
-            ranks = np.where(np.isnan(middle), -1.0, middle).astype(np.int64)
-            table = table.with_codes(name, ranks[partition.labels])
+            middle = median_category(table.codes(name), partition)
+            table = table.with_codes(name, middle[partition.labels])
         else:
             centre = _NUMERIC[aggregate](table.numbers(name), partition)
             if kind is Kind.NUMERIC and aggregate is Aggregate.MEAN:
@@ -222,23 +219,40 @@ def means(values: Floats, partition: Partition) -> Floats:
     """Mean of the present members of each group; NaN where half or more are missing."""
     gone = np.isnan(values)
     size = len(partition)
-    total = np.bincount(partition.labels, np.where(gone, 0.0, values), minlength=size)
     if not gone.any():
-        return total / partition.sizes
+        return np.bincount(partition.labels, values, minlength=size) / partition.sizes
+    total = np.bincount(partition.labels, np.where(gone, 0.0, values), minlength=size)
     count = np.bincount(partition.labels[~gone], minlength=size)
     return np.where(2 * count > partition.sizes, total / np.maximum(count, 1), np.nan)
 
 
-def medians(values: Floats, partition: Partition, *, lower: bool = False) -> Floats:
-    """Median of the present members of each group; of two middle values their mean.
-
-    With `lower`, the lower of the two middle values is taken, so an ordinal's median is
-    a category.
-    """
+def medians(values: Floats, partition: Partition) -> Floats:
+    """Median of the present members of each group; of two middle values their mean."""
     ordered, starts, count = _sorted_by_group(values, partition)
     low = ordered[starts + np.maximum(count - 1, 0) // 2]
-    middle = low if lower else (low + ordered[starts + np.maximum(count, 1) // 2]) / 2
+    middle = (low + ordered[starts + np.maximum(count, 1) // 2]) / 2
     return np.where(2 * count > partition.sizes, middle, np.nan)
+
+
+def median_category(codes: Ints, partition: Partition) -> Ints:
+    """Median of the present codes of each group, the lower of two; -1 where half are missing.
+
+    >>> median_category(np.array([2, 1, -1, -1]), Partition([0, 0, 0, 1])).tolist()
+    [1, -1]
+    """
+    width = int(codes.max(initial=-1)) + 2
+    keys = partition.labels * width + np.where(codes < 0, width - 1, codes)  # missing comes last
+    if len(partition) * width <= 4 * codes.size:
+        cells = np.arange(len(partition) * width)
+        held = np.bincount(keys, minlength=cells.size)
+        cells, held = cells[held > 0], held[held > 0]
+    else:
+        cells, held = np.unique(keys, return_counts=True)
+    count = np.bincount(cells // width, held * (cells % width < width - 1), len(partition))
+    starts = np.cumsum(partition.sizes) - partition.sizes
+    place = starts + np.maximum(count.astype(np.int64) - 1, 0) // 2
+    middle = cells[np.searchsorted(np.cumsum(held), place, side="right")] % width
+    return np.where(2 * count > partition.sizes, middle, -1)
 
 
 def modes(values: Floats, partition: Partition) -> Floats:

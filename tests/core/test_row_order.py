@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.io import row_order
-from shoal.io.row_order import word_order, words_order
+from shoal.core import row_order
+from shoal.core.kernels.row_order import radix_order
+from shoal.core.row_order import float_words, value_order, word_order, words_order
 
 ranges = st.sampled_from([1, 3, 1000, 1 << 20, 1 << 40, (1 << 64) - 1])
 
@@ -21,10 +22,11 @@ def tables(draw):
 @settings(deadline=None)
 def test_rows_are_sorted_by_all_words_and_then_by_index(words, long):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_order, "_LONG", 1 if long else 1 << 16)
+        patch.setattr(row_order, "LONG", 1 if long else 1 << 16)
 
         assert words_order(words).tolist() == np.lexsort(words[::-1]).tolist()
         assert word_order(words[0]).tolist() == np.argsort(words[0], kind="stable").tolist()
+        assert value_order(words[0]).tolist() == np.argsort(words[0], kind="stable").tolist()
 
 
 @pytest.mark.parametrize("top", [2, 1 << 30, (1 << 64) - 1])
@@ -34,3 +36,20 @@ def test_long_columns_are_sorted_the_same(top):
 
     assert (words_order(words) == np.lexsort(words[::-1])).all()
     assert (word_order(words[0]) == np.argsort(words[0], kind="stable")).all()
+    assert (value_order(words[0]) == np.argsort(words[0], kind="stable")).all()
+
+
+@given(st.lists(st.one_of(st.floats(allow_nan=False), st.sampled_from([0.0, -0.0])), min_size=1))
+@settings(deadline=None)
+def test_the_radix_sort_is_a_stable_sort_or_says_that_it_gave_up(cells):
+    x = np.array(cells)
+    order, before = np.empty(len(x), np.uint32), np.arange(len(x), dtype=np.uint32)
+    words = np.empty(len(x), np.uint64)
+
+    done = radix_order(float_words(x), before, words, words.copy(), 8, order)
+
+    assert (
+        np.argsort(float_words(x), kind="stable").tolist() == np.argsort(x, kind="stable").tolist()
+    )
+    if done:
+        np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
