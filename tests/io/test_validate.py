@@ -598,3 +598,14 @@ def test_what_is_not_protected_comes_back_as_it_was(table):
     frame, rules = table
 
     assert_frame_equal(validate.validate(frame, rules).publishable(), frame)
+
+
+@pytest.mark.parametrize("at", [0, 99, 100, 149])
+@pytest.mark.parametrize("decimal", [None, ".", ","])
+def test_one_word_among_many_numbers_leaves_the_numbers_as_they_are(at, decimal):
+    cells = [str(row) for row in range(150)]
+    cells[at] = "many"
+
+    found = validate.parse_numbers(pl.Series(cells), decimal=decimal)
+
+    assert found.to_list() == [None if row == at else row for row in range(150)]

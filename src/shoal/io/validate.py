@@ -428,7 +428,7 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
         plain = series.str.contains(r",(\d{1,2}|\d{4,})\s*$").any()
         if plain and swapped.null_count() == series.null_count():
             return swapped
-    return values
+    return text.cast(pl.Float64, strict=False)
 
 
 def unmarked(text: pl.Series) -> pl.Series:
