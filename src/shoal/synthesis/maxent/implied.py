@@ -25,7 +25,8 @@ other it is one of the quarters from 0 to 2.
 
 What is done. With the mean of l given y, base = alone + l d, and the parameters of the table are
 drawn to log(base / q) in place of zero (`fit.Target.centre`), as strongly as before: a table of
-which nothing is believed becomes `base`, and believed cells stay as they were.
+which nothing is believed comes near `base`, as far as others stay as they are, and cells that are
+believed hardly move.
 
 Nothing here sees a record. Measured on generated tables (docs/research/drawn-rows.md): 0.7 points
 of the K-marginal score with a delta, less where noise is larger; learning how far cells are
