@@ -45,7 +45,9 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 _TIMES = np.arange(9) / 4
 _PRIOR = np.where(_TIMES == 1, 0.8, 0.2 / 8)
 _FITTED = 50
-"""How often a table is brought to its margins."""
+"""How often a table is brought to its margins, at most."""
+_SETTLED = 1e-12
+"""Change of its rows in proportion from which it has them."""
 _STEEP = 5.0
 """Largest parameter that is taken off: beyond it few particles tell what others imply of a cell."""
 
@@ -101,6 +103,9 @@ def _found(table: Target, fitted: Floats, implied: Floats) -> float:
 def _to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """The table in proportion, row by row and column by column, that has these margins."""
     for _ in range(_FITTED):
-        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
+        factors = rows / np.maximum(table.sum(axis=1), 1e-300)
+        table = table * factors[:, None]
         table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+        if np.abs(factors - 1).max() < _SETTLED:
+            break
     return table
