@@ -158,6 +158,7 @@ def test_one_method_is_shown_in_full_with_its_claims(name):
     assert shown.startswith(f"{name}: {TITLES[name]}\n")
     assert "because: " in shown
     assert "reference: " in shown
+    assert "Undefined" not in shown
 
 
 def test_a_method_that_does_not_exist_is_guessed():

@@ -164,8 +164,9 @@ def test_values_that_both_releases_leave_are_counted():
     classes, values = together(before, after, ["a"], policy, k=2)
 
     # Class 1 shares x alone; class 2 was disclosed by the first release already, and grew by one.
-    assert "in both is 2; of 1 of them the sizes differ by fewer than k = 2" in classes
+    assert "in both is 2; in 1 of them the two sizes differ by fewer than k = 2" in classes
     assert values.startswith("In 1 class the two releases have one value of s in common")
+    assert together(before, after, ["a", "s"], policy, k=2) == (classes, values)
 
 
 def test_new_records_fall_into_the_cell_that_holds_them():

@@ -127,4 +127,4 @@ def _tell_all() -> None:
 def _once(tell: Callable[[str], None], told: list[bool]) -> None:
     if not told:
         told.append(True)
-        tell("Compiling kernels, once on this machine; about 10 s.")
+        tell("Compiling what this method needs, once on this machine; about 10 s.")

@@ -227,7 +227,7 @@ def _classes(task: UtilityTask) -> Iterator[Figure]:
         raise InputError("a tree has boxes instead of classes of rows.")
     labels = sides.released.classes(keys)
     size = generalisation.average_class_size(labels)
-    text = f"A class of equal quasi-identifiers has {size:.3g} rows on average."
+    text = f"An equivalence class has {size:.3g} {'row' if size == 1 else 'rows'} on average."
     yield _figure("average class size", WHOLE, size, text)
     hidden = sides.suppressed[:, keys].all(axis=1)
     cost = generalisation.discernibility(labels, suppressed=hidden)

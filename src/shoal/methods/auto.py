@@ -111,8 +111,8 @@ METHOD = synthetic_method(
     source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
     unsupported=(
         (
-            "Dependence among three or more columns, except in the three-way marginals that "
-            "were measured, and the goal that was not chosen."
+            "Dependence among three or more columns, except in the marginals of as many that were "
+            "measured, and the goal that was not chosen."
         ),
     ),
     refuse_distributed=_no_copula,

@@ -118,7 +118,8 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
 def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
     """Count the rows of any table that break each rule of a policy.
 
-    A cell that cannot be read as a value of its column, such as an interval, counts as missing.
+    A cell that cannot be read as a value of its column, such as an interval, a set or
+    a name that covers others, counts as missing.
     """
     names = {name for rule in policy.constraints.rules for name in rule.columns}
     read = [_read(frame[name], policy) for name in frame.columns if name in names]
@@ -144,7 +145,9 @@ def _read(series: pl.Series, policy: Policy) -> pl.Series:
             column, bounds=None, bottom_code=None, top_code=None, step=None, date_step=None
         )
         return clamp.readable(series, open_ended, policy.reading.decimal)
-    return composed(validate.marked_missing(series, column).cast(pl.String))
+    texts = composed(validate.marked_missing(series, column).cast(pl.String))
+    known = column.all_categories
+    return texts if known is None else texts.set(~texts.is_in(known).fill_null(True), None)
 
 
 def check_frame(

@@ -88,8 +88,8 @@ def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
     if form is ReleaseForm.TREE:
         return ("The rules under [constraints] are not used: a box is not a record.",)
     if choices.observed:
-        return ("Every released row keeps rules that were copied from the data.",)
-    return (f"Every released row keeps: {'; '.join(rule.text for rule in choices.rules)}.",)
+        return ("No released row breaks a rule that was copied from the data.",)
+    return (f"No released row breaks: {'; '.join(rule.text for rule in choices.rules)}.",)
 
 
 def declared(claims: Iterable[Claim], choices: ConstraintChoices) -> tuple[Claim, ...]:

@@ -98,7 +98,11 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             missing = other if column.missing_as is None else column.missing_as
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
-            notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
+            constant = clamp.constant(column)
+            whole = isinstance(constant, float) and constant.is_integer()
+            notes.append(
+                f"'{name}': missing cells count as {int(constant) if whole else constant}."
+            )
     unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:
         notes.append(f"This method does not use the transform of {', '.join(unused)}.")

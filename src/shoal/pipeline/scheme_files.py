@@ -201,7 +201,9 @@ def together(
     Smith, KDD 2008, doi:10.1145/1401890.1401926). If a class grew or shrank by fewer than k rows,
     the rows that both tables share leave fewer than k for those who came or left.
     """
-    keys = [one for one in columns if one in previous.columns and one in released.columns]
+    secrets = set(policy.schema.with_role(Role.CONFIDENTIAL))
+    shared = [name for name in released.columns if name in previous.columns]
+    keys = [name for name in shared if name in columns and name not in secrets]
     if not keys:
         return ()
     whole = pl.col(keys).cast(pl.String).fill_null("\0")
@@ -213,15 +215,11 @@ def together(
     texts = []
     texts.append(
         "Beside the release that the scheme comes from: the number of classes with the same labels "
-        f"in both is {both.height:,}; of {few:,} of them the sizes differ by fewer than k = {k:,}. "
-        "If the same people are in both tables, the difference is about the few who came or left."
+        f"in both is {both.height:,}; in {few:,} of them the two sizes differ by fewer than "
+        f"k = {k:,}. If the same people are in both tables, the difference is about the few who "
+        "came or left."
     )
-    bare_columns = [
-        name
-        for name in policy.schema.with_role(Role.CONFIDENTIAL)
-        if name in previous.columns and name in released.columns
-    ]
-    for name in bare_columns:
+    for name in (one for one in shared if one in secrets):
         values = [
             frame.select(*keys, pl.col(name).cast(pl.String).fill_null("\0")).unique()
             for frame in (first, second)

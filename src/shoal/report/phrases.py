@@ -357,13 +357,19 @@ _LOADED = {
 """The table of a folder in Python and R, by name, delimiter, decimal and whether it is a comma."""
 
 
+_COARSER = ("full-domain", "intervals")
+"""The method, or the output of one, whose cells may be intervals, sets, ancestors and stars."""
+
+
 def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """How to read cells that were changed, and lines of Python and R; none for boxes."""
     tables = [name for name in manifest.get("files", {}) if name.startswith("release.")]
     if manifest["release_form"] == "tree" or not tables:
         return None
     name = tables[0].split("/")[0]
-    texts = [n for n in manifest["protected_columns"] if manifest["columns"].get(n) == "String"]
+    coarser = manifest["parameters"].get("output", manifest["method"]) in _COARSER
+    protected = manifest["protected_columns"] if coarser else ()
+    texts = [name for name in protected if manifest["columns"].get(name) == "String"]
     dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
     delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
     lines = [

@@ -41,24 +41,30 @@ def checks_text(checks: Iterable[Check]) -> str:
         verdict = "holds" if check.holds else "FAILS"
         lines.append(f"{verdict}: {check.guarantee}")
         if isinstance(check.guarantee, KeptRule):
-            rows = ", ".join(map(str, check.witness["rows"]))
-            which = f", for example {rows}" if rows else ""
+            decide = check.remarks["rows_that_decide"]
             broken = counted(check.witness["size"], "row breaks", "rows break")
-            lines.append(f"  {broken} it, of {check.remarks['rows_that_decide']:,}{which}")
+            undecided = "not decided: no row has single values in its columns"
+            found = f"{broken} it, of {decide:,}{_named_rows(check)}" if decide else undecided
+            lines.append(f"  {found}")
             continue
         if not isinstance(check.guarantee, KAnonymity):
             lines.append(f"  achieved: {figure(check.achieved)}")
-        rows = ", ".join(map(str, check.witness.get("rows", [])))
-        where = f", for example rows {rows}" if rows else ""
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
         noun = "person" if check.remarks.get("counted") == "persons" else "record"
-        lines.append(f"  {group} group: {counted(size, noun)}{where}")
+        lines.append(f"  {group} group: {counted(size, noun)}{_named_rows(check)}")
         for name, value in check.remarks.items():
             text = value if isinstance(value, str) else f"{value:,}"
             words = REMARK_WORDS.get(name, name.replace("_", " "))
             lines.append(f"  {words[:1].lower()}{words[1:]}: {text}")
     return "\n".join(lines)
+
+
+def _named_rows(check: Check) -> str:
+    """Some rows of what decides, if they are known."""
+    rows = check.witness.get("rows", [])
+    noun = "row" if len(rows) == 1 else "rows"
+    return f", for example {noun} {', '.join(map(str, rows))}" if rows else ""
 
 
 def checks_json(checks: Iterable[Check]) -> str:
@@ -155,8 +161,8 @@ def _default(field: FieldInfo) -> str:
     """What a parameter is if it is not stated, as a policy would write it."""
     if field.is_required():
         return "required"
-    value = field.get_default()
-    if value is None:
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ({}, []):
         return "optional"
     return f"default {str(value).lower() if isinstance(value, bool) else value}"
 

@@ -97,7 +97,7 @@ def choose(
     plan = plan_of(domains, n=n, price=price, zeros=zeros)
     if constrained:
         return SynthesizerChoice(
-            "maxent", plan, (_CONSTRAINED, *_why(domains, plan, n, price)), weak
+            "maxent", plan, (_CONSTRAINED, *_why(domains, plan, n, price, zeros)), weak
         )
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = "There is one column of few values: the count of each value is measured with noise."
@@ -121,10 +121,16 @@ def choose(
             "measured with noise."
         )
         return SynthesizerChoice("maxent", plan, (few,), weak)
-    return SynthesizerChoice("maxent", plan, _why(domains, plan, n, price), weak)
+    return SynthesizerChoice("maxent", plan, _why(domains, plan, n, price, zeros), weak)
 
 
-def _why(domains: Sequence[Domain], plan: MaxentPlan, n: int, price: Price) -> tuple[str, ...]:
+def _why(
+    domains: Sequence[Domain],
+    plan: MaxentPlan,
+    n: int,
+    price: Price,
+    zeros: Sequence[Component],
+) -> tuple[str, ...]:
     """What is measured for maxent, and why."""
     m = len(domains)
     if m == 1:
@@ -138,24 +144,29 @@ def _why(domains: Sequence[Domain], plan: MaxentPlan, n: int, price: Price) -> t
     )
     return (
         (
-            f"There are {m} columns: marginals are measured with noise, and rows are drawn from "
-            "the maximum-entropy distribution that fits them."
+            f"There are {m} columns to model: marginals are measured with noise, and rows are "
+            "drawn from the maximum-entropy distribution that fits them."
         ),
         (
             f"The number of rows n times epsilon{as_much} is {strength} for each pair of columns: "
             f"{_REASONS[plan.marginals]}."
         ),
         *([pairs_text(plan.pairs, comb(m, 2))] if plan.pairs else []),
-        *([] if plan.marginals is PairMarginals.NONE else [groups_text(plan)]),
+        *([] if plan.marginals is PairMarginals.NONE else [groups_text(plan, zeros)]),
         *([_GAUSSIAN] if price.rho is not None else []),
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
 
 
-def groups_text(plan: MaxentPlan) -> str:
+def groups_text(plan: MaxentPlan, zeros: Sequence[Component]) -> str:
     """How coarse a plan's marginals are."""
-    return f"In these marginals, the values of a column form at most {plan.groups} groups."
+    most = (
+        f"at most {plan.groups} groups"
+        if not zeros
+        else (f"about {plan.groups} groups, and one at least for all that the rules tell apart")
+    )
+    return f"In these marginals, the values of a column form {most}."
 
 
 def pairs_text(pairs: int, all_pairs: int) -> str:

@@ -404,7 +404,7 @@ def _expected(
         which = "the selected two-way marginals" if plan.pairs else "two-way marginals"
         text = f"Noise moves {which} by {100 * mean:.2g}% on average (total variation)"
         found.append(Expectation("two_way", mean, f"{text}, {most}."))
-        found.append(Expectation("groups", plan.groups, groups_text(plan)))
+        found.append(Expectation("groups", plan.groups, groups_text(plan, space.zeros)))
     if len(names) > WIDE:
         found.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
     return tuple(found)

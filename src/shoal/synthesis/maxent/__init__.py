@@ -207,7 +207,6 @@ def maxent(
     columns = records(codes, domains)
     total = permitted_total(columns, price, total)
     plan = plan or plan_of(domains, n=total.rows, price=price, zeros=zeros)
-    times = 1 if price.rho is not None else WORTH[price.neighbours]
 
     # Measure one-way marginals.
     one_way, total = _one_way(
@@ -220,7 +219,9 @@ def maxent(
         for j, m in enumerate(one_way)
     ]
     facts: dict[str, Any] = {
-        _STRENGTH if len(domains) > 1 else "n epsilon": float(plan.strength / times),
+        _STRENGTH if len(domains) > 1 else "n epsilon": float(
+            plan.strength / WORTH[price.neighbours]
+        ),
         "share of epsilon for one-way marginals": float(plan.one_way_share),
         "marginals": plan.marginals.value,
     }
