@@ -617,7 +617,8 @@ def test_a_full_disk_leaves_nothing_behind(desk, form):
     assert done.exit_code == 2
     *told, last = done.stderr.splitlines()
     assert last.startswith("shoal: Cannot write ")
-    assert told in ([], ["shoal: Compiling what this method needs, once on this machine; about 10 s."])
+    compiling = "shoal: Compiling what this method needs, once on this machine; about 10 s."
+    assert told in ([], [compiling])
     assert not done.stdout
     assert not [canary for canary in CANARIES if canary in done.stderr]
     assert desk.listing() == before

@@ -66,7 +66,8 @@ def test_after_warmup_nothing_is_left_to_compile(tmp_path):
 
 
 def test_compiling_is_told_once(tmp_path):
-    assert run(TOLD, tmp_path) == "['Compiling what this method needs, once on this machine; about 10 s.']"
+    told = "Compiling what this method needs, once on this machine; about 10 s."
+    assert run(TOLD, tmp_path) == str([told])
 
 
 def test_the_cache_of_a_kernel_depends_on_the_sources_of_all():

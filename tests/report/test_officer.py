@@ -130,7 +130,11 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
         (0.5, "share of rows whose cell was generalised", "'x' is coarser in 50% of the rows."),
         (0.04, "SSE / SST", "The squared error of 'x' is 4% of its variance."),
         (1150.0, "SSE / SST", "The squared error of 'x' is 1,150 times its variance"),
-        (0.02, "total variation", "The share of any set of values of 'x' is off by at most 2%."),
+        (
+            0.02,
+            "total variation",
+            "The share of any set of values of 'x' is off by at most 2 percentage points.",
+        ),
         (0.5, "of another version", "'x' lost 0.5 (of another version)."),
     ],
 )

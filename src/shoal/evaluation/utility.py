@@ -148,7 +148,7 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
             all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
             sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
-            most = f"{100 * marginal.distance:.3g}%"
+            most = f"{100 * marginal.distance:.3g} percentage points"
             text = f"The share of any {sets} of {what} is off by at most {most}."
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
@@ -178,10 +178,12 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
         worst = int(np.nanargmax(apart))
         pair = f"{names[rows[worst]]} x {names[columns[worst]]}"
         moved = changes.correlations[rows[worst], columns[worst]]
-        text = f"The correlation of {pair} moves by {moved:+.3f}, more than any other."
+        ends = f"{names[rows[worst]]} and {names[columns[worst]]}"
+        text = f"The correlation between {ends} moves by {moved:+.3f}, more than any other."
         yield _figure("correlation", pair, float(apart[worst]), text)
     text = (
-        f"The eigenvalues of the correlation matrix differ by {changes.eigenvalues:.3g} in total."
+        "The relative differences of the eigenvalues of the correlation matrix sum to "
+        f"{changes.eigenvalues:.3g}."
     )
     why = "an eigenvalue of the original is 0, and the release changes it"
     yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text, reason=why)
@@ -346,11 +348,8 @@ def _group_loss(
             value = information_loss.share_changed(x, y)
             return value, f"'{name}' is different or missing for {value:.1%}", ""
         value = information_loss.total_variation(x, y)
-        return (
-            value,
-            f"the share of any set of values of '{name}' is off by at most {100 * value:.3g}%",
-            "",
-        )
+        most = f"{100 * value:.3g} percentage points"
+        return value, f"the share of any set of values of '{name}' is off by at most {most}", ""
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
     ratio, why = information_loss.of_spread(x_, y_, paired=aligned)
     sorted_ = "" if aligned else ", with both columns sorted,"

@@ -178,7 +178,9 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
             "disclosed for each of them."
         )
     if parameters.output is LeafOutput.INTERVALS:
-        texts.append("The ends of an interval are values of persons in its group.")
+        texts.append(
+            "Nothing hides the ends of intervals: they are values of persons in the group."
+        )
     if parameters.record_suppression:
         texts.append(suppression_promise(setting.columns))
     if parameters.halt_beyond is not None:

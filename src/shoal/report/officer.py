@@ -375,13 +375,15 @@ def _lost(column: Mapping[str, Any]) -> str:
         )
     if metric not in _LOST:
         return f"'{name}' lost {number(loss)} ({metric})."
-    return _LOST[metric].format(name=name, loss=percent(loss))
+    share = percent(loss)
+    return _LOST[metric].format(name=name, loss=share, points=share.removesuffix("%"))
 
 
 _LOST = {
     "share of rows whose category changed": "{loss} of the rows have another '{name}'.",
     "share of rows whose cell was generalised": "'{name}' is coarser in {loss} of the rows.",
-    "total variation": "The share of any set of values of '{name}' is off by at most {loss}.",
+    "total variation": "The share of any set of values of '{name}' is off by at most {points} "
+    "percentage points.",
     "SSE / SST": "The squared error of '{name}' is {loss} of its variance.",
     "rank-matched SSE / SST": "With both columns sorted, the squared error of '{name}' is {loss} "
     "of its variance.",
