@@ -38,6 +38,8 @@ LONG = 1 << 20
 """From so many bytes on, loading a kernel pays."""
 _TEXTS, _SLOTS = 1 << 10, 1 << 12
 """The most distinct texts that a column is coded by, and the slots of its hash table."""
+_WIDEST = 1000
+"""The most columns that each have such a table."""
 _POWERS = np.array([float(10**decimals) for decimals in range(DIGITS)])
 
 
@@ -102,7 +104,7 @@ def read_plain(raw: bytes, *, start: int, separator: str, names: Sequence[str]) 
         separator: what stands between cells.
         names: of the columns.
     """
-    if len(names) < 2 or b'"' in raw:
+    if not 2 <= len(names) <= _WIDEST or b'"' in raw:
         return None
     cells = np.empty(len(raw) + PAST, np.uint8)
     cells[:-PAST] = np.frombuffer(raw, np.uint8)
