@@ -113,9 +113,7 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
-    mine = local.losses_of(
-        one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
-    )
+    mine = local.losses_of(one.original, one.protected, own.setting.columns, form=form, raw=one.raw)
     theirs = checks_and_metrics.compare(
         rows, kept, own.setting.columns, form, rng=np.random.default_rng(0)
     )

@@ -122,3 +122,16 @@ def test_decimals_that_were_averaged_stay_fractions():
 
     assert decimals.publishable().schema["x"] == pl.Decimal(5, 0)
     assert averaged["x"].to_list() == pytest.approx([4 / 3] * 3)
+
+
+@pytest.mark.parametrize("size", [1, 70_000])
+def test_rows_are_taken_in_another_order_with_their_missing_cells(size):
+    rng = np.random.default_rng(size)
+    gone = pl.Series(rng.random(size) < 0.3)
+    whole = pl.Series("x", rng.integers(-9, 9, size) * 2**53 + 1)
+    columns = [whole, whole.set(gone, None), (whole / 7).set(gone, None), whole / 3]
+    order = rng.permutation(size)[: size // 2 + 1]
+    for series in columns:
+        made = table(series, kind=Kind.NUMERIC).take(order)
+
+        assert made.frame["x"].equals(series[order], null_equal=True)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.core import Hierarchy, Partition
+from shoal.core.distinct import LONG
 from shoal.methods._shared import recode
 
 TREE = Hierarchy(
@@ -136,3 +137,16 @@ def test_a_published_number_never_comes_from_one_person_alone():
     mean = recode.means(cells, Partition(np.array([0, 0, 1, 1])))
 
     assert np.isnan(mean).all()
+
+
+def test_means_of_many_records_are_those_of_few():
+    rng = np.random.default_rng(1)
+    labels = rng.permutation(np.arange(70_000) // 7)
+    cells = np.where(rng.random(70_000) < 0.3, np.nan, rng.normal(size=70_000))
+    some = labels < 8_000
+
+    long = recode.means(cells, Partition(labels))
+    short = recode.means(cells[some], Partition(labels[some]))
+
+    assert some.sum() < LONG <= labels.size
+    assert np.array_equal(long[:8_000], short, equal_nan=True)

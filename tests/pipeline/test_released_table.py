@@ -72,5 +72,9 @@ def test_what_a_csv_file_may_change_is_read_again(frame):
 def test_plain_words_and_numbers_are_not_read_again():
     frame = pl.DataFrame({"a": ["secondary", None], "b": [0.1, 1e300]})
 
-    assert as_read(frame, "csv") is frame
+    known = as_read(frame, "csv")
+
+    assert known is not None
+    assert known.frame is frame
+    assert as_read(known, "csv") is known
     assert as_read(frame, "sav") is None

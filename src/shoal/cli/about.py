@@ -49,12 +49,13 @@ def schema(
 @command()
 def warmup() -> None:
     """Compile all kernels once on this machine, so no later run has to wait."""
+    from shoal.io.warmup import warmup as files
     from shoal.metrics.warmup import warmup as measures
     from shoal.partition import warmup as partition
     from shoal.synthesis.warmup import warmup as mechanism
 
     with showing_progress() as progress:
-        rooms = (partition, mechanism, measures)
+        rooms = (partition, mechanism, measures, files)
         for done, compile_room in enumerate(rooms):
             progress("compiling kernels", done, len(rooms))
             compile_room()

@@ -23,3 +23,14 @@ def chosen(values: Floats, kept: Bools) -> Floats:
     array([1.])
     """
     return values if kept.all() else values[kept]
+
+
+def fixed(array: Array) -> Array:
+    """The array as one that cannot be written to, so a kernel is compiled for one type only.
+
+    >>> fixed(np.arange(3)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

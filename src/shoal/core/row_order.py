@@ -41,12 +41,28 @@ def word_order(words: Unsigned64) -> Ints:
 def words_order(words: Sequence[Unsigned64]) -> Ints:
     """Sort rows by several words, the first one first.
 
-    The last word comes first, because each sort keeps the order of ties.
+    Rows that tie in the first word, if they are few, are sorted by the others.
     """
+    order = _sorted_by(words[0], _BY_INDEX)
+    if len(words) > 1:
+        sorted_words = words[0][order]
+        new = np.append(True, sorted_words[1:] != sorted_words[:-1])
+        alone = new & np.append(new[1:], True)
+        tied = np.flatnonzero(~alone)
+        if 2 * tied.size > order.size:
+            order = _last_first(words)
+        elif tied.size:
+            rows, runs = order[tied], np.cumsum(new[tied]).astype(np.uint64)
+            order[tied] = rows[_last_first([runs, *(word[rows] for word in words[1:])])]
+    return order.astype(np.int64)
+
+
+def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
+    """Sort by the last word first, because each sort keeps the order of ties."""
     order = _BY_INDEX
     for word in words[::-1]:
         order = _sorted_by(word, order)
-    return order.astype(np.int64)
+    return order
 
 
 def value_order(words: Unsigned64) -> Unsigned32:
@@ -55,15 +71,26 @@ def value_order(words: Unsigned64) -> Unsigned32:
     >>> value_order(np.array([3, 1, 3, 2], dtype=np.uint64)).tolist()
     [1, 3, 0, 2]
     """
-    few = distinct(words, most=words.size // _OFTEN) if words.size >= LONG else None
-    if few is None:
+    places = value_places(words)
+    if places is None:
         return _sorted_by(words, _BY_INDEX)
     order = np.empty(words.size, np.uint32)
+    order_by_number(*places, order)
+    return order
+
+
+def value_places(words: Unsigned64) -> tuple[Unsigned32, Ints] | None:
+    """Number the values of a long column, and say where each begins in its order.
+
+    None where they do not occur often.
+    """
+    few = distinct(words, most=words.size // _OFTEN) if words.size >= LONG else None
+    if few is None:
+        return None
     rising = np.argsort(few.words)
     starts = np.empty_like(few.counts)
     starts[rising] = np.cumsum(few.counts[rising]) - few.counts[rising]
-    order_by_number(few.numbers, starts, order)
-    return order
+    return few.numbers, starts
 
 
 def _sorted_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:

@@ -19,6 +19,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.errors import InputError, counted
+from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import Repaired, repaired
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
@@ -84,6 +85,10 @@ class Outcome(Protocol):
     @property
     def extras(self) -> Mapping[str, Any]:
         """Tables beside it, by name."""
+
+    @property
+    def counts(self) -> ColumnCounts | None:
+        """How often the values of its columns occur, if it is in memory."""
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +29,8 @@ from shoal.core.exits import for_method
 from shoal.core.row_order import word_order
 from shoal.engine.interface import Adoption
 from shoal.errors import InternalError
-from shoal.io import clamp, decomposition_table, validate
+from shoal.io import clamp, decomposition_table, plain_csv, validate
+from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import repaired
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -68,8 +69,7 @@ class LocalEvidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        raw = self.raw.frame
-        return losses_of(self.original, self.protected, columns, form=form, raw=raw)
+        return losses_of(self.original, self.protected, columns, form=form, raw=self.raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +100,11 @@ class LocalOutcome:
     constant: tuple[str, ...] = ()
     recoding: Confidential[Mapping[str, Any]] | None = None
     recoding_public: bool = False
+
+    @cached_property
+    def counts(self) -> ColumnCounts:
+        """How often the values of its columns occur."""
+        return ColumnCounts(self.frame)
 
     @property
     def distinct(self) -> tuple[str, ...]:
@@ -133,7 +138,7 @@ class LocalOutcome:
         if self.boxes is not None:
             return tuple(check_leaves(self.boxes, one, schema) for one in guarantees)
         units = None if self.units is None else for_method(self.units)
-        return tuple(check_frame(self.frame, one, schema, units=units) for one in guarantees)
+        return tuple(check_frame(self.counts, one, schema, units=units) for one in guarantees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +322,7 @@ class LocalSource:
 def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     schema = how.schema
     if how.clamped is None:
-        made = how.repaired(validate.validate(raw.frame, schema, decimal=how.decimal))
+        made = how.repaired(plain_csv.validated(raw, schema, decimal=how.decimal))
         how.refuse(made.broken)
         return _Typed(raw, made.table, repaired=made.broken)
     table, counts = clamp.clamp(
@@ -356,7 +361,7 @@ def losses_of(
     columns: Sequence[str],
     *,
     form: ReleaseForm,
-    raw: pl.DataFrame,
+    raw: io.Raw,
 ) -> dict[str, Any]:
     """Compute what was lost in each protected column, and who was unique before and after.
 
@@ -399,16 +404,14 @@ def figures(
     }
 
 
-def alone(raw: pl.DataFrame, schema: Schema, keys: Sequence[str]) -> int | None:
+def alone(raw: io.Raw, schema: Schema, keys: Sequence[str]) -> int | None:
     """Count the rows whose cells in some columns, as they came, no other row has.
 
     Cells are compared as the table holds them, before it is clamped, coded, rounded or recoded;
     missing cells are equal, and so are those that the policy lists under `missing`. None without
     columns.
     """
-    cells = [
-        validate.marked_missing(raw[name], schema[name]) for name in keys if name in raw.columns
-    ]
+    cells = [plain_csv.apart(raw, schema[name]) for name in keys if name in raw.names]
     return _unique_rows(pl.DataFrame(cells), [cell.name for cell in cells])
 
 

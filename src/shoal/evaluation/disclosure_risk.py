@@ -17,6 +17,7 @@ from shoal.engine import local
 from shoal.errors import InputError
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part, take
+from shoal.io.raw import Raw
 from shoal.metrics import uniqueness
 from shoal.metrics.attacks import boosting, naive_bayes, record_linkage
 from shoal.metrics.attacks.inference import inference
@@ -268,7 +269,7 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     task.rows()
     sides, known = task.sides, task.known
     names, rows = [sides.names[axis] for axis in known], task.came.height
-    before = local.alone(task.came, sides.schema, names) or 0
+    before = local.alone(Raw(task.came), sides.schema, names) or 0
     # Both ends of a cell go together; a suppressed cell matches any.
     released = np.column_stack([sides.released.classes([axis]) for axis in known])
     hidden = sides.suppressed[:, known]

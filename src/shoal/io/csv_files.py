@@ -1,7 +1,7 @@
 """CSV files.
 
-They are read as text: the policy's kinds say what each column is, and `validate` parses it. So a
-number that is not one is counted, and not guessed at.
+They are read as text, or as `plain_csv` says: the policy's kinds say what each column is, and
+`validate` parses it. So a number that is not one is counted, and not guessed at.
 """
 
 import csv
@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from polars import selectors
 from polars.exceptions import PolarsError
 
 from shoal.errors import InputError, counted
+from shoal.io.plain_csv import LONG, Cells, PlainRaw, read_plain, read_texts
 from shoal.io.raw import Raw, check_names
 from shoal.io.validate import is_number, parse_numbers
 
@@ -122,7 +124,13 @@ def write_csv(frame: pl.DataFrame, path: Path, dialect: Dialect, *, guard_formul
 
 
 def read_csv(
-    path: Path, raw: bytes, *, delimiter: str | None, encoding: str | None, alone: bool
+    path: Path,
+    raw: bytes,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    alone: bool,
+    plain: bool,
 ) -> Raw:
     """Read the text of a file as text; for the arguments see `shoal.io.files.read`."""
     for mark, name in FOREIGN.items():
@@ -149,10 +157,32 @@ def read_csv(
         raw = raw.replace(b"\r", b"\n")
     sample = first if alone else raw[:SAMPLE]
     separator = stated_delimiter(delimiter) or found_delimiter(sample.decode(errors="ignore"))
+    found = f"{known}, delimiter {separator!r}"
+    reading = {"delimiter": separator, "encoding": known}
+    if separator == "," and b'"' not in raw:  # no cell has a comma
+        reading["decimal"] = "."
+    if plain and (cells := _plain(raw, first, separator)):
+        check_header(tuple(cells), path)
+        texts = partial(_texts, raw, separator, path, alone=False)
+        return PlainRaw(cells, lambda: texts()[0], found=found, reading=reading)
+    named, numbered = _texts(raw, separator, path, alone=alone)
+    found += ", row numbers in the first column left out" if numbered else ""
+    return Raw(named, found=found, reading=reading, alone=alone)
+
+
+def _plain(raw: bytes, first: bytes, separator: str) -> Cells | None:
+    """The columns of a long file with names that can be told apart, if it is plain."""
+    names = first.decode(errors="replace").split(separator)
+    if len(raw) < LONG or not all(names) or len(set(names)) < len(names):
+        return None
+    start = raw.find(b"\n") + 1 or len(raw)
+    return read_plain(raw, start=start, separator=separator, names=names)
+
+
+def _texts(raw: bytes, separator: str, path: Path, *, alone: bool) -> tuple[pl.DataFrame, bool]:
+    """The cells as texts, and whether a first column of row numbers was left out."""
     try:
-        frame = pl.read_csv(
-            raw, separator=separator, infer_schema=False, has_header=False, null_values=""
-        )
+        frame = read_texts(raw, separator)
     except PolarsError:
         raise InputError(
             f"Cannot read '{path}' as CSV with the delimiter {separator!r}: a row has more cells "
@@ -161,16 +191,11 @@ def read_csv(
     header = [name or "" for name in frame.row(0)]
     _check_numbers(header, path)
     rows = _complete_rows(raw, separator, frame, path)[1:]
-    found = f"{known}, delimiter {separator!r}"
-    if header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows)):
+    numbered = header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows))
+    if numbered:
         header, rows, frame = header[1:], rows[:, 1:], frame[:, 1:]
-        found += ", row numbers in the first column left out"
     check_names(header, f"'{path}'")
-    named = rows.rename(dict(zip(frame.columns, header, strict=True)))
-    reading = {"delimiter": separator, "encoding": known}
-    if separator == "," and b'"' not in raw:  # no cell has a comma
-        reading["decimal"] = "."
-    return Raw(named, found=found, reading=reading)
+    return rows.rename(dict(zip(frame.columns, header, strict=True))), numbered
 
 
 def check_header(header: Sequence[str], path: Path) -> None:

@@ -29,6 +29,8 @@ PACKED = (".csv.gz", ".tsv.gz", ".txt.gz")
 """How the name of a CSV file ends that is packed by gzip."""
 FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
 """What a release can be written as; each is the file's suffix too."""
+LEVEL = 2
+"""How hard Zstandard tries. At 3, its default, numbers take a third longer for the same size."""
 
 
 def read(  # noqa: PLR0911 (one for each format)
@@ -38,6 +40,7 @@ def read(  # noqa: PLR0911 (one for each format)
     encoding: str | None = None,
     sheet: str | None = None,
     alone: bool = False,
+    plain: bool = False,
     limit: int | None = None,
 ) -> Raw:
     r"""Read a table: CSV, Parquet or Arrow IPC; Excel, SPSS, Stata and SAS with their extras.
@@ -54,6 +57,8 @@ def read(  # noqa: PLR0911 (one for each format)
         alone: cells are read each by itself, and no record decides how the others are read: what
             is not stated follows from the header, and bytes that are not text make their own cell
             unknown.
+        plain: a long CSV file without quotes is read by numbers and codes, for whoever fits it to
+            a policy; its texts are read when they are asked for. Not where cells are read alone.
         limit: bytes that a file may take once decoded; the memory of this machine, if none is
             given.
     """
@@ -83,22 +88,32 @@ def read(  # noqa: PLR0911 (one for each format)
         if released is not None:
             delimiter = delimiter or released.dialect.delimiter
         raw = csv_files.read_csv(
-            path, _text(path, limit), delimiter=delimiter, encoding=encoding, alone=alone
+            path,
+            _text(path, limit),
+            delimiter=delimiter,
+            encoding=encoding,
+            alone=alone,
+            plain=plain and not alone and released is None,
         )
-    frame = raw.frame if released is None else released.undone(raw.frame)
-    return replace(raw, frame=frame, alone=alone)
+    if released is None:
+        return raw
+    return Raw(released.undone(raw.frame), found=raw.found, reading=raw.reading, alone=alone)
 
 
-def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw:
+def take(
+    data: Any, *, policy: Policy | None = None, alone: bool = False, plain: bool = False
+) -> Raw:
     """Take a table, whatever it is: a path is read, and a frame is converted.
 
     Args:
         data: a path, what `read` returned, or what `shoal.io.frames.from_native` takes.
         policy: how a file is written, where it is not found out.
         alone: as `read` has it. What was read otherwise is refused then.
+        plain: as `read` has it.
     """
     if isinstance(data, str | Path):
-        return read(data, **({} if policy is None else marks(policy)), alone=alone)
+        stated = {} if policy is None else marks(policy)
+        return read(data, **stated, alone=alone, plain=plain)
     if isinstance(data, Raw) and alone and not data.alone:
         raise InputError(
             "For a release with an epsilon each cell is read by itself, but this table was read as "
@@ -238,7 +253,7 @@ def write(
         elif kind == "parquet":
             metadata = {"shoal.labels": json.dumps(labels)} if labels else {}
             metadata |= {"shoal.about": about} if about else {}
-            frame.write_parquet(path, metadata=metadata or None)
+            frame.write_parquet(path, compression_level=LEVEL, metadata=metadata or None)
         else:
             stats_files.write_stats(frame, path, kind, labels, about)
     except (PolarsError, PanicException):

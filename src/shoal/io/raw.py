@@ -55,6 +55,16 @@ class Raw:
         """Hand out the rows, so other libraries can take the table."""
         return self.frame.__arrow_c_stream__(requested_schema)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+        return self.frame.columns
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return self.frame.height
+
     def all_labels(self) -> dict[str, Mapping[str, Any]]:
         """What the file says about its columns, as a release carries it."""
         return {"columns": self.column_labels, "values": self.labels, "measures": self.measures}

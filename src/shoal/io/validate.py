@@ -85,7 +85,7 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     check_names(frame, schema)
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row per person.")
-    persons = _persons(frame, schema)
+    persons = persons_of(frame, schema)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so nothing is left to release.")
@@ -169,7 +169,7 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     refuse_together(errors)
 
 
-def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
+def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     """Number the persons of the rows, where some have several: groups are then made of persons.
 
     A number of rows that the policy states is checked; one that it does not may be any.

@@ -121,17 +121,17 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
     (None, 'all its numbers in the original are equal, and the release changes them')
     """
-    x, y = (chosen(column, ~np.isnan(column)) for column in (original, released))
-    if not x.size or not y.size:
-        if x.size == y.size:
+    there = [~np.isnan(column) for column in (original, released)]
+    before, after = map(np.any, there)
+    if not before or not after:
+        if before == after:
             return 0.0, ""
-        return None, f"it has no numbers in the {'release' if x.size else 'original'}"
+        return None, f"it has no numbers in the {'release' if before else 'original'}"
     if paired:
-        if x.size < original.size or y.size < released.size:
-            both = ~np.isnan(original) & ~np.isnan(released)
-            x, y = original[both], released[both]
-        if not x.size:
+        there = [there[0] & there[1]] * 2
+        if not there[0].any():
             return None, "no row has a number in both tables"
+    x, y = map(chosen, (original, released), there)
     loss = _share_lost(x, y) if paired else rank_matched(x, y)
     if np.isfinite(loss):
         return loss, ""

@@ -6,10 +6,15 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.core import Partition
 from shoal.core._arrays import Floats
 from shoal.core.distinct import LONG
-from shoal.core.row_order import float_words, value_order
+from shoal.core.row_order import float_words, value_order, value_places
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import column, group_size, matrix
-from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends
+from shoal.partition.kernels.univariate import (
+    label_by_place,
+    label_by_rank,
+    label_runs,
+    optimal_ends,
+)
 
 
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
@@ -107,19 +112,25 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
 
 def sorted_order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index."""
-    if (x[1:] >= x[:-1]).all():  # as the first column of a sorted table is
+    if _rises(x):
         return np.arange(len(x), dtype=np.uint32)
     return value_order(float_words(x))
 
 
+def _rises(x: Floats) -> bool:
+    """Whether a column is sorted, as the first one of a sorted table is."""
+    return bool((x[1:] >= x[:-1]).all())
+
+
 def _blocks_by_rank(x: Floats, k: int) -> Partition:
     n = len(x)
-    order = sorted_order(x)
     labels = np.empty(n, np.int64)
-    if n >= LONG:
-        label_by_rank(order, k, labels)
+    if n >= LONG and not _rises(x) and (places := value_places(float_words(x))):
+        label_by_place(*places, k, labels)
+    elif n >= LONG:
+        label_by_rank(sorted_order(x), k, labels)
     else:
-        labels[order] = np.minimum(np.arange(n) // k, n // k - 1)
+        labels[sorted_order(x)] = np.minimum(np.arange(n) // k, n // k - 1)
     return Partition(labels)
 
 

@@ -4,11 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from shoal.core import Diversity, LDiversity
+from shoal.core import Diversity, LDiversity, Partition
+from shoal.core._arrays import fixed
 from shoal.partition.bucketization import bucketization
 from shoal.partition.coarse_tree import CoarseTree
 from shoal.partition.full_domain import full_domain
 from shoal.partition.kernels.coarse_tree import tally_grid
+from shoal.partition.kernels.univariate import add_present
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
@@ -38,6 +40,8 @@ def warmup() -> None:
     individual_ranking(-grid, 3)  # in falling order, because a sorted column is not sorted again
     individual_ranking(grid % 9, 3)
     optimal_univariate(grid[:100], 3)
+    labels = Partition(np.arange(9)).labels
+    add_present(fixed(grid[:9]), labels, np.zeros(9), np.zeros(9, np.int64))
     noise_aware(table[:100], 1.0)
     noise_aware(table[:100, :1], 1.0)
     # Kernels that blocks of records on Spark use.

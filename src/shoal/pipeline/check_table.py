@@ -25,9 +25,9 @@ from shoal.core import (
     Testable,
 )
 from shoal.core._arrays import Ints
-from shoal.core.distinct import value_counts
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
+from shoal.io.column_counts import ROWS, ColumnCounts
 from shoal.io.repair import plain_columns
 from shoal.io.validate import composed, spelled
 from shoal.privacy_models import (
@@ -151,13 +151,19 @@ def _read(series: pl.Series, policy: Policy) -> pl.Series:
 
 
 def check_frame(
-    frame: pl.DataFrame, guarantee: Testable, schema: Schema, *, units: Ints | None = None
+    table: pl.DataFrame | ColumnCounts,
+    guarantee: Testable,
+    schema: Schema,
+    *,
+    units: Ints | None = None,
 ) -> Check:
-    """Recompute a guarantee on a frame, cells compared as they are.
+    """Recompute a guarantee on a table, cells compared as they are.
 
     `units` says whose row each is, where that is known and some persons have several; by default
-    the frame's own column says, if the policy names one and the frame has it.
+    the table's own column says, if the policy names one and the table has it.
     """
+    counts = table if isinstance(table, ColumnCounts) else ColumnCounts(table)
+    frame = counts.frame
     units = _units(frame, schema) if units is None else units
     if isinstance(guarantee, LDiversity | TCloseness):
         return _check_counts(frame, guarantee, schema, units)
@@ -166,12 +172,15 @@ def check_frame(
         return _check_matching(frame, guarantee, units)
     if len(keys) == 1 and frame.schema[keys[0]].is_float() and units is None:
         # One numeric column, as individual ranking promises: counting it alone is quicker.
-        quick = _check_column(frame[keys[0]], guarantee)
+        quick = _check_column(frame[keys[0]], guarantee, counts.numbers(keys[0])[1])
         if quick.holds:
             return quick
-    source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
-    counted = pl.len() if units is None else pl.col("\0unit").n_unique()
-    classes = source.group_by(keys).agg(counted.alias("\0persons"))
+    if len(keys) == 1 and units is None:
+        classes = counts.cells(keys[0]).rename({ROWS: "\0persons"})
+    else:
+        source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
+        counted = pl.len() if units is None else pl.col("\0unit").n_unique()
+        classes = source.group_by(keys).agg(counted.alias("\0persons"))
     sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
     achieved = int(sizes.min())
     smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
@@ -373,11 +382,9 @@ def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     return codes if np.unique(codes).size < codes.size else None
 
 
-def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
+def _check_column(series: pl.Series, guarantee: KAnonymity, counts: Ints) -> Check:
     """Recompute k of one column of floats; without naming the rows of the smallest class."""
-    present = series.drop_nulls()
     gone = series.null_count()
-    counts = value_counts(present.cast(pl.Float64).to_numpy())[1]
     rarest = int(counts.min()) if counts.size else gone
     achieved = min(rarest, gone) if gone else rarest
     remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}

@@ -249,5 +249,5 @@ class _Unmatched:
 
     def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
         """The number of rows; nothing that compares row by row."""
-        rows = self.raw.frame.height
+        rows = self.raw.height
         return local.figures(rows, uniques=(None, rows, None))

@@ -93,7 +93,7 @@ def protect(
     progress("reading the file", 0, 1)
     marks = reading.marks(stated)
     marks_alone = marks | {"alone": planned.method.noisy}
-    raw = None if engine.distributed else io.read(data, **marks_alone)
+    raw = None if engine.distributed else io.read(data, **marks_alone, plain=True)
     table = _on_spark(data, marks_alone, engine) if raw is None else engines.source(raw)
     output = replace(output, dialect=_dialect(planned, reading, raw))
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
@@ -114,7 +114,11 @@ def protect(
         with keeping(done, out, output, distributed=engine.distributed):
             folders.give_back(place)
             manifest = public_folder.write(
-                done.release, folders.new_folder(place), output, distributed=engine.distributed
+                done.release,
+                folders.new_folder(place),
+                output,
+                distributed=engine.distributed,
+                counts=done.counts,
             )
             folders.commit(place, out)
         costs: tuple[str, ...] = ()
@@ -223,7 +227,8 @@ def _dialect(planned: Plan, reading: ReadingOptions, raw: io.Raw | None) -> Dial
     if raw is None or planned.method.noisy:
         return chosen_dialect(*stated)
     numbers = [column.name for column in policy.schema.columns if column.kind is Kind.NUMERIC]
-    return chosen_dialect(*stated, raw.reading, names=numbers, frame=raw.frame)
+    frame = None if "decimal" in raw.reading else raw.frame
+    return chosen_dialect(*stated, raw.reading, names=numbers, frame=frame)
 
 
 def _on_spark(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> engines.Source:

@@ -46,6 +46,7 @@ from shoal.engine import Outcome, Source
 from shoal.errors import ClaimViolationError, InternalError, ShoalError
 from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.io.column_counts import ColumnCounts
 from shoal.io.text_files import quoted
 from shoal.methods import Tools
 from shoal.pipeline import audiences, booking, forecast
@@ -65,10 +66,12 @@ class Run:
             `engine.interface.Evidence`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
+        counts: those of the released columns, if promises were checked by them.
     """
 
     release: Release
     evidence: Confidential[Any]
+    counts: ColumnCounts | None
     account: Mapping[str, Any] | None = None
     booking: tuple[Path, int] | None = None
 
@@ -192,7 +195,7 @@ def run(
         )
     used = planned.policy.budget
     if booked is None or used is None:
-        return Run(release, outcome.evidence)
+        return Run(release, outcome.evidence, outcome.counts)
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
@@ -201,7 +204,7 @@ def run(
         "warnings": booked.warnings,
     }
     entry = (used.file, booked.id)
-    return Run(release, outcome.evidence, plain(account), entry)
+    return Run(release, outcome.evidence, outcome.counts, plain(account), entry)
 
 
 def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from shoal.core import Release
 from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
 from shoal.io import dates
+from shoal.io.column_counts import ColumnCounts
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
@@ -33,11 +34,17 @@ _FIGURES, _SCHEME = "figures.json", "scheme.toml"
 
 
 def write(
-    release: Release, folder: Path, output: OutputOptions, *, distributed: bool
+    release: Release,
+    folder: Path,
+    output: OutputOptions,
+    *,
+    distributed: bool,
+    counts: ColumnCounts | None = None,
 ) -> dict[str, Any]:
     """Write table, manifest and report into an empty folder; the manifest as it was written.
 
-    A distributed table lies on Spark, whose workers write it.
+    A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
+    if they were counted before.
     """
     written = _tables(release, folder, output, distributed=distributed)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
@@ -50,8 +57,10 @@ def write(
     manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
-    known = None if distributed else as_read(release.data, output.file_format)
-    drawn = read_pictured(folder, Manifest.model_validate(parsed(_text(manifest).encode())), known)
+    counted = counts if counts is not None and counts.frame is release.data else release.data
+    known = None if distributed else as_read(counted, output.file_format)
+    as_parsed = parsed(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
+    drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
     manifest["files"][REPORT] = _facts(page)
     dump(folder / MANIFEST, manifest)

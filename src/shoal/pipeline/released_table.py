@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from shoal import io
 from shoal.core import ReleaseForm
 from shoal.errors import InputError
+from shoal.io.column_counts import ColumnCounts
 from shoal.io.csv_files import CsvRelease, Dialect
 from shoal.pipeline.manifest import MANIFEST, Manifest
 from shoal.report import released_columns
@@ -22,44 +24,47 @@ MEASUREMENTS = "measurements.parquet"
 
 
 def read_pictured(
-    path: Path, fields: Manifest, frame: pl.DataFrame | None = None
+    path: Path, fields: Manifest, table: pl.DataFrame | ColumnCounts | None = None
 ) -> list[dict[str, Any]] | None:
     """The counts of a released table that its report draws, from its own files and no other.
 
     None where the table lies in parts, has boxes instead of rows, or cannot be drawn: a release
-    that is paid for is not lost to a picture. The frame is the table, if it was read before.
+    that is paid for is not lost to a picture. The table is given, or its counts, if it is known.
     """
     if fields.release_form is ReleaseForm.TREE or any(n.startswith(PARTS) for n in fields.files):
         return None
     try:
-        frame = read_table(path, fields) if frame is None else frame
+        table = read_table(path, fields) if table is None else table
         there = MEASUREMENTS in fields.files and is_inside(path, MEASUREMENTS)
         measured = io.read(path / MEASUREMENTS).frame if there else None
-        return released_columns.columns(frame, measured)
+        return released_columns.columns(table, measured)
     except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
         return None
 
 
-def as_read(frame: Any, file_format: str) -> pl.DataFrame | None:
-    """The table that its file will be read as, if that is certain before it is read; else None.
+def as_read(table: Any, file_format: str) -> ColumnCounts | None:
+    """Counts of the table that a file will be read as, if that is certain before; else None.
 
     Whole numbers and finite floats are written with all digits that tell them apart, and plain
     words as they are. What else there may be, such as dates, which a CSV file holds as texts, and
     texts in quotes, is read again.
     """
-    if not isinstance(frame, pl.DataFrame) or file_format not in {"csv", "parquet"}:
+    counts = ColumnCounts(table) if isinstance(table, pl.DataFrame) else table
+    if not isinstance(counts, ColumnCounts) or file_format not in {"csv", "parquet"}:
         return None
+    frame = counts.frame
     if file_format == "csv" and (frame.width < 2 or not _plain(pl.Series(frame.columns))):
         return None
-    return frame if all(map(_kept_by_a_file, frame)) else None
+    return counts if all(_kept_by_a_file(counts, name) for name in frame.columns) else None
 
 
-def _kept_by_a_file(series: pl.Series) -> bool:
-    if series.dtype == pl.String:
-        return _plain(series.unique())
-    if series.dtype.is_float():
-        return str(series.dtype) in _NUMBERS and bool(series.is_finite().all())
-    return str(series.dtype) in _NUMBERS
+def _kept_by_a_file(counts: ColumnCounts, name: str) -> bool:
+    dtype = counts.frame.schema[name]
+    if dtype == pl.String:
+        return _plain(counts.cells(name)[name])
+    if dtype.is_float():
+        return str(dtype) in _NUMBERS and bool(np.isfinite(counts.numbers(name)[0]).all())
+    return str(dtype) in _NUMBERS
 
 
 def _plain(texts: pl.Series) -> bool:

@@ -50,7 +50,7 @@ def measured(
     clamped; its unique rows are counted before that. Unless `wanted` says so, at most `MEASURED`
     rows are evaluated.
     """
-    rows = raw.frame.height
+    rows = raw.height
     if wanted is False:
         return None, "The release was not evaluated, because evaluation was switched off."
     if wanted is None and control is None and rows > MEASURED:

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from shoal.core import GAUSSIAN
-from shoal.core._arrays import Floats, chosen
+from shoal.core._arrays import Floats, Ints
 from shoal.core.distinct import value_counts
+from shoal.io.column_counts import ColumnCounts
 from shoal.metrics.histograms import bin_counts, edges_of
 
 CATEGORIES = 8
@@ -31,7 +32,9 @@ _GEOMETRIC_Z = log(20) / sqrt(2)
 two-sided geometric one; sums of these have a shorter one."""
 
 
-def columns(frame: pl.DataFrame, measurements: pl.DataFrame | None = None) -> list[dict[str, Any]]:
+def columns(
+    table: pl.DataFrame | ColumnCounts, measurements: pl.DataFrame | None = None
+) -> list[dict[str, Any]]:
     """Counts of each column: of numbers and dates over round bins, of the largest categories.
 
     `answers` are the published noisy counts over the same bins, each with the half-width of its 95%
@@ -39,18 +42,24 @@ def columns(frame: pl.DataFrame, measurements: pl.DataFrame | None = None) -> li
     within it about 95 times in 100. Only one-way marginals of the whole table have them.
 
     Args:
-        frame: the released table.
+        table: the released table, or its counts.
         measurements: the noisy answers that are published beside it, if any.
     """
-    return [_column(series, _measured(measurements, series.name)) for series in frame]
+    counts = table if isinstance(table, ColumnCounts) else ColumnCounts(table)
+    names = counts.frame.columns
+    return [_column(counts, name, _measured(measurements, name)) for name in names]
 
 
-def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> dict[str, Any]:
-    cells = series.drop_nulls()
+def _column(
+    table: ColumnCounts, name: str, measured: Sequence[tuple[str, float, float]]
+) -> dict[str, Any]:
+    series = table.frame[name]
     missing = [float(series.null_count())]
     if series.dtype.is_numeric() or series.dtype.is_temporal():
         kind = "dates" if series.dtype in {pl.Date, pl.Datetime} else "numbers"
-        values, counts = value_counts(_numbers(cells))
+        values, counts = table.numbers(name) if series.dtype.is_numeric() else _days(series)
+        finite = np.isfinite(values)
+        values, counts = values[finite], counts[finite]
         spans = _spans(measured)
         edges = (
             [*(low for low, *_ in spans), spans[-1][1]]
@@ -61,7 +70,7 @@ def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> 
         answers = [[answer, margin] for *_, answer, margin in spans] or None
         return {"name": series.name, "kind": kind, "edges": edges, "after": found.tolist(),
                 "missing": missing, "answers": answers}  # fmt: skip
-    rows = cells.cast(pl.String).value_counts().rows()
+    rows = table.cells(name).drop_nulls().with_columns(pl.col(name).cast(pl.String)).rows()
     ordered = sorted(rows, key=lambda one: (-one[1], one[0]))
     several = len(ordered) > CATEGORIES + 1
     shown = ordered[:CATEGORIES] if several else ordered
@@ -77,16 +86,16 @@ def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> 
             "missing": missing, "answers": answers}  # fmt: skip
 
 
-def _numbers(cells: pl.Series) -> Floats:
-    """Numbers as they are, dates and times as days since 1970."""
+def _days(series: pl.Series) -> tuple[Floats, Ints]:
+    """Distinct dates and times as days since 1970, and how often each occurs."""
+    cells = series.drop_nulls()
     if cells.dtype == pl.Date:
         cells = cells.cast(pl.Int32)
     elif cells.dtype == pl.Datetime:
         cells = cells.cast(pl.Datetime("us")).cast(pl.Int64) / 86_400_000_000
-    elif cells.dtype.is_temporal():
+    else:
         cells = cells.cast(pl.Int64)
-    values: Floats = cells.cast(pl.Float64).to_numpy()
-    return chosen(values, np.isfinite(values))
+    return value_counts(cells.cast(pl.Float64).to_numpy())
 
 
 def _place(text: str) -> float:

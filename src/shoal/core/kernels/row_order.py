@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from shoal.core._arrays import Ints, Unsigned32, Unsigned64
+from shoal.core._arrays import Bools, Ints, Unsigned32, Unsigned64
 from shoal.core.jit import kernel
 
 PASSES = 3
@@ -107,3 +107,16 @@ def order_by_number(numbers: Unsigned32, starts: Ints, order: Unsigned32) -> Non
         number = numbers[i]
         order[starts[number]] = i
         starts[number] += 1
+
+
+@kernel
+def take_words(words: Ints, gone: Bools, order: Ints, taken: Ints, taken_gone: Bools) -> None:
+    """Take words in another order, and with them which are missing, unless `gone` is empty."""
+    if gone.size == 0:
+        for i in range(order.size):
+            taken[i] = words[np.uint64(order[i])]
+    else:
+        for i in range(order.size):
+            row = np.uint64(order[i])
+            taken[i] = words[row]
+            taken_gone[i] = gone[row]

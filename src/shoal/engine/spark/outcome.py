@@ -75,6 +75,11 @@ class SparkOutcome:
         return
 
     @property
+    def counts(self) -> None:
+        """Not kept in blocks."""
+        return
+
+    @property
     def constant(self) -> tuple[str, ...]:
         """Not looked for in blocks."""
         return ()

@@ -16,8 +16,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Hierarchy, Kind, Partition
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Floats, Ints, fixed
+from shoal.core.distinct import LONG
 from shoal.io.table import Table, leaf_edges
+from shoal.partition.kernels.univariate import add_present
 
 
 class Aggregate(StrEnum):
@@ -217,12 +219,14 @@ def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
 
 def means(values: Floats, partition: Partition) -> Floats:
     """Mean of the present members of each group; NaN where half or more are missing."""
-    gone = np.isnan(values)
-    size = len(partition)
-    if not gone.any():
-        return np.bincount(partition.labels, values, minlength=size) / partition.sizes
-    total = np.bincount(partition.labels, np.where(gone, 0.0, values), minlength=size)
-    count = np.bincount(partition.labels[~gone], minlength=size)
+    total: Floats = np.zeros(len(partition))
+    count: Ints = np.zeros(len(partition), np.int64)
+    if values.size >= LONG:
+        add_present(fixed(values), partition.labels, total, count)
+    else:
+        present = ~np.isnan(values)
+        np.add.at(total, partition.labels[present], values[present])
+        np.add.at(count, partition.labels[present], 1)
     return np.where(2 * count > partition.sizes, total / np.maximum(count, 1), np.nan)
 
 

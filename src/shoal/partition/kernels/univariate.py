@@ -23,6 +23,19 @@ def label_by_rank(order: Unsigned32, k: int, labels: Ints) -> None:
 
 
 @kernel
+def label_by_place(numbers: Unsigned32, starts: Ints, k: int, labels: Ints) -> None:
+    """The labels of `label_by_rank`, where the rank of a record follows from its value's number.
+
+    `starts` has the first rank of each value, and is used up: equal values are ranked by index.
+    """
+    last = numbers.size // k - 1
+    for i in range(numbers.size):
+        rank = starts[numbers[i]]
+        starts[numbers[i]] = rank + 1
+        labels[i] = min(rank // k, last)
+
+
+@kernel
 def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
     """Find the groups of least sum of squares of a sorted list.
 
@@ -179,3 +192,12 @@ def smawk(
                 if better(row, best[row], columns[level, a], k, cost, sums, squares):
                     best[row] = columns[level, a]
         level -= 1
+
+
+@kernel
+def add_present(values: Floats, labels: Ints, totals: Floats, counts: Ints) -> None:
+    """Add each value to the total of its group and count it, unless it is NaN."""
+    for i in range(values.size):
+        if values[i] == values[i]:
+            totals[labels[i]] += values[i]
+            counts[labels[i]] += 1

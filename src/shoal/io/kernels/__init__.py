@@ -1,0 +1,1 @@
+"""Compiled reading of the cells of text files."""
