@@ -31,7 +31,7 @@ def desk(tmp_path):
     for path in sample.folder().glob("*.csv"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     policy = (sample.folder() / "people.toml").read_text().partition("[protect]")[0]
-    table = sample.load().head(200)
+    table = sample.load().head(100)
     for name, rules in RULES.items():
         few = FEW if "few" in name else table.columns
         lines = [

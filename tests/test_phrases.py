@@ -27,6 +27,21 @@ COMMON = {"len", "str", "int", "repr", "join", "sorted", "list", "map", "self", 
 """Names that say nothing about what is filled in."""
 
 
+def parts_of(node):
+    """The nodes below one, found once."""
+    if "parts" not in node.__dict__:
+        node.parts = list(ast.iter_child_nodes(node))
+    return node.parts
+
+
+def walk(node):
+    """A node and all below it, those nearer first, as `ast.walk` goes."""
+    found = [node]
+    for one in found:
+        found += parts_of(one)
+    return found
+
+
 def name_of(node):
     """What is filled in, as {name}."""
     name = re.sub(r"\W+", " ", ast.unparse(node)).strip()
@@ -62,22 +77,23 @@ class Reader:
 
     def __init__(self, tree):
         self.joined, self.local = set(), {}
-        for body in ast.walk(tree):
+        for body in walk(tree):
             if isinstance(body, ast.FunctionDef):
-                taken = {one.arg for one in ast.walk(body) if isinstance(one, ast.arg)}
+                nodes = walk(body)
+                taken = {one.arg for one in nodes if isinstance(one, ast.arg)}
                 given = [
                     (name, node, value)
-                    for node in ast.walk(body)
+                    for node in nodes
                     for name, value in assigned(node)
                     if name
-                    not in taken | {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+                    not in taken | {one.id for one in walk(value) if isinstance(one, ast.Name)}
                 ]
                 lines = {id(body): body}  # of each node, the innermost statement that it is in
-                for node in ast.walk(body):
+                for node in nodes:
                     line = lines[id(node)]
                     if isinstance(node, ast.Name):
                         self.local[id(node)] = values_of(node, line, given)
-                    for part in ast.iter_child_nodes(node):
+                    for part in parts_of(node):
                         lines[id(part)] = part if isinstance(part, ast.stmt) else line
 
     def filled(self, node, depth):
@@ -100,7 +116,7 @@ class Reader:
         named = any(re.fullmatch(r"{[^}]*}", text) for text in texts)
         if texts and not named and sum(map(len, texts)) < 240:
             for value in values:
-                self.joined.update(map(id, ast.walk(value)))
+                self.joined.update(map(id, walk(value)))
             return texts[0] if len(texts) == 1 else either(texts)
         return name_of(node)
 
@@ -146,7 +162,7 @@ def assigned(node):
 
 def docstrings(tree):
     """The expressions that are docstrings, or words about a constant; not those of commands."""
-    shown, nodes = set(), list(ast.walk(tree))
+    shown, nodes = set(), walk(tree)
     for node in nodes:
         marks = " ".join(map(ast.unparse, getattr(node, "decorator_list", [])))
         if "command" in marks or "callback" in marks:  # a help text
@@ -170,7 +186,7 @@ def said(node, silent, reader, outer=""):
     types = [getattr(node, field, None) for field in ("annotation", "returns")]
     if called == "cast":
         types.append(node.args[0])
-    for child in ast.iter_child_nodes(node):
+    for child in parts_of(node):
         if not (isinstance(child, ast.Constant) and child in types):
             yield from said(child, silent, reader, text or outer)
 

@@ -694,5 +694,5 @@ def test_an_audit_of_the_folder_reads_the_measurements_too():
         return shoal.audit(policy("maxent", PAIR, epsilon=Decimal("0.25")), pair=pair,
                            level="files", trials=trials, confidence=SURE, noise=noise)  # fmt: skip
 
-    assert not audit(60).violated
+    assert not audit(30).violated
     assert audit(60, RecordingNoise()).violated

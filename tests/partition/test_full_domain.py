@@ -59,7 +59,8 @@ def brute(codes, trees, k, *, loss, limit, model, secret, weights):
         rows = [tuple(trees[j][node[j]][c] for j, c in enumerate(row)) for row in codes]
         sizes = Counter(rows)
         gone = {row for row in sizes if sizes[row] < k}
-        while model is not None and len(gone) < len(sizes):
+        # More classes only ever join those that are gone, so a node beyond the limit stays there.
+        while model is not None and sum(sizes[row] for row in gone) <= limit:
             left = [i for i in range(n) if rows[i] not in gone]
             names = sorted({rows[i] for i in left})
             labels = [names.index(rows[i]) for i in left]

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 
-@pytest.fixture(params=["internal", "public"])
-def page(request, chromium, hostile):
-    """A report as it opens, with everything that it tried."""
+@pytest.fixture(scope="module", params=["internal", "public"])
+def shown(request, chromium, hostile):
+    """A report as it opens, with everything that it tried; loaded once for the tests of it."""
     tab = chromium.new_page(viewport={"width": 1280, "height": 900})
     tab.tried = []
     tab.on("request", lambda asked: tab.tried.append(asked.url))
@@ -18,6 +18,22 @@ def page(request, chromium, hostile):
     tab.goto(tab.address)
     yield tab
     tab.close()
+
+
+@pytest.fixture
+def page(shown):
+    """That report, in a wide window and from its top."""
+    shown.set_viewport_size({"width": 1280, "height": 900})
+    shown.evaluate("scrollTo(0, 0)")
+    return shown
+
+
+@pytest.fixture
+def untouched(page):
+    """That report, loaded anew: no key was pressed in it."""
+    page.tried.clear()
+    page.reload()
+    return page
 
 
 def test_a_report_asks_nothing_of_the_network_and_the_console_stays_empty(page):
@@ -51,7 +67,8 @@ def test_a_report_fits_the_screen(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_everything_that_can_be_reached_is_reached_by_keyboard_and_shows_it(page):
+def test_everything_that_can_be_reached_is_reached_by_keyboard_and_shows_it(untouched):
+    page = untouched
     wanted = page.locator("a[href], [tabindex='0']").count()
     seen, outlined = [], []
     for _ in range(wanted):
@@ -64,7 +81,8 @@ def test_everything_that_can_be_reached_is_reached_by_keyboard_and_shows_it(page
     assert set(outlined) == {"solid"}
 
 
-def test_the_first_stop_of_the_keyboard_skips_to_the_report(page):
+def test_the_first_stop_of_the_keyboard_skips_to_the_report(untouched):
+    page = untouched
     page.keyboard.press("Tab")
     inside = page.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
     page.keyboard.press("Enter")

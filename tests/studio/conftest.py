@@ -216,15 +216,15 @@ def run_studio():
     return command
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory):
-    """Where the studio of a file's browser tests keeps its things."""
+    """Where the studio of the browser tests keeps its things."""
     return tmp_path_factory.mktemp("studio") / "home"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def context(chromium, run_studio, home, tmp_path_factory):
-    """A browser with a session at a studio that is a process of its own."""
+    """A browser with a session at a studio that is a process of its own, one for all files."""
     temporary = tmp_path_factory.mktemp("temporary")
     with run_studio(home, temporary=temporary) as (_, address, _):
         made = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
@@ -237,7 +237,7 @@ def context(chromium, run_studio, home, tmp_path_factory):
         made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def open_tab(context):
     """Open tabs, each with a new workspace and a list of everything that went wrong in it."""
 

@@ -131,14 +131,16 @@ def answers(indexed: Index, queries: Queries) -> Floats:
     lows, highs, axes = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.int64)]
     used, known = np.zeros(boxes, dtype=np.int64), 0
     for axis in range(d):
-        ends = np.column_stack([queries.lower[:, axis], queries.upper[:, axis]])
-        limited = np.flatnonzero(np.isfinite(ends).any(axis=1))
-        ranges, which = np.unique(ends[limited], axis=0, return_inverse=True)
-        asked[limited, used[limited]] = known + which.ravel()
+        lower, upper = queries.lower[:, axis], queries.upper[:, axis]
+        limited = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
+        starts, start = np.unique(lower[limited], return_inverse=True)
+        stops, stop = np.unique(upper[limited], return_inverse=True)
+        ranges, which = np.unique(start * len(stops) + stop, return_inverse=True)
+        asked[limited, used[limited]] = known + which
         used[limited] += 1
         known += len(ranges)
-        lows.append(ranges[:, 0])
-        highs.append(ranges[:, 1])
+        lows.append(starts[ranges // max(len(stops), 1)])
+        highs.append(stops[ranges % max(len(stops), 1)])
         axes.append(np.full(len(ranges), axis))
     parts = count_queries.count(
         indexed.lower, indexed.upper, indexed.weights,

@@ -271,9 +271,10 @@ class _Grid:
         steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         _route(tuple(range(len(sizes))), frozenset(self.tables), steps)
         self.steps = [
-            (parent, child, tuple(axis for axis, j in enumerate(parent) if j not in child))
+            (parent, child, tuple(axis for axis, j in enumerate(parent) if j not in child),
+             tuple(slice(None) if j in child else None for j in parent))
             for parent, child in steps
-        ]
+        ]  # fmt: skip
 
     def energies(self, theta: Floats) -> Floats:
         """Sum of the parameters that each cell has, flat."""
@@ -284,17 +285,18 @@ class _Grid:
                 part = part[cells]
             part = part.reshape(self.shapes[number])
             sums[table] = sums[table] + part if table in sums else part
-        for parent, child, away in reversed(self.steps):
+        for parent, child, _, widened in reversed(self.steps):
             if child in sums:
-                wide = np.expand_dims(sums[child], away)
+                wide = sums[child][widened]
                 sums[parent] = sums[parent] + wide if parent in sums else wide
         everything = tuple(range(len(self.sizes)))
-        return np.broadcast_to(sums[everything], self.sizes).ravel()
+        found = sums[everything]
+        return (found if found.shape == self.sizes else np.broadcast_to(found, self.sizes)).ravel()
 
     def marginals(self, weights: Floats) -> Floats:
         """All tables of a distribution, one after the other."""
         sums = {tuple(range(len(self.sizes))): weights.reshape(self.sizes)}
-        for parent, child, away in self.steps:
+        for parent, child, away, _ in self.steps:
             sums[child] = sums[parent].sum(axis=away)
         return np.concatenate(
             [

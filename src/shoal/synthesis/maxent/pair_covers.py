@@ -35,7 +35,7 @@ References:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from math import prod, sqrt
 
@@ -81,13 +81,25 @@ def cover(
     >>> cover([40, 40, 2, 2]).blocks
     ((0, 1), (0, 2, 3), (1, 2, 3))
     """
+    if allowed is None:
+        return _cover_of_sizes(tuple(sizes), power)
+    return _cover(_Roots(sizes, allowed), power)
+
+
+@lru_cache(maxsize=512)
+def _cover_of_sizes(sizes: tuple[int, ...], power: float) -> Cover:
+    """Kept, because audits and comparisons ask for the same one at each release."""
+    return _cover(_Roots(sizes, None), power)
+
+
+def _cover(roots: "_Roots", power: float) -> Cover:
+    """By the roots of what tables have."""
     grow = sqrt if power == PURE else partial(_powered, power=power)
-    roots = _Roots(sizes, allowed)
     blocks, amounts = _greedy(roots, grow)
     cost = sum(map(grow, amounts)) ** (1 / power)
     whole = roots.whole()
     if whole <= cost * (1 + _FAINT):
-        return Cover((tuple(range(len(sizes))),), (1,), whole)
+        return Cover((tuple(range(len(roots.sizes))),), (1,), whole)
     total = sum(map(grow, amounts))
     weights = [max(1, round(_UNITS * grow(amount) / total)) for amount in amounts]
     ordered = sorted(zip(blocks, weights, strict=True))
