@@ -4,7 +4,6 @@
 import gc
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,7 +14,6 @@ for _threads in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"
 
 import polars as pl
 import pytest
-from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
 
 # `make test` draws the same examples every time, so that a landing never hangs on luck; `make fuzz`
@@ -129,21 +127,6 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_sessionstart(session):
-    """Rewrite the assertions of all tests once, before each process would do it for itself.
-
-    On a fresh clone that is half of what loading them takes.
-    """
-    if sys.dont_write_bytecode or not getattr(session.config.option, "numprocesses", None):
-        return
-    state = session.config.stash[rewrite.assertstate_key]
-    for path in (*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("tests/**/conftest.py")):
-        kept = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
-        if rewrite.try_makedirs(kept.parent) and rewrite._read_pyc(path, kept) is None:
-            digest, code = rewrite._rewrite_test(path, session.config)
-            rewrite._write_pyc(state, code, digest, kept)
-
-
 def pytest_xdist_make_scheduler(config, log):
     """Give each process whole files, so what the tests of a file share is made once.
 
