@@ -21,6 +21,7 @@ import shoal
 from shoal import analysis
 from shoal.analysis.intervals import spread
 from shoal.analysis.published import PublishedTable
+from shoal.analysis.result import term_of
 from shoal.analysis.rows import group_spread, indicator, number
 from shoal.cli.commands import app
 from shoal.errors import InputError
@@ -94,6 +95,13 @@ def test_clamped_laplace_cells_have_no_bias_in_means_and_squares(x, b):
     assert law.sum() == pytest.approx(1)
     assert law @ found.values == pytest.approx(x, abs=1e-8 * (1 + b))
     assert law @ found.squares == pytest.approx(x * x, abs=1e-8 * (1 + b * b))
+
+
+@given(estimate=st.floats(-3, 3), variance=st.floats(0, 4))
+def test_a_share_lies_in_its_interval_and_both_between_0_and_1(estimate, variance):
+    found = term_of("yes", estimate, variance, 0.95, within=(0.0, 1.0))
+
+    assert 0 <= found.low <= found.estimate <= found.high <= 1
 
 
 def test_random_responses_have_no_bias_in_shares():

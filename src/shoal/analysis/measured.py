@@ -222,10 +222,10 @@ def quantile(
     F = np.interp(values, edges, below)
     z = half_width(confidence)
     half = z * np.sqrt(np.interp(values, edges, noise) + sampling)
-    compatible = values[np.abs(F - at) <= half]
     estimate = float(np.interp(at, below + 1e-12 * np.arange(bins + 1), edges))
-    low, high = (compatible.min(), compatible.max()) if len(compatible) else (estimate, estimate)
-    return AnalysisTerm(name, estimate, float(high - low) / (2 * z), float(low), float(high))
+    compatible = np.append(values[np.abs(F - at) <= half], estimate)
+    low, high = float(compatible.min()), float(compatible.max())
+    return AnalysisTerm(name, estimate, (high - low) / (2 * z), low, high)
 
 
 def _block_quantile(

@@ -45,7 +45,7 @@ def _shares(
 ) -> AnalysisResult:
     categories = published.categories(name)
     if len(categories) > _MOST or published.column(name).get("kind") == "date":
-        raise InputError("more than 20 categories; ask for a proportion of one.")
+        raise InputError("more than 20 values; ask for a proportion of one.")
     parts = [
         analysis.proportion(published, name, one, estimand=estimand, confidence=confidence)
         for one in categories

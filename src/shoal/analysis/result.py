@@ -117,12 +117,13 @@ def term_of(
 ) -> AnalysisTerm:
     """An estimate with its normal interval, or Student's where the variance is estimated roughly.
 
-    The interval is cut at the limits that the parameter has.
+    Both are cut at the limits that the parameter has.
     """
     error = sqrt(max(variance, 0.0))
     half = error * half_width(confidence, freedom)
-    low, high = (min(max(end, within[0]), within[1]) for end in (estimate - half, estimate + half))
-    return AnalysisTerm(name, float(estimate), error, float(low), float(high))
+    ends = (estimate, estimate - half, estimate + half)
+    estimate, low, high = (float(min(max(end, within[0]), within[1])) for end in ends)
+    return AnalysisTerm(name, estimate, error, low, high)
 
 
 def half_width(confidence: float, freedom: float | None = None) -> float:
