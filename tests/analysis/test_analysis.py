@@ -227,6 +227,45 @@ def test_what_is_not_supported_is_refused_with_its_reason(method, asked, text):
         analysis.analyse(one(method), asked[0], asked[1:])
 
 
+RULES = ["owner = 'yes' implies income >= 10", "hours <= age"]
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "rules", "moved", "left"),
+    [
+        ("laplace", {"epsilon": 4.0}, RULES, {"age", "hours", "income"}, {"weight"}),
+        ("ir-laplace", {"epsilon": 4.0, "k": 10, "release_form": "linked-shuffled"}, RULES,
+         {"age", "hours", "income"}, {"weight"}),
+        ("kanon-dp", {"epsilon": 4.0, "k": 5}, RULES[:1], {"income", "owner"}, {"weight", "tall"}),
+        ("mdav", {"k": 5, "columns": ["age", "hours", "income", "owner", "weight"]}, RULES,
+         {"income"}, {"age", "hours", "weight"}),
+    ],
+)  # fmt: skip
+def test_columns_that_a_rule_may_have_moved_support_no_interval(
+    method, parameters, rules, moved, left
+):
+    columns = {
+        **COLUMNS,
+        "weight": {"role": "confidential", "kind": "numeric", "bounds": [40, 120]},
+        "tall": {"role": "confidential", "kind": "nominal", "categories": ["no", "yes"]},
+    }
+    table = people(400, 1).with_columns(weight=pl.col("hours") + 40, tall=pl.col("owner").reverse())
+    found, copied = (
+        analysis.analyse(
+            shoal.protect(
+                table,
+                {"version": 1, "columns": columns, "protect": {"method": method, **parameters},
+                 "constraints": {"rules": rules, "repair": True, "observed": observed}},
+            )
+        )
+        for observed in (False, True)
+    )  # fmt: skip
+
+    assert {one for one, why in found.refused.items() if "broke a rule" in why} == moved
+    assert left <= {one.about for one in found.results}
+    assert not (left | moved) & {one.about for one in copied.results}
+
+
 def test_shares_confidence_and_estimand_are_checked():
     for more in ({"confidence": 2}, {"estimand": "people"}):
         with pytest.raises(InputError, match="expected"):

@@ -16,11 +16,21 @@ import numpy as np
 import polars as pl
 
 from shoal import io
-from shoal.core import GAUSSIAN, RESPONSE, SELECTION, Kind, Neighbours, Release, ReleaseForm
+from shoal.core import (
+    GAUSSIAN,
+    RESPONSE,
+    SELECTION,
+    Kind,
+    Neighbours,
+    Policy,
+    Release,
+    ReleaseForm,
+)
 from shoal.core._arrays import Floats, Ints
+from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
 from shoal.pipeline import manifest
-from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table
+from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table, recorded_policy
 
 GRID = 1 << 20
 MISSING = "missing"
@@ -39,6 +49,7 @@ class Treatment(StrEnum):
     RESPONSE = "randomised response"
     GROUP_NOISE = "noise on the means of groups"
     DRAWN = "drawn from noisy measurements"
+    MOVED = "moved to keep rules"
     UNKNOWN = "replaced by values whose error is not published"
 
 
@@ -179,7 +190,42 @@ class PublishedTable:
             return Treatment.DRAWN
         if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
             return Treatment.UNKNOWN
-        return self._grouping(name) if loss is None else self._noise(name, loss)
+        found = self._grouping(name) if loss is None else self._noise(name, loss)
+        still = {Treatment.NONE, Treatment.INTERVALS, Treatment.UNKNOWN}
+        return Treatment.MOVED if found not in still and self._moved(name, found) else found
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy, as far as it is published."""
+        return recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[set[str], bool], ...] | None:
+        """Columns that rules bind together, and whether all these rules are linear.
+
+        None where the rules are not published, because they were copied from the data.
+        """
+        stated = self.facts["policy"].get("constraints", {})
+        if not stated or stated.get("observed"):
+            return None if stated else ()
+        rules = ConstraintSet(self.policy.constraints.rules, self.policy.schema)
+        return tuple(
+            (set(part.columns), all(rule.linear for rule in part.constraints))
+            for part in rules.parts
+        )
+
+    def _moved(self, name: str, treatment: Treatment) -> bool:
+        """Whether a rule may have moved cells after the method: by the policy alone.
+
+        Means of the same groups keep linear rules that their records keep, and stay.
+        """
+        if self._parts is None:
+            return True
+        means = treatment is Treatment.GROUP_MEANS
+        return any(
+            name in columns and not (means and linear and columns <= {*self.grouped})
+            for columns, linear in self._parts
+        )
 
     def _grouping(self, name: str) -> Treatment:
         if self.facts["method"] == "bucketization":  # its classes follow confidential values

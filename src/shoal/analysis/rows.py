@@ -162,6 +162,8 @@ def refusal(published: PublishedTable, name: str) -> InputError:
         "groups is not released",
         Treatment.RESPONSE: "its cells are random responses, which this statistic cannot undo",
         Treatment.DRAWN: "its cells are drawn, and another column is not",
+        Treatment.MOVED: "rows that broke a rule were moved after the protection, and how far is "
+        "not released",
     }  # fmt: skip
     replaced = "its cells were replaced by others, and the error of that is not released"
     reason = reasons.get(treatment, replaced)

@@ -11,7 +11,8 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from shoal import io
-from shoal.core import ReleaseForm
+from shoal import policy as policies
+from shoal.core import Policy, ReleaseForm
 from shoal.errors import InputError
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.csv_files import CsvRelease, Dialect
@@ -40,6 +41,20 @@ def read_pictured(
         return released_columns.columns(table, measured)
     except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
         return None
+
+
+def recorded_policy(
+    document: Mapping[str, Any],
+    hierarchies: Mapping[str, list[list[str]]],
+    frame: pl.DataFrame | None,
+) -> Policy:
+    """The policy that a manifest holds; released values stand for categories that were observed."""
+    seen = {} if frame is None else {
+        name: frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
+        for name, column in document.get("columns", {}).items()
+        if name in frame.columns and isinstance(column, Mapping) and column.get("observed")
+    }  # fmt: skip
+    return policies.restored(document, hierarchies, seen=seen)
 
 
 def as_read(table: Any, file_format: str) -> ColumnCounts | None:

@@ -20,7 +20,6 @@ from typing import Any
 import polars as pl
 from jinja2 import TemplateError
 
-from shoal import policy as policies
 from shoal.core import (
     Check,
     Claim,
@@ -40,7 +39,13 @@ from shoal.io import decomposition_table, folders
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
-from shoal.pipeline.released_table import PARTS, is_inside, read_pictured, read_table
+from shoal.pipeline.released_table import (
+    PARTS,
+    is_inside,
+    read_pictured,
+    read_table,
+    recorded_policy,
+)
 from shoal.report import html
 
 SHOWN = 5
@@ -212,14 +217,8 @@ def _opened(path: Path, recorded: Recorded) -> _Folder:
 
 def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
     """Plan the release again from what the manifest records."""
-    seen = {} if frame is None else {
-        name: frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
-        for name, column in fields.policy.get("columns", {}).items()
-        if name in frame.columns and isinstance(column, dict) and column.get("observed")
-    }  # fmt: skip
-    policy = policies.restored(fields.policy, fields.hierarchies, seen=seen)
     planned = planning.plan(
-        policy,
+        recorded_policy(fields.policy, fields.hierarchies, frame),
         keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
         distributed=any(name.startswith(PARTS) for name in fields.files),
         audience=fields.audience,
