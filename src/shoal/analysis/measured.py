@@ -16,10 +16,11 @@ from math import sqrt
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable, covering
+from shoal.analysis.published import NoisyBlocks, NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
+from shoal.methods._shared.spatial_encoding import spatial_encoding
 
 _STEPS, _DRAWN = 2000, 100
 """Values at which a share is tested, and how often the noise of blocks is drawn again."""
@@ -110,16 +111,16 @@ def _nested(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Flo
 
 def _units(published: PublishedTable, name: str) -> tuple[float, float]:
     """The value of the first code of a column, and of a step between two."""
-    said = published.column(name)
-    if said.get("transform"):
+    axis = spatial_encoding(published.policy.schema[name], scaled=True)
+    if axis.column.transform:
         raise InputError(
             f"Column '{name}' was summed on a transformed scale; no interval is supported here."
         )
-    low, high = published.bounds(name)
-    if said.get("step") is None:
-        return low, (high - low) / GRID
-    step = float(said["step"])
-    return float(np.ceil(low / step - 1e-9) * step), step
+    if axis.grid is not None:
+        low, high = float(axis.grid.low), float(axis.grid.high)
+        return low, (high - low) / axis.grid.steps
+    first, second = axis.values(np.arange(2)).tolist()
+    return first, second - first
 
 
 def _inside(table: NoisyTable) -> Floats:
