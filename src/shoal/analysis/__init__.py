@@ -429,6 +429,8 @@ def _left_out(
         leaves.append("the rows that were left out")
     if any({"top_code", "bottom_code"} & {*published.column(name)} for name in columns):
         leaves.append("values beyond those at which the column was cut off")
+    if any(published.repaired(name) for name in columns):
+        leaves.append("records that broke a rule, which were moved to the nearest that keeps all")
     if any(published.frame[name].null_count() for name in columns):
         leaves.append("rows in which a cell is missing, which are left out")
     return leaves

@@ -11,6 +11,7 @@ wide bins err towards a tail; the interval of a mean allows for a sixth of each 
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from math import sqrt
 
 import numpy as np
@@ -164,12 +165,14 @@ def share(
 ) -> tuple[float, float]:
     """The share of rows with these categories, and its variance."""
     found = []
-    for table in covering(published.tables, columns):
-        wanted = [frozenset([one]) for one in categories]
-        if all(one in cells for one, cells in zip(wanted, table.cells, strict=True)):
-            place = tuple(c.index(one) for one, c in zip(wanted, table.cells, strict=True))
-            x = np.zeros(table.counts.shape)
-            x[place] = 1.0
+    asked = list(zip(columns, categories, strict=True))
+    for table in published.tables:
+        parts = [published.marked(table, *pair) for pair in asked]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            x = reduce(np.multiply, known, np.ones(table.counts.shape))
+            if not x.any():  # rules allow none of these combinations
+                return 0.0, 0.0
             found.append(_linear(published, table, x))
     if not found and len(columns) == 1:
         found = _of_blocks(published, columns[0], categories[0])

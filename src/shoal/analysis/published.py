@@ -29,6 +29,7 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
+from shoal.methods._shared.constrained_space import constrained_space
 from shoal.pipeline import manifest
 from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table, recorded_policy
 
@@ -50,6 +51,7 @@ class Treatment(StrEnum):
     GROUP_NOISE = "noise on the means of groups"
     DRAWN = "drawn from noisy measurements"
     MOVED = "moved to keep rules"
+    BOUND = "drawn between limits that rules set"
     UNKNOWN = "replaced by values whose error is not published"
 
 
@@ -186,8 +188,10 @@ class PublishedTable:
         """What was done to a column."""
         self.column(name)
         loss = self.loss(name)
-        if self.measurements is not None and f"cell_{name}" in self.measurements.columns:
-            return Treatment.DRAWN
+        if self.measurements is not None:
+            own = f"cell_{name}" in self.measurements.columns
+            merged = any(name in columns for columns in self.merged.values())
+            return Treatment.DRAWN if own or merged else Treatment.BOUND
         if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
             return Treatment.UNKNOWN
         found = self._grouping(name) if loss is None else self._noise(name, loss)
@@ -213,6 +217,12 @@ class PublishedTable:
             (set(part.columns), all(rule.linear for rule in part.constraints))
             for part in rules.parts
         )
+
+    def repaired(self, name: str) -> bool:
+        """Whether records that broke a rule may have got another cell before the method."""
+        stated = self.facts["policy"].get("constraints", {}).get("repair")
+        named = self._parts is None or any(name in columns for columns, _ in self._parts)
+        return named and bool(stated or self.facts["privacy_losses"])
 
     def _moved(self, name: str, treatment: Treatment) -> bool:
         """Whether a rule may have moved cells after the method: by the policy alone.
@@ -310,10 +320,14 @@ class PublishedTable:
         except ValueError:
             return self.bounds(name)
 
+    @property
+    def _stratified(self) -> bool:
+        return self.facts["parameters"].get("strata") is not None
+
     @cached_property
     def tables(self) -> tuple[NoisyTable, ...]:
         """All noisy counts that are published."""
-        if self.measurements is None or self.facts["parameters"].get("strata") is not None:
+        if self.measurements is None or self._stratified:
             return ()
         found = []
         for _, part in self.measurements.group_by("measurement", maintain_order=True):
@@ -332,8 +346,51 @@ class PublishedTable:
             found.append(NoisyTable(tuple(names), cells, counts.reshape(shape), variance, gaussian))
         return tuple(found)
 
+    @cached_property
+    def merged(self) -> dict[str, dict[str, dict[str, str]]]:
+        """Axes that were counted for several columns, because rules leave few combinations.
+
+        For each axis its columns, and for each of these the category that a cell of the axis has.
+        """
+        found: dict[str, dict[str, dict[str, str]]] = {}
+        names = self.facts["protected_columns"]
+        if self.measurements is None or self._stratified or not self._parts:
+            return found
+        if all(f"cell_{name}" in self.measurements.columns for name in names):
+            return found
+        columns = [self.policy.schema[name] for name in names]
+        space = constrained_space(columns, self.policy.constraints.rules)
+        for axis, source in zip(space.modelled, space.sources, strict=True):
+            if not isinstance(source, int):
+                labels = [axis.text(code, code + 1) for code in range(axis.count)]
+                found[axis.column.name] = {
+                    names[j]: {
+                        label: space.space[j].text(code, code + 1)
+                        for label, code in zip(labels, codes, strict=True)
+                    }
+                    for j, codes in zip(source.columns, source.combinations.T, strict=True)
+                }
+        return found
+
+    def marked(self, table: NoisyTable, name: str, category: str) -> Floats | None:
+        """Which counts of a table are those of a category; None where it does not tell."""
+        for axis, (own, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
+            sets = cells
+            if own != name:
+                labels = self.merged.get(own, {}).get(name)
+                if labels is None:
+                    continue
+                sets = tuple({labels[label] for label in cell} for cell in cells)
+            there = np.array([category in one for one in sets])
+            if there.any() and all(len(one) == 1 for one in sets if category in one):
+                shape = np.where(np.arange(table.counts.ndim) == axis, len(sets), 1)
+                return there.reshape(shape).astype(np.float64)
+        return None
+
     def _cell(self, label: str, name: str) -> Any:
         """A range of numbers, or a set of categories."""
+        if name not in self.frame.columns:
+            return frozenset(label.split(" | "))
         if self.numeric(name) and label != MISSING:
             return self._span(label, name)
         categories = self.categories(name)
@@ -347,7 +404,9 @@ class PublishedTable:
 
     def blocks(self, name: str) -> NoisyBlocks | None:
         """The noisy sums of a column over blocks of ranks, if they are published."""
-        if self.measurements is None or self.facts["parameters"].get("strata") is not None:
+        if self.measurements is None or self._stratified:
+            return None
+        if f"cell_{name}" not in self.measurements.columns:
             return None
         cells = pl.col(f"cell_{name}")
         part = self.measurements.filter((pl.col("sort") == "blocks") & cells.is_not_null())

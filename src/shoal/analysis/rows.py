@@ -164,6 +164,7 @@ def refusal(published: PublishedTable, name: str) -> InputError:
         Treatment.DRAWN: "its cells are drawn, and another column is not",
         Treatment.MOVED: "rows that broke a rule were moved after the protection, and how far is "
         "not released",
+        Treatment.BOUND: "a rule binds it to other columns, and its own values were not counted",
     }  # fmt: skip
     replaced = "its cells were replaced by others, and the error of that is not released"
     reason = reasons.get(treatment, replaced)
