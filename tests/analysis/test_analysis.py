@@ -409,6 +409,8 @@ def test_the_report_has_lines_of_python_that_load_label_and_analyse_the_folder(
     assert {"woman", "man"} & set(names["people"]["sex"])
     assert not {"1", "2"} & set(names["people"]["sex"])
     assert names["people"]["income"].dtype.is_numeric()
+    assert "is one of a and b" not in page  # none of its cells is a set
+    page, _ = report_lines(one("mondrian").write(tmp_path / "coarser"))
     assert "<code>{a, b}</code> is one of a and b" in page
 
 
