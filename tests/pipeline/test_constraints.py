@@ -84,7 +84,7 @@ def text(method, rules=RULES, extra=""):
 
 def violations(frame, stated):
     loaded = policy.loads(stated)
-    columns = plain_columns(frame, loaded.schema, loaded.schema.names)
+    columns = plain_columns(frame, loaded.schema, frame.columns)
     return {rule.text: int((~rule.holds(columns)).sum()) for rule in loaded.constraints.rules}
 
 
@@ -319,3 +319,40 @@ def test_a_release_with_rules_verifies_and_the_officer_reads_what_was_repaired(t
     )
     assert "of the original broke the rule" in officer
     assert "of the original broke the rule" not in public
+
+
+WHOLE = """
+version = 1
+[columns]
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+a = { role = "confidential", kind = "numeric", bounds = [0, 1000] }
+b = { role = "confidential", kind = "numeric", bounds = [0, 1000] }
+total = { role = "confidential", kind = "numeric", bounds = [0, 2000] }
+"""
+
+
+def sums(rows=40):
+    """Whole numbers, of which one row breaks its sum."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(1, 50, (2, rows))
+    total = a + b
+    total[7] += 100
+    return pl.DataFrame({"age": rng.integers(20, 80, rows), "a": a, "b": b, "total": total})
+
+
+@pytest.mark.parametrize("rule", ["total = a + b", "b <= 0.5 * a", "3 * b < a"])
+@pytest.mark.parametrize("method", ["mdav", "mondrian", "local-suppression"])
+def test_whole_numbers_without_a_step_are_repaired_on_whole_numbers(method, rule):
+    stated = f'{WHOLE}[protect]\nmethod = "{method}"\nk = 2\n[constraints]\nrules = ["{rule}"]\n'
+
+    data = shoal.protect(sums(), f"{stated}repair = true").data
+
+    assert data.select("a", "b", "total").dtypes == [pl.Int64] * 3
+    assert violations(data.select("a", "b", "total"), stated) == {rule: 0}
+
+
+def test_a_rule_that_no_whole_numbers_keep_is_the_users_move():
+    stated = f'{WHOLE}[protect]\nmethod = "mdav"\nk = 2\n[constraints]\nrules = ["b = a + 0.5"]\n'
+
+    with pytest.raises(InputError, match=r"keeps 'b = a \+ 0.5'. Columns of whole numbers stay"):
+        shoal.protect(sums(), f"{stated}repair = true")

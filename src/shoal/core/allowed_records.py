@@ -384,7 +384,12 @@ class _Part:
                     best[name][open_rows[better]] = made[name][better]
                 least[open_rows[better]] = cost[better]
                 open_rows, tried = open_rows[~solved], [one[~solved] for one in tried]
-        if (lost := np.flatnonzero(np.isinf(least))).size and self.witness is not None:
+        if (lost := np.flatnonzero(np.isinf(least))).size:
+            if self.witness is None:  # a plan does not know which columns are of whole numbers
+                why = ConstraintSet(self.constraints, self.owner.schema, self.owner.grids)
+                raise InputError(
+                    f"[constraints] {why.contradiction()} Columns of whole numbers stay whole."
+                )
             for name, value in self.witness.items():
                 if name not in self.owner.frozen:
                     best[name][lost] = value

@@ -70,7 +70,8 @@ def repaired(
         rules: those with a column that holds intervals or sets are left aside.
         frozen: columns that stay as they are.
         missing: columns whose cells may become missing.
-        stepped: numbers are multiples of their `step`; otherwise whole where their type is.
+        stepped: numbers are multiples of their `step`. Without one, they are whole where their type
+            is.
     """
     rules = applicable(table.frame, table.schema, rules)
     if not rules:
@@ -79,7 +80,8 @@ def repaired(
     for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         column, dtype = table.schema[name], table.frame.schema[name]
         whole = 1.0 if dtype.is_integer() or dtype == pl.Date else None
-        grids[name] = grain(column) if stepped and column.kind is Kind.NUMERIC else whole
+        step = grain(column) if stepped and column.kind is Kind.NUMERIC else None
+        grids[name] = step or whole
     chosen = ConstraintSet(tuple(rules), table.schema, grids, frozenset(frozen), frozenset(missing))
     columns = plain_columns(table.frame, table.schema, chosen.columns)
     made, changed = chosen.nearest(columns)
