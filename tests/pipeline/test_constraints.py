@@ -356,3 +356,16 @@ def test_a_rule_that_no_whole_numbers_keep_is_the_users_move():
 
     with pytest.raises(InputError, match=r"keeps 'b = a \+ 0.5'. Columns of whole numbers stay"):
         shoal.protect(sums(), f"{stated}repair = true")
+
+
+@pytest.mark.parametrize("repair", ["true", "false"])
+def test_an_inspection_counts_broken_rules_and_has_no_other_complaint(repair):
+    stated = (
+        f'{WHOLE}[protect]\nmethod = "mdav"\nk = 2\n'
+        f'[constraints]\nrules = ["total = a + b"]\nrepair = {repair}'
+    )
+
+    found = shoal.inspect(sums(), stated, public=True)
+
+    assert found.refused == ()
+    assert found.broken == {"total = a + b": 1}

@@ -21,6 +21,7 @@ from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.errors import InputError, ShoalError, counted
 from shoal.io import validate
+from shoal.io.repair import repaired
 from shoal.methods import Alternatives, Tools
 from shoal.pipeline import booking
 from shoal.pipeline.check_table import check_rules
@@ -311,8 +312,10 @@ def _tried(
     """What would stop a release, by making one that is thrown away; and what others would give."""
     alternatives = None
     try:
-        reading, tools = planned.policy.reading, Tools(secure_noise())
-        table = validate.validate(raw.frame, planned.policy.schema, decimal=reading.decimal)
+        policy, tools = planned.policy, Tools(secure_noise())
+        typed = validate.validate(raw.frame, policy.schema, decimal=policy.reading.decimal)
+        # Rows that break a rule are counted elsewhere; a release would have them repaired.
+        table = repaired(typed, policy.constraints.rules, missing=policy.schema.released).table
         if planned.method.alternatives is not None:
             alternatives = planned.method.alternatives(table, planned.setting, tools)
         outcome = local.run(table, planned.method, planned.setting, tools)
