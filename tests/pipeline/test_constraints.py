@@ -21,6 +21,8 @@ from shoal.engine.local import LocalSource
 from shoal.errors import InputError
 from shoal.io import from_native
 from shoal.io.repair import plain_columns
+from shoal.pipeline import protect_file
+from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_table import run
 from shoal.report.terminal import checks_text
@@ -369,3 +371,23 @@ def test_an_inspection_counts_broken_rules_and_has_no_other_complaint(repair):
 
     assert found.refused == ()
     assert found.broken == {"total = a + b": 1}
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_reports_say_where_rows_may_be_repaired_whether_or_not_one_was(bad, tmp_path):
+    table = sums() if bad else sums().with_columns(total=pl.col("a") + pl.col("b"))
+    table.write_csv(tmp_path / "sums.csv")
+    stated = f'{WHOLE}[protect]\nmethod = "mdav"\nk = 2\n'
+    rules = '[constraints]\nrules = ["total = a + b"]\nrepair = true'
+
+    done = protect_file.protect(
+        tmp_path / "sums.csv",
+        policy.loads(stated + rules),
+        tmp_path / "out",
+        evaluation=EvaluationOptions(evaluate=False),
+    )
+
+    public = (tmp_path / "out" / "report.html").read_text()
+    assert public.count("except in rows that were repaired to keep the rules, if any") == 3
+    internal = (done.internal / "report.html").read_text()
+    assert "were repaired first, which may have changed a, b and total." in internal

@@ -115,7 +115,7 @@ def test_the_internal_report_answers_what_an_officer_asks(hostile):
         "Linkability", "Inference", "For whom the data got worse", "Epsilon spent and left",
         "To make the release again", "shoal protect", "Decision and signature", "Glossary",
         "people not in it", "often for people in the table, by", "Before and after",
-        "Published unchanged", "Two columns together", "Worst column", "Worst group of people",
+        "Published unprotected", "Two columns together", "Worst column", "Worst group of people",
         "What remains your judgement",
     ):  # fmt: skip
         assert words in page

@@ -106,6 +106,18 @@ def test_the_codebook_has_the_labels_that_the_policy_states():
     assert region["values"] == ["Lyon = in Rhône", "Lille"]
 
 
+def test_the_codebook_says_by_the_policy_alone_where_a_row_may_be_repaired():
+    rules = {"rules": ["`region` = 'weight' implies age >= 1"], "repair": True}
+
+    def repaired(stated):
+        policy = manifest()["policy"] | {"constraints": stated}
+        return [one["name"] for one in phrases.codebook(manifest(policy=policy)) if one["repaired"]]
+
+    assert repaired(rules) == ["age", "region"]
+    assert repaired({**rules, "repair": False}) == []
+    assert repaired({"observed": True, "repair": True}) == ["age", "region", "weight"]
+
+
 def test_no_page_calls_a_table_what_only_a_person_can():
     text = " ".join(
         [

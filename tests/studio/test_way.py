@@ -157,7 +157,7 @@ def test_each_screen_says_what_it_found(walked):
     assert "Every role is confirmed." in walked.seen["checklist"]
     assert "holds" in walked.seen["released"]
     for words in ("What is promised?", "What does an attacker gain?", "Two columns together",
-                  "Worst column", "Published unchanged", "Before and after"):  # fmt: skip
+                  "Worst column", "Published unprotected", "Before and after"):  # fmt: skip
         assert words in walked.seen["released"]
     assert walked.seen["pictures"] >= 4 + 1 + 3  # columns, associations, pairs
     assert walked.seen["folded"]

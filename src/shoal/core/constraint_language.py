@@ -80,6 +80,16 @@ def parse(
     return _Parser(text, columns, lookups or {}).rule()
 
 
+def mentioned(text: str, columns: Sequence[str]) -> set[str]:
+    """The columns that a constraint names; values need not be known.
+
+    >>> mentioned("level <= 'low'", ["level", "low"])
+    {'level'}
+    """
+    tokens = _Parser(text, columns, {}).tokens
+    return {one.text for one in tokens if one.kind in {"word", "name"}} & {*columns}
+
+
 _TOKEN = re.compile(
     r"""\s*(?:(?P<date>\d{4}-\d\d-\d\d)(?![\w-])
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)(?![\w.])

@@ -107,21 +107,22 @@ def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[
     """What stands in front, for the officer and the steward alone.
 
     verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
-    release was evaluated. bare: the columns that are published unprotected. Figures that could not
-    be made are none.
+    release was evaluated. bare: the columns that are published unprotected. repaired: those of them
+    that rules name, where rows may be repaired. Figures that could not be made are none.
     """
     known = {"columns": [], "unique_on_quasi_identifiers": {"released": None}, **figures}
     known["unmeasured"] = figures.get("failed") or figures.get("unmeasured")
     asked = officer.questions(known["measured"]) if known.get("measured") else []
     bare = [
-        one["name"]
+        one
         for one in phrases.codebook(manifest)
         if not one["protected"] and one["role"] != "of a box"
     ]
     return {
         "verdict": officer.verdict(manifest, known, asked, officer.losses(known)),
         "drawn": pictures.drawn(known.get("pictures") or {}),
-        "bare": bare,
+        "bare": [one["name"] for one in bare],
+        "repaired": [one["name"] for one in bare if one["repaired"]],
     }
 
 

@@ -9,6 +9,7 @@ from math import exp
 from typing import Any
 
 from shoal.core.concentrated import epsilon_of
+from shoal.core.constraint_language import mentioned
 
 STATUS_WORDS = {
     "proved": "proved",
@@ -430,7 +431,7 @@ def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
 
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
-    stated = manifest["policy"]["columns"]
+    stated, repaired = manifest["policy"]["columns"], _repairable(manifest)
     found = []
     for name, dtype in manifest["columns"].items():
         spec = stated.get(name, {})
@@ -445,6 +446,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "kind": spec.get("kind", ""),
                 "type": dtype,
                 "protected": name in manifest["protected_columns"],
+                "repaired": name in repaired,
                 "label": spec.get("label", ""),
                 "values": [f"{one} = {labels[one]}" if one in labels else one for one in values],
                 "levels": _levels(paths),
@@ -452,6 +454,19 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _repairable(manifest: Mapping[str, Any]) -> set[str]:
+    """Columns in which a row may have been repaired, by the policy alone; all, if rules are hidden.
+
+    Whether a row was repaired is confidential.
+    """
+    names, stated = list(manifest["columns"]), manifest["policy"].get("constraints", {})
+    if not stated.get("repair"):
+        return set()
+    if stated.get("observed"):
+        return set(names)
+    return {name for rule in stated.get("rules", ()) for name in mentioned(rule, names)}
 
 
 def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:
