@@ -22,6 +22,7 @@ from shoal.errors import InputError
 from shoal.io import from_native
 from shoal.io.repair import plain_columns
 from shoal.pipeline import protect_file
+from shoal.pipeline.confidential_folder import _repaired
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_table import run
@@ -391,3 +392,26 @@ def test_reports_say_where_rows_may_be_repaired_whether_or_not_one_was(bad, tmp_
     assert public.count("except in rows that were repaired to keep the rules, if any") == 3
     internal = (done.internal / "report.html").read_text()
     assert "were repaired first, which may have changed a, b and total." in internal
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(*[st.none() | st.integers(0, 9)] * 2), min_size=1))
+def test_a_missing_cell_breaks_no_rule_before_a_constant_is_put_for_it(rows):
+    schema = policy.loads(text('method = "laplace"\nepsilon = 1')).schema
+    some = Schema((schema["income"], schema["tax"]))
+    rule = parse("tax <= income", some)
+    how = Adoption(schema=some, clamped=some.names, decimal=None, keep_missing=False, key=0,
+                   constraints=ConstraintChoices((rule,)))  # fmt: skip
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(some.names, pl.Int64), orient="row")
+
+    found = for_method(LocalSource.of(from_native(frame)).adopt(how).typed)
+
+    assert found.repaired == {rule.text: sum(None not in row and row[1] > row[0] for row in rows)}
+    assert all(tax <= income for income, tax in found.table.frame.rows())
+
+
+def test_one_row_that_was_repaired_is_spoken_of_as_one():
+    one, several = _repaired({"a <= b": 1, "c": 0, "d": 2})
+
+    assert one.startswith("1 row of the original broke the rule 'a <= b'; it was brought to")
+    assert several.startswith("2 rows of the original broke the rule 'd'; each was brought to")

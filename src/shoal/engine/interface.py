@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import polars as pl
+
 from shoal.core import (
     Check,
     Confidential,
@@ -19,6 +21,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.errors import InputError, counted
+from shoal.io import clamp
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import Repaired, repaired
 from shoal.io.table import Table
@@ -147,13 +150,23 @@ class Adoption:
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
-    def repaired(self, table: Table) -> Repaired:
-        """Bring rows that break a rule to the nearest ones that keep all, each by itself."""
+    def repaired(self, table: Table, frame: pl.DataFrame | None = None) -> Repaired:
+        """Bring rows that break a rule to the nearest ones that keep all, each by itself.
+
+        `frame` has clamped rows as they came: cells that were missing there break no rule.
+        """
         names: Sequence[str] = self.schema.released
+        filled = {}
+        if self.clamped is not None and frame is not None:
+            ruled = {name for rule in self.constraints.rules for name in rule.columns}
+            filled = {
+                name: clamp.filled(frame[name], self.schema[name], self.decimal).to_numpy()
+                for name in ruled.intersection(self.clamped)
+            }
         if self.clamped is not None:
             kept = (name for name in names if self.schema[name].keep_missing)
             names = tuple(kept) if self.keep_missing else ()
-        return repaired(table, self.constraints.rules, missing=names)
+        return repaired(table, self.constraints.rules, missing=names, filled=filled)
 
     def refuse(self, broken: Mapping[str, int]) -> None:
         """Refuse an original whose rows break rules, unless they may be repaired."""

@@ -328,7 +328,7 @@ def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     table, counts = clamp.clamp(
         raw.frame, schema, columns=how.clamped, decimal=how.decimal, keep=how.keep_missing
     )
-    made = how.repaired(table)
+    made = how.repaired(table, raw.frame)
     table = made.table
     if schema.persons is None:
         return _Typed(raw, table, counts, repaired=made.broken)

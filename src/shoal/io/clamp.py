@@ -119,6 +119,13 @@ def readable(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
     return _of_kind(read(series, column), column, decimal)
 
 
+def filled(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Which cells are missing or cannot be read, so `constant` may stand for them."""
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return read(series, column).missing
+    return readable(series, column, decimal).is_null()
+
+
 def constant(column: Column) -> Any:
     """What a missing cell becomes: the stated constant, or the middle of the bounds."""
     if column.missing_as is not None:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -62,6 +63,7 @@ def repaired(
     frozen: Collection[str] = (),
     missing: Collection[str] = (),
     stepped: bool = True,
+    filled: Mapping[str, Bools] = MappingProxyType({}),
 ) -> Repaired:
     """Bring every row to the nearest one that keeps the rules; rows that keep them stay.
 
@@ -72,6 +74,7 @@ def repaired(
         missing: columns whose cells may become missing.
         stepped: numbers are multiples of their `step`. Without one, they are whole where their type
             is.
+        filled: cells that were missing before, and break no rule where broken ones are counted.
     """
     rules = applicable(table.frame, table.schema, rules)
     if not rules:
@@ -85,7 +88,11 @@ def repaired(
     chosen = ConstraintSet(tuple(rules), table.schema, grids, frozenset(frozen), frozenset(missing))
     columns = plain_columns(table.frame, table.schema, chosen.columns)
     made, changed = chosen.nearest(columns)
-    broken = {rule.text: int((~rule.holds(columns)).sum()) for rule in rules}
+    seen = dict(columns)
+    for name in columns.keys() & filled.keys():
+        seen[name] = columns[name].copy()
+        seen[name][filled[name]] = None if seen[name].dtype == object else np.nan
+    broken = {rule.text: int((~rule.holds(seen)).sum()) for rule in rules}
     for name in chosen.columns if changed.any() else ():
         table = _replaced(table, name, columns[name], made[name])
     return Repaired(table, int(changed.sum()), broken)

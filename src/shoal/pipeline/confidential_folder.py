@@ -127,8 +127,9 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
 def _repaired(broken: Mapping[str, int]) -> list[str]:
     """Say which rules rows of the original broke."""
     return [
-        f"{counted(rows, 'row')} of the original broke the rule '{text}'; each was brought to the "
-        "nearest row that breaks none, before the method saw it."
+        f"{counted(rows, 'row')} of the original broke the rule '{text}'; "
+        f"{'it' if rows == 1 else 'each'} was brought to the nearest row that breaks none, before "
+        "the method saw it."
         for text, rows in broken.items()
         if rows
     ]

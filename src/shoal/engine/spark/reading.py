@@ -145,7 +145,7 @@ def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
                 yield note, frame
                 continue
             bare = frame.drop(SEQ)
-            made = how.repaired(Table(bare, schema, dict(bare.schema)))
+            made = how.repaired(Table(bare, schema, dict(bare.schema)), block)
             yield number, made.table.frame.with_columns(frame[SEQ])
             broken = {"rule": list(made.broken), "rows": list(made.broken.values())}
             yield _BROKEN, pl.DataFrame(broken, schema={"rule": pl.String, "rows": pl.Int64})
