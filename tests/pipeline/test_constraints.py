@@ -205,8 +205,15 @@ def test_neighbours_stay_neighbours_when_a_record_breaks_a_rule(rows, other):
         ('method = "mdav"\nk = 5', ["marital = 'wed'"], "is not a category of 'marital'"),
         ('method = "mdav"\nk = 5\ncolumns = ["age", "tax"]', ["tax <= income"],
          "which 5 records must share, with income, which those records need not share"),
+        ('method = "mdav"\nk = 5\ncolumns = ["age", "tax"]',
+         ["tax >= 1", "tax <= income", "income <= 100 * adults"],
+         ("Rule 'tax <= income' joins tax, which 5 records must share, with income, which those "
+         "records need not share: to keep it, rows that are alike would have to differ. List all "
+         "its columns under [protect], columns, or remove the rule.")),
         ('method = "individual-ranking"\nk = 5', ["tax <= income"],
-         "which those records need not share"),
+         "Choose a method that groups columns together, such as mdav, or remove the rule."),
+        ('method = "ir-laplace"\nk = 5\nepsilon = 1\nrelease_form = "column-shuffled"',
+         ["tax >= 1", "tax <= income"], "Rule 'tax <= income' joins columns"),
         ('method = "ir-laplace"\nk = 5\nepsilon = 1\nrelease_form = "column-shuffled"',
          ["tax <= income"], "'column-shuffled' joins none"),
     ],

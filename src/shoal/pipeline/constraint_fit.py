@@ -12,6 +12,7 @@ from typing import Any
 
 from shoal.core import (
     Claim,
+    Constraint,
     ConstraintChoices,
     DifferentialPrivacy,
     KAnonymity,
@@ -52,33 +53,43 @@ def refuse(method: Method[Any], setting: Setting[Any]) -> None:
         raise InputError(f"[constraints] {found}")
     if setting.release_form is ReleaseForm.TREE:
         return
-    for part in chosen.parts:
-        _refuse_part(method, setting, part.columns, part.constraints[0].text)
+    for rule in rules:
+        _refuse_rule(method, setting, rule)
 
 
-def _refuse_part(
-    method: Method[Any], setting: Setting[Any], columns: tuple[str, ...], text: str
-) -> None:
-    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED and len(columns) > 1:
+def _refuse_rule(method: Method[Any], setting: Setting[Any], rule: Constraint) -> None:
+    """Refuse a rule that joins what a release does not keep together.
+
+    Rules that share columns form a part. If one of its columns is shared by k records and another
+    need not be, then a single rule of the part has columns of both sorts: otherwise those of either
+    sort would be parts of their own.
+    """
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED and len(rule.columns) > 1:
         raise InputError(
-            f"[constraints] Rule '{text}' joins columns, but the release form 'column-shuffled' "
-            "joins none: a row is not a record. Choose another form, or remove the rule."
+            f"[constraints] Rule '{rule.text}' joins columns, but the release form "
+            "'column-shuffled' joins none: a row is not a record. Choose another form, or remove "
+            "the rule."
         )
     for claim in method.promises.claims(setting):
-        shared = set(claim.guarantee.columns)
-        partly = shared & set(columns) and not shared >= set(columns)
+        inside = [name for name in rule.columns if name in claim.guarantee.columns]
+        beside = [name for name in rule.columns if name not in claim.guarantee.columns]
         if (
             isinstance(claim.guarantee, KAnonymity)
-            and partly
+            and inside
+            and beside
             and claim.status is not Status.REFUTED
         ):
-            beside = sorted(set(columns) - shared)
+            together = set(rule.columns) <= set(setting.columns)
             raise InputError(
-                f"[constraints] Rule '{text}' joins {', '.join(sorted(shared & set(columns)))}, "
-                f"which {claim.guarantee.k:,} records must share, with {', '.join(beside)}, which "
-                "those records need not share: to keep it, rows that are alike would have to "
-                "differ. Protect all columns of the rule together (mdav, mondrian), or remove it."
+                f"[constraints] Rule '{rule.text}' joins {', '.join(inside)}, which "
+                f"{claim.guarantee.k:,} records must share, with {', '.join(beside)}, which those "
+                "records need not share: to keep it, rows that are alike would have to differ. "
+                f"{_OTHER_METHOD if together else _MORE_COLUMNS}, or remove the rule."
             )
+
+
+_MORE_COLUMNS = "List all its columns under [protect], columns"
+_OTHER_METHOD = "Choose a method that groups columns together, such as mdav"
 
 
 def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
