@@ -35,22 +35,26 @@ def may_be_missing(method: Method[Any], schema: Schema) -> tuple[str, ...]:
     return tuple(n for n in schema.released if schema[n].keep_missing and method.input.missing)
 
 
-def refuse(method: Method[Any], setting: Setting[Any]) -> None:
-    """Refuse rules that cannot be kept, or only at the expense of a claim."""
+def refuse_contradiction(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse rules that no record can keep, before the method looks at them."""
     rules, schema = setting.constraints.rules, setting.schema
-    if not rules:
-        return
     chosen = ConstraintSet(rules, schema, missing=frozenset(may_be_missing(method, schema)))
     for name in chosen.columns:
         if schema[name].kind is None:
             raise InputError(f"[constraints] names '{name}', which has no kind. State it.")
+    if found := unusable(rules) or chosen.contradiction():
+        raise InputError(f"[constraints] {found}")
+
+
+def refuse(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse rules that can be kept only at the expense of a claim."""
+    rules = setting.constraints.rules
+    for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         if method.noisy and name not in method.clamps(setting):
             raise InputError(
                 f"[constraints] names '{name}', which is public and released as it is: rows cannot "
                 "be moved to keep the rule. Protect the column, or remove the rule."
             )
-    if found := unusable(rules) or chosen.contradiction():
-        raise InputError(f"[constraints] {found}")
     if setting.release_form is ReleaseForm.TREE:
         return
     for rule in rules:

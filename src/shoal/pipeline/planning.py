@@ -124,6 +124,7 @@ def plan(
     _refuse_contributions(method, setting)
     for name in method.clamps(setting):
         clamp.refuse_alike(policy.schema[name])
+    constraint_fit.refuse_contradiction(method, setting)
     method.refuse(setting)
     if distributed:
         _refuse_distributed(method, setting)
