@@ -228,6 +228,15 @@ def test_rules_that_cannot_be_kept_are_refused_at_planning(method, rules, messag
     assert "[constraints]" in str(error.value)
 
 
+def test_a_rule_on_columns_that_are_grouped_without_noise_is_refused_as_that():
+    stated = text('method = "kanon-dp"\nk = 5\nepsilon = 1', ["tax <= income"]).replace(
+        "[protect]", 'ill = { role = "confidential", kind = "numeric", bounds = [0, 1] }\n[protect]'
+    )
+
+    with pytest.raises(InputError, match="names 'tax', which kanon-dp gives no noise: it keeps"):
+        plan(stated)
+
+
 def test_a_plan_names_the_rules_and_observed_ones_make_an_epsilon_conditional():
     stated = text('method = "laplace"\nepsilon = 1', ["tax <= income"])
     planned = plan(stated)

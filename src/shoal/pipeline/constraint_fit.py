@@ -51,9 +51,14 @@ def refuse(method: Method[Any], setting: Setting[Any]) -> None:
     rules = setting.constraints.rules
     for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         if method.noisy and name not in method.clamps(setting):
+            if setting.schema[name].public:
+                raise InputError(
+                    f"[constraints] names '{name}', which is public and released as it is: rows "
+                    "cannot be moved to keep the rule. Protect the column, or remove the rule."
+                )
             raise InputError(
-                f"[constraints] names '{name}', which is public and released as it is: rows cannot "
-                "be moved to keep the rule. Protect the column, or remove the rule."
+                f"[constraints] names '{name}', which {method.name} gives no noise: it keeps rules "
+                "only among columns with noise. Remove the rule, or choose another method."
             )
     if setting.release_form is ReleaseForm.TREE:
         return
