@@ -237,6 +237,26 @@ def test_a_rule_on_columns_that_are_grouped_without_noise_is_refused_as_that():
         plan(stated)
 
 
+@pytest.mark.parametrize(
+    ("rules", "extra", "message"),
+    [
+        (["age >= 1"], "[constraints.lookups.marital.kind]\nsingle = 'a'\nmarried = 'b'",
+         (r"\[constraints.lookups.marital.kind\] is used by no rule. State 'marital determines "
+          r"kind'\.")),
+        (["age >= 1", "`number` = 3"], "",
+         "character 2: 'number' is an identifier, which no release holds"),
+    ],
+)  # fmt: skip
+def test_lookups_without_a_rule_and_rules_on_identifiers_are_refused(rules, extra, message):
+    columns = """number = { role = "identifier" }
+    kind = { role = "quasi-identifier", kind = "nominal", categories = ["a", "b"] }
+    """
+    stated = text('method = "mdav"\nk = 5', rules, extra)
+
+    with pytest.raises(InputError, match=message):
+        plan(stated.replace("[protect]", f"{columns}\n[protect]"))
+
+
 def test_a_plan_names_the_rules_and_observed_ones_make_an_epsilon_conditional():
     stated = text('method = "laplace"\nepsilon = 1', ["tax <= income"])
     planned = plan(stated)

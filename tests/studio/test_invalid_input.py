@@ -361,3 +361,27 @@ def test_rules_are_stated_by_picking_columns_and_a_contradiction_is_shown(client
         client.post(f"{ready}/protect/rules", data={"remove": rule})
     assert "rules = " not in stated()
     assert 'id="run-now">' in client.get(f"{ready}/protect").text
+
+
+def test_a_lookup_is_taken_out_with_its_rule_and_stays_while_another_goes(client, ready, tools):
+    named = 'name = { role = "other", kind = "nominal", categories = ["a", "b"] }'
+    text = tools.policy.replace('name = "identifier"', named) + (
+        '[constraints]\nrules = ["sex determines name", "age >= 1"]\nobserved = true\n'
+        '[constraints.lookups.sex.name]\nmale = "a"\nfemale = "b"\n'
+    )
+    path = f"/api/workspaces/{ready[3:]}/policy"
+    answer = client.put(path, json={"toml": text})
+    assert answer.status_code == 200, answer.text
+
+    client.post(f"{ready}/protect/rules", data={"remove": "age >= 1"})
+    assert "lookups" in client.get(path).json()["toml"]
+    client.post(
+        f"{ready}/protect/rules",
+        data={"then.column": "age", "then.op": ">=", "then.value": "2"},
+    )
+    client.post(f"{ready}/protect/rules", data={"remove": "sex determines name"})
+
+    left = client.get(path).json()["toml"]
+    assert 'rules = ["age >= 2"]' in left
+    assert "lookups" not in left
+    assert "observed = true" in left

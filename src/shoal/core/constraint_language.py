@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from shoal.core.columns import Column, Kind, Schema
+from shoal.core.columns import Column, Kind, Role, Schema
 from shoal.core.constraints import (
     CATEGORICAL,
     CONDITIONS,
@@ -460,6 +460,11 @@ class _Parser:
             raise InputError(
                 f"Rule '{self.text}', character {self.start + 1}: no column named '{name}'."
                 f"{did_you_mean(name, self.names) or ' A text stands in quotes.'}"
+            )
+        if self.schema is not None and self.schema[name].role is Role.IDENTIFIER:
+            raise InputError(
+                f"Rule '{self.text}', character {self.start + 1}: '{name}' is an identifier, which "
+                "no release holds."
             )
         self.named[name] = None
         return Linear({name: Fraction(1)})

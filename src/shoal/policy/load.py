@@ -8,7 +8,7 @@ still before any data is read. Numbers with a point are read as decimals, so 0.1
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -38,7 +38,7 @@ from shoal.core import (
     StochasticTCloseness,
     TCloseness,
 )
-from shoal.core.constraint_language import parse
+from shoal.core.constraint_language import named, parse
 from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
 from shoal.io import text_files
@@ -246,12 +246,19 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
 
 
 def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
-    """Read the rules over the released columns."""
-    released = replace(schema, columns=tuple(map(schema.__getitem__, schema.released)))
+    """Read the rules over the released columns; each lookup belongs to one."""
     try:
-        rules = tuple(parse(text, released, spec.lookups) for text in spec.rules)
+        rules = tuple(parse(text, schema, spec.lookups) for text in spec.rules)
     except InputError as error:
         raise InputError(f"[constraints] {error}") from None
+    used = {(rule.lookup.source, rule.lookup.target) for rule in rules if rule.lookup}
+    for source, targets in spec.lookups.items():
+        for target in targets:
+            if (source, target) not in used:
+                raise InputError(
+                    f"[constraints.lookups.{source}.{target}] is used by no rule. State "
+                    f"'{named(source)} determines {named(target)}'."
+                )
     return ConstraintChoices(rules, spec.observed, spec.repair)
 
 

@@ -120,7 +120,13 @@ def rules(here: Present, form: Form) -> Response:
         listed = [one for one in listed if one != form["remove"]]
     else:
         listed.append(protect_fields.rule(form, here.policy.schema))
-    kept = {**stated, "rules": listed}
+    pairs = stated.pop("lookups", {})
+    lookups: dict[str, Any] = {}  # no lookup outlives its rule
+    for one in here.policy.constraints.rules:
+        if one.lookup and one.text in listed:
+            source, target = one.lookup.source, one.lookup.target
+            lookups.setdefault(source, {})[target] = pairs[source][target]
+    kept = {**stated, "rules": listed, **({"lookups": lookups} if lookups else {})}
     return _put(here, "constraints", kept if listed else {})
 
 
