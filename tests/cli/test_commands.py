@@ -104,7 +104,7 @@ def test_check_exits_with_3_where_a_promise_fails(tmp_path):
 
     assert done.exit_code == 3
     assert "FAILS" in done.output
-    assert "smallest group: 1 record, for example rows" in done.output
+    assert "smallest group: 1 record, for example row " in done.output
 
 
 def test_a_requirement_that_cannot_be_kept_exits_with_3_and_writes_nothing(tmp_path, people):

@@ -100,7 +100,7 @@ def test_an_interrupt_at_any_moment_shows_no_traceback_and_never_exits_with_0(fo
 @linux
 def test_an_interrupt_while_workers_start_shows_no_traceback(folder):
     process = start(folder, "compare", "people.csv", "--policy", "policy.toml", "--grid",
-                    "grid.toml", "--out", "out", "--jobs", "2", "--repeats", "1")  # fmt: skip
+                    "grid.toml", "--out", "out", "--jobs", "2", "--repeats", "9")  # fmt: skip
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None and len(children.read_text().split()) < 2:
         time.sleep(0.005)
