@@ -9,6 +9,7 @@ const picked = new Set(); // places, as texts
 let current = null; // the place that has the keyboard
 let anchor = null; // where a range begins
 let looking = 0; // the timer of the inspector
+let opening = null; // the place whose inspector gets the keyboard as soon as it is there
 
 const rowAt = (place) => document.getElementById(`column-${place}`);
 const rows = () => [...grid.querySelectorAll("#columns > .row")];
@@ -34,18 +35,19 @@ function show() {
 function inspect(place, open) {
   const shown = document.getElementById("inspector");
   if (open) document.body.classList.add("inspecting");
+  opening = open || place === opening ? place : null;
   clearTimeout(looking);
   if (shown.dataset.place === place) {
-    if (open) focusInspector();
+    if (opening !== null) focusInspector();
     return;
   }
   looking = setTimeout(() => {
-    const done = htmx.ajax("GET", `${grid.dataset.base}/roles/column/${place}`, { target: "#inspector", swap: "outerHTML" });
-    if (open) done.then(focusInspector);
-  }, open ? 0 : 150);
+    htmx.ajax("GET", `${grid.dataset.base}/roles/column/${place}`, { target: "#inspector", swap: "outerHTML" });
+  }, opening === null ? 150 : 0);
 }
 
 function focusInspector() {
+  opening = null;
   const first = document.querySelector("#inspector input[name=role]:checked");
   if (first) first.focus();
 }
@@ -203,6 +205,7 @@ if (grid) {
     }
     held = null;
     const inspector = document.getElementById("inspector");
+    if (inspector && opening !== null && inspector.dataset.place === opening) focusInspector(); // whichever answer it is
     if (inspector && document.activeElement.closest && document.activeElement.closest("#inspector")) {
       current = inspector.dataset.place;
       show();
