@@ -16,7 +16,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 from sklearn.base import (  # type: ignore[import-untyped]
     BaseEstimator,
     OneToOneFeatureMixin,
@@ -73,7 +73,7 @@ class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         """Return for each row the mean of the group of the nearest row seen by `fit`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        _, nearest = cKDTree(self._rows).query(X)
+        _, nearest = scipy.spatial.cKDTree(self._rows).query(X)
         return self.centroids_[self._row_labels[nearest]]
 
     @abstractmethod

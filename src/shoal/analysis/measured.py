@@ -15,7 +15,7 @@ from functools import reduce
 from math import sqrt
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from shoal.analysis.published import NoisyBlocks, NoisyTable, PublishedTable, covering
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width
@@ -217,7 +217,7 @@ def quantile(
     ends = np.array(table.cells[0], dtype=np.float64)
     edges = np.append(ends[:, 0], ends[-1, 1])
     below = np.concatenate([[0.0], np.cumsum(counts)]) / n
-    below = np.clip(isotonic_regression(below).x, 0.0, 1.0)
+    below = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
     # The share below an edge is a ratio of sums, and its error that of 1[below] - share.
     steps = np.tril(np.ones((bins + 1, bins)), -1) - below[:, None]
     noise = np.einsum("ij,jk,ik->i", steps, covariance, steps) / n**2
@@ -244,14 +244,15 @@ def _block_quantile(
     """The same from means of blocks of ranks: noise moves values, sampling moves the rank."""
     low, unit = units
     n = blocks.sizes.sum()
-    means = low + unit * isotonic_regression(blocks.sums / blocks.sizes, weights=blocks.sizes).x
+    fitted = scipy.optimize.isotonic_regression(blocks.sums / blocks.sizes, weights=blocks.sizes)
+    means = low + unit * fitted.x
     ranks = (np.cumsum(blocks.sizes) - blocks.sizes / 2) / n
     z = half_width(confidence)
     estimate, lower, upper = np.interp([at, at - z * error, at + z * error], ranks, means).tolist()
     # A monotone fit takes noise away, most where means are alike: so noise is drawn again.
     scale = unit * sqrt(blocks.variance / 2) / blocks.sizes
     drawn = np.random.default_rng(0).laplace(means, scale, (_DRAWN, len(means)))
-    again = [isotonic_regression(one, weights=blocks.sizes).x for one in drawn]
+    again = [scipy.optimize.isotonic_regression(one, weights=blocks.sizes).x for one in drawn]
     noise = z * float(np.std([np.interp(at, ranks, one) for one in again]))
     ends = (
         estimate - np.hypot(estimate - lower, noise),

@@ -6,8 +6,7 @@ from enum import StrEnum
 from math import inf, sqrt
 from typing import Any
 
-from scipy.stats import norm
-from scipy.stats import t as student
+import scipy
 
 
 class Estimand(StrEnum):
@@ -129,4 +128,5 @@ def term_of(
 def half_width(confidence: float, freedom: float | None = None) -> float:
     """Half of an interval in standard errors."""
     share = (1 + confidence) / 2
-    return float(norm.ppf(share) if freedom is None else student.ppf(share, freedom))
+    normal = scipy.special.ndtri(share)
+    return float(normal if freedom is None else scipy.special.stdtrit(freedom, share))

@@ -34,7 +34,7 @@ from functools import reduce
 from math import sqrt
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from shoal.analysis.intervals import spread
 from shoal.analysis.published import PublishedTable, Treatment
@@ -110,7 +110,7 @@ def group_spread(published: PublishedTable, name: str) -> Floats:
     centres, back = np.unique(Z, axis=0, return_inverse=True)
     d, j = len(numbers), numbers.index(name)
     near = min(2 * d + 1, len(centres))
-    distances, others = cKDTree(centres).query(centres, k=[*range(1, near + 1)])
+    distances, others = scipy.spatial.cKDTree(centres).query(centres, k=[*range(1, near + 1)])
     apart = np.where(distances < 500, centres[others][:, :, j] - centres[:, None, j], np.nan)
     found = np.isfinite(apart[:, 1:]).sum(axis=1)
     squares = np.nansum(apart[:, 1:] ** 2, axis=1) / np.maximum(found, 1)

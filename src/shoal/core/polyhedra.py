@@ -102,7 +102,7 @@ class Polyhedron:
 
     def least_move(self, start: Floats, low: Floats, high: Floats) -> Floats | None:
         """The point on the grids with the least total move; none if there is none."""
-        from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 (heavy)
+        from scipy.optimize import Bounds, LinearConstraint, milp
 
         if (low > high).any():
             return None

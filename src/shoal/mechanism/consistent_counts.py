@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import wrightomega
 
 from shoal.core._arrays import Floats, Ints
 
@@ -75,11 +75,11 @@ def shrink(
     low, high = float((shares - others).min()), float((shares - others).max())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if pull * wrightomega((shares - middle) / pull + start).sum() > 1:
+        if pull * scipy.special.wrightomega((shares - middle) / pull + start).sum() > 1:
             low = middle
         else:
             high = middle
-    found = pull * wrightomega((shares - high) / pull + start)
+    found = pull * scipy.special.wrightomega((shares - high) / pull + start)
     shrunk: Floats = found * (total / found.sum())
     return shrunk
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
 from shoal.core import SELECTION, Neighbours, Noise, Partition, Price, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
@@ -201,5 +201,5 @@ def isotonic(means: Floats, sizes: Ints) -> Floats:
     For groups in a public order in which the exact means do not decrease, such as blocks
     by rank, it removes noise and costs nothing.
     """
-    fitted: Floats = isotonic_regression(means, weights=sizes.astype(np.float64)).x
+    fitted: Floats = scipy.optimize.isotonic_regression(means, weights=sizes.astype(np.float64)).x
     return fitted

@@ -26,8 +26,8 @@ References:
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 
 from shoal.core._arrays import Floats, Ints
 from shoal.metrics.boxes import equal_rows
@@ -199,7 +199,8 @@ def _expected(scores: Floats, *, classify: bool) -> Floats:
     """Outputs by rows: the number, or the probability of the class, that scores stand for."""
     if not classify:
         return scores
-    shares: Floats = expit(scores) if len(scores) == 1 else softmax(scores, axis=0)
+    one = len(scores) == 1
+    shares: Floats = scipy.special.expit(scores) if one else scipy.special.softmax(scores, axis=0)
     return shares
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from shoal.core import SpatialDecomposition
 from shoal.core._arrays import Bools, Floats, Ints
@@ -305,5 +305,6 @@ def nearest(
 
 def log_choose(n: Floats | float, k: float) -> Floats:
     """The logarithm of the number of ways to choose k of n."""
-    logs: Floats = gammaln(np.asarray(n) + 1.0) - gammaln(k + 1.0) - gammaln(np.asarray(n) - k + 1)
+    n, factorial = np.asarray(n), scipy.special.gammaln
+    logs: Floats = factorial(n + 1.0) - factorial(k + 1.0) - factorial(n - k + 1)
     return logs

@@ -17,8 +17,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import bdtr
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
@@ -278,7 +278,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
             f"The confidence of an interval must lie between 0 and 1; got {confidence}."
         )
     ranks = np.arange((q + 1) // 2)
-    reached = 2 * bdtr(ranks, q, 0.5) <= 1 - confidence
+    reached = 2 * scipy.special.bdtr(ranks, q, 0.5) <= 1 - confidence
     r = int(reached.sum())
     low, high = (float(ordered[r - 1]), float(ordered[q - r])) if r else (0.0, np.inf)
     return Estimate(float(np.median(ordered)), low, high, confidence)

@@ -10,10 +10,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
-from scipy.spatial.distance import cdist
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
@@ -153,7 +151,7 @@ def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[F
             mass = np.bincount(label, weights=boxes.weights, minlength=len(shares)) @ shares
         else:
             (a, shares_a), (b, shares_b) = (pieces[j] for j in chosen)
-            counts = coo_array(
+            counts = scipy.sparse.coo_array(
                 (boxes.weights, (a, b)), shape=(len(shares_a), len(shares_b))
             ).tocsr()
             mass = np.asarray(shares_a.T @ (counts @ shares_b)).ravel()
@@ -228,8 +226,8 @@ def joint_wasserstein(
 
 
 def _transport(x: Floats, y: Floats, whole: float) -> float:
-    costs = cdist(x, y, "sqeuclidean")
-    lost = float(costs[linear_sum_assignment(costs)].mean())
+    costs = scipy.spatial.distance.cdist(x, y, "sqeuclidean")
+    lost = float(costs[scipy.optimize.linear_sum_assignment(costs)].mean())
     if whole == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
     return lost / whole

@@ -45,8 +45,8 @@ from math import inf, log
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from shoal.core import Estimate, Progress, silent
 from shoal.core._arrays import Floats
@@ -292,7 +292,7 @@ def least_rho(p: Floats, q: Floats) -> Floats:
 
 def least_mu(p: Floats, q: Floats) -> Floats:
     """How far two normal distributions are apart for which an event may have these chances."""
-    found: Floats = np.maximum(ndtri(p) - ndtri(q), 0.0)
+    found: Floats = np.maximum(scipy.special.ndtri(p) - scipy.special.ndtri(q), 0.0)
     return found
 
 

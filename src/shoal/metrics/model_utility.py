@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtrit
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
@@ -255,7 +255,8 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
         fit = logistic(Z, target)
         if not fit.converged:
             return none
-        inner, covariance, quantile = fit.coefficients, fit.covariance, ndtri((1 + confidence) / 2)
+        quantile = scipy.special.ndtri((1 + confidence) / 2)
+        inner, covariance = fit.coefficients, fit.covariance
     else:
         if free < 1:
             return none
@@ -264,7 +265,7 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
         inner = gram @ (B.T @ target)
         inner += gram @ (B.T @ (target - B @ inner))
         covariance = gram * (((target - B @ inner) ** 2).sum() / free)
-        quantile = stdtrit(free, (1 + confidence) / 2)
+        quantile = scipy.special.stdtrit(free, (1 + confidence) / 2)
     # Back from standard scores to the columns' own units.
     back = np.zeros((p, len(inner)))
     back[0, 0] = 1.0

@@ -5,8 +5,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from shoal.core._arrays import Bools, Floats
 from shoal.errors import InputError
@@ -176,7 +176,7 @@ def logistic(Z: Floats, y: Floats, *, ridge: float = 0.0) -> LogisticFit:
             if fit >= best:
                 break
         gain, best = fit - best, fit
-        b, chances = trial, expit(scores)
+        b, chances = trial, scipy.special.expit(scores)
         if np.abs(scores).max(initial=0.0) > 35:
             break
         if gain < 1e-9:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import hyp2f1, ndtri
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
@@ -170,7 +170,8 @@ def individual_risk(
     risks = _risks(*frequencies)
     n = max(rows, 1)
     mean = float(risks.sum()) / n
-    half = float(ndtri((1 + confidence) / 2)) * float(np.sqrt((risks * (1 - risks)).sum())) / n
+    z = float(scipy.special.ndtri((1 + confidence) / 2))
+    half = z * float(np.sqrt((risks * (1 - risks)).sum())) / n
     alone = frequencies[0] == 1
     return IndividualRisk(
         risks=risks,
@@ -318,7 +319,7 @@ def _gauss(f: Floats, q: Floats) -> Floats:
     """
     few = f < 20
     result = np.ones(len(f))
-    result[few] = hyp2f1(1.0, 1.0, f[few] + 1, q[few])
+    result[few] = scipy.special.hyp2f1(1.0, 1.0, f[few] + 1, q[few])
     many, rest = f[~few], q[~few]
     term, total = np.ones(len(many)), np.ones(len(many))
     for j in range(1, 65):

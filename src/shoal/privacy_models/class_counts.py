@@ -195,8 +195,8 @@ def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
 
     `holding` numbers a record's class and value together, `held_by` its class and person.
     """
-    from scipy.sparse import coo_array  # noqa: PLC0415 (heavy; for persons with several rows)
-    from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
 
     values, first, left = np.unique(holding, return_index=True, return_inverse=True)
     persons, right = np.unique(held_by, return_inverse=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from shoal import core
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
@@ -290,7 +290,7 @@ def _loss(
     if form is ReleaseForm.LINKED_SHUFFLED and one_length and len(scaled[0][0]) <= _MATCHED:
         x, y = (np.column_stack(side) for side in scaled)
         costs = np.abs(x[:, None] - y[None]).sum(axis=2)
-        return float(costs[linear_sum_assignment(costs)].sum())
+        return float(costs[scipy.optimize.linear_sum_assignment(costs)].sum())
     return float(sum(np.abs(x - y).sum() for x, y in zip(*scaled, strict=True)))
 
 

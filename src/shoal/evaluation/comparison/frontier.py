@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import exp, log, sqrt
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+import scipy
 
 from shoal.core import Estimate
 
@@ -79,13 +79,13 @@ def _half(
 ) -> float:
     """Length of one side of the interval of a mean."""
     count, level = len(repeats), (1 + confidence) / 2
-    quantiles = np.array([ndtri((1 + one.confidence) / 2) for one in repeats])
+    quantiles = np.array([scipy.special.ndtri((1 + one.confidence) / 2) for one in repeats])
     within = float(np.mean((np.array(ends) / quantiles) ** 2))
     extra = max(between - within, 0.0)
     if extra == 0:
-        return float(ndtri(level) * sqrt(within / count))
+        return float(scipy.special.ndtri(level) * sqrt(within / count))
     freedom = (count - 1) * ((within + extra) / extra) ** 2
-    return float(stdtrit(freedom, level) * sqrt((within + extra) / count))
+    return float(scipy.special.stdtrit(freedom, level) * sqrt((within + extra) / count))
 
 
 def worst(

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
@@ -126,7 +124,8 @@ def assignment(
             f"{len(x):,}. Use record_linkage."
         )
     order = rng.permutation(len(y))
-    _, chosen = linear_sum_assignment(cdist(x, y[order], "sqeuclidean"))
+    costs = scipy.spatial.distance.cdist(x, y[order], "sqeuclidean")
+    _, chosen = scipy.optimize.linear_sum_assignment(costs)
     keys, _ = distinct_rows(y)
     right = keys[order[chosen]] == keys
     hits = float((right / np.bincount(keys)[keys]).sum())
@@ -276,13 +275,13 @@ def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
         return scores
     # Points in the order of the tree's leaves, and people in that of their own points, are near
     # in memory where they are near in space: four times as fast at a million.
-    leaves = cKDTree(points, balanced_tree=False).indices
+    leaves = scipy.spatial.cKDTree(points, balanced_tree=False).indices
     points, sizes = points[leaves], sizes[leaves]
     places = np.empty_like(leaves)
     places[leaves] = np.arange(len(leaves))
     own = places[own]
     sequence = np.argsort(own, kind="stable")
-    tree = cKDTree(points, balanced_tree=False)
+    tree = scipy.spatial.cKDTree(points, balanced_tree=False)
     least = np.empty(len(targets))
     least[sequence] = _tree_query(tree, targets[sequence], 1)[0][:, 0]
     # Own records at distance 0 tie with nobody else: the points are distinct.
@@ -299,7 +298,7 @@ def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
     return scores
 
 
-def _tree_query(tree: cKDTree, targets: Floats, k: int) -> tuple[Floats, Ints]:
+def _tree_query(tree: "scipy.spatial.cKDTree", targets: Floats, k: int) -> tuple[Floats, Ints]:
     """Distances and indices of the k nearest points, targets by k."""
     distances, index = tree.query(targets, k=np.arange(1, k + 1))
     return np.asarray(distances, dtype=np.float64), np.asarray(index, dtype=np.int64)

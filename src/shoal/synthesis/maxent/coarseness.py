@@ -28,7 +28,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from shoal.core import Neighbours, Noise, Price, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
@@ -93,7 +93,7 @@ def mean_deviation(means: Floats) -> Floats:
     """
     means = np.maximum(means, 1e-300)
     whole = np.floor(means)
-    logs = -means + (whole + 1) * np.log(means) - gammaln(whole + 1)
+    logs = -means + (whole + 1) * np.log(means) - scipy.special.gammaln(whole + 1)
     deviation: Floats = 2 * np.exp(logs)
     return deviation
 

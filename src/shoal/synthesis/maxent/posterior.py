@@ -38,9 +38,8 @@ from math import log, prod
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import gammaln
 
 from shoal.core._arrays import Array, Bools, Floats, Ints
 from shoal.synthesis.domain import Measurement
@@ -215,7 +214,10 @@ def _gamma(edges: Floats, middles: Floats, shapes: Floats, mean: float) -> Float
         power = shapes * np.log(upper) - np.log(shapes)
     steps = np.where(upper > lower, np.where(lower > 0, even, power), -np.inf)
     masses: Floats = (
-        steps - shapes * middles / mean + shapes * np.log(shapes / mean) - gammaln(shapes)
+        steps
+        - shapes * middles / mean
+        + shapes * np.log(shapes / mean)
+        - scipy.special.gammaln(shapes)
     )
     return masses
 
@@ -229,7 +231,7 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
         high *= 2
     if above <= 0 or below >= 0:
         return low if above <= 0 else high
-    return float(brentq(f, low, high, xtol=1e-9 * unit, rtol=1e-9, maxiter=1000))
+    return float(scipy.optimize.brentq(f, low, high, xtol=1e-9 * unit, rtol=1e-9, maxiter=1000))
 
 
 def believed_targets(
