@@ -65,29 +65,31 @@ def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
     return order
 
 
-def value_order(words: Unsigned64) -> Unsigned32:
-    """Sort the rows of a column: by counting where values occur often.
+def value_order(values: Floats) -> Unsigned32:
+    """Sort the rows of a column without missing numbers: by counting where values occur often.
 
-    >>> value_order(np.array([3, 1, 3, 2], dtype=np.uint64)).tolist()
+    >>> value_order(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [1, 3, 0, 2]
     """
-    places = value_places(words)
+    places = value_places(values)
     if places is None:
-        return _sorted_by(words, _BY_INDEX)
-    order = np.empty(words.size, np.uint32)
+        return _sorted_by(float_words(values), _BY_INDEX)
+    order = np.empty(values.size, np.uint32)
     order_by_number(*places, order)
     return order
 
 
-def value_places(words: Unsigned64) -> tuple[Unsigned32, Ints] | None:
+def value_places(values: Floats) -> tuple[Unsigned32, Ints] | None:
     """Number the values of a long column, and say where each begins in its order.
 
-    None where they do not occur often.
+    None where they do not occur often. 0 and -0 are one value.
     """
-    few = distinct(words, most=words.size // _OFTEN) if words.size >= LONG else None
+    if values.size < LONG:
+        return None
+    few = distinct((values + 0.0).view(np.uint64), most=values.size // _OFTEN)
     if few is None:
         return None
-    rising = np.argsort(few.words)
+    rising = np.argsort(few.words.view(np.float64))
     starts = np.empty_like(few.counts)
     starts[rising] = np.cumsum(few.counts[rising]) - few.counts[rising]
     return few.numbers, starts

@@ -464,8 +464,10 @@ def _scores(scores: NDArray[Any], dimensions: int) -> NDArray[np.int64]:
 
 def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     """Exactly uniform numbers in 0..bound-1 from the operating system, by rejection."""
-    highest = (1 << 64) - (1 << 64) % bound - 1
-    numbers = np.frombuffer(os.urandom(8 * size), dtype=np.uint64).copy()
+    numbers = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    if bound & (bound - 1) == 0:  # Of a power of two no number is rejected.
+        return (numbers & np.uint64(bound - 1)).view(np.int64)
+    highest, numbers = (1 << 64) - (1 << 64) % bound - 1, numbers.copy()
     while (bad := np.flatnonzero(numbers > np.uint64(highest))).size:
         numbers[bad] = np.frombuffer(os.urandom(8 * bad.size), dtype=np.uint64)
     return (numbers % np.uint64(bound)).astype(np.int64)

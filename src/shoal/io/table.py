@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -64,8 +64,7 @@ class Table:
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """An ordinal or nominal column as positions in its categories, -1 where missing."""
-        physical = self.frame[name].to_physical().cast(pl.Int64)
-        return physical.fill_null(-1).to_numpy()
+        return _filled(self.frame[name].to_physical().cast(pl.Int64), -1)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric or date column as floats, NaN where missing; dates in days."""
@@ -73,8 +72,6 @@ class Table:
         if self.schema[name].kind is Kind.DATE:
             unit = 1.0 if series.dtype == pl.Date else 86_400e6
             series = series.to_physical().cast(pl.Float64) / unit
-        if series.has_nulls():
-            return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
         return series.to_numpy().astype(np.float64, copy=False)
 
     def missing(self, name: str) -> NDArray[np.bool_]:
@@ -202,7 +199,7 @@ def _taken(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
     def taken(one: pl.Series) -> pl.Series:
         if order.size < LONG or one.dtype not in {pl.Int64, pl.Float64}:
             return one.gather(rows)
-        words = one.fill_null(0).to_numpy()
+        words = _filled(one, 0)
         gone = one.is_null().to_numpy() if one.has_nulls() else np.zeros(0, np.bool_)
         out, out_gone = np.empty(order.size, words.dtype), np.empty(order.size, np.bool_)
         cells = fixed(words.view(np.int64))
@@ -211,6 +208,11 @@ def _taken(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
         return made.set(pl.Series(out_gone), None) if gone.size else made
 
     return pl.DataFrame(list(map(taken, frame)))
+
+
+def _filled(series: pl.Series, value: float) -> NDArray[Any]:
+    """A column of numbers, with a number for missing cells; a copy only if there are any."""
+    return (series.fill_null(value) if series.has_nulls() else series).to_numpy()
 
 
 def _sort_words(frame: pl.DataFrame) -> list[Unsigned64]:
@@ -235,12 +237,12 @@ def _sort_words(frame: pl.DataFrame) -> list[Unsigned64]:
 def _sort_code(series: pl.Series) -> tuple[Unsigned64, int]:
     """Number the values of a column in their order, missing as 0; and the bits that takes."""
     if series.dtype == pl.Float64:
-        return float_words(series.fill_null(-np.inf).to_numpy()), 64
+        return float_words(_filled(series, -np.inf)), 64
     if isinstance(series.dtype, pl.Enum) or series.dtype in {pl.Int64, pl.Date}:
         physical = series.to_physical()
         low, high = (cast("int", limit or 0) for limit in (physical.min(), physical.max()))
         if low > -(2**62) and high - low < 2**62:
-            whole = physical.cast(pl.Int64).fill_null(low - 1).to_numpy()
+            whole = _filled(physical.cast(pl.Int64), low - 1)
             return (whole - (low - 1)).view(np.uint64), (high - low + 1).bit_length()
     ranks = series.rank("dense").fill_null(0).cast(pl.Int64).to_numpy(writable=True)
     return ranks.view(np.uint64), int(ranks.max(initial=0)).bit_length()

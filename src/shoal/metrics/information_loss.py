@@ -99,7 +99,7 @@ def _share_lost(x: Floats, y: Floats) -> float:
     apart = x - y
     apart *= apart
     lost, whole = float(apart.sum()), 0.0
-    if x.size and x.max() > x.min():
+    if x.size and (x[0] != x[-1] or x.max() > x.min()):
         np.subtract(x, x.mean(), out=apart)
         apart *= apart
         whole = float(apart.sum())

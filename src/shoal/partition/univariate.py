@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.core import Partition
 from shoal.core._arrays import Floats
 from shoal.core.distinct import LONG
-from shoal.core.row_order import float_words, value_order, value_places
+from shoal.core.row_order import value_order, value_places
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import column, group_size, matrix
 from shoal.partition.kernels.univariate import (
@@ -114,7 +114,7 @@ def sorted_order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index."""
     if _rises(x):
         return np.arange(len(x), dtype=np.uint32)
-    return value_order(float_words(x))
+    return value_order(x)
 
 
 def _rises(x: Floats) -> bool:
@@ -125,7 +125,7 @@ def _rises(x: Floats) -> bool:
 def _blocks_by_rank(x: Floats, k: int) -> Partition:
     n = len(x)
     labels = np.empty(n, np.int64)
-    if n >= LONG and not _rises(x) and (places := value_places(float_words(x))):
+    if n >= LONG and not _rises(x) and (places := value_places(x)):
         label_by_place(*places, k, labels)
     elif n >= LONG:
         label_by_rank(sorted_order(x), k, labels)
