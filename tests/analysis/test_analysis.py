@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -19,8 +20,9 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal import analysis
+from shoal.analysis import measured
 from shoal.analysis.intervals import spread
-from shoal.analysis.published import PublishedTable
+from shoal.analysis.published import NoisyTable, PublishedTable
 from shoal.analysis.result import term_of
 from shoal.analysis.rows import group_spread, indicator, number
 from shoal.cli.commands import app
@@ -193,6 +195,46 @@ def test_weights_that_are_released_count():
     assert found.estimate == pytest.approx((w * income).sum() / w.sum())
     assert "weights" in found.estimand
     assert analysis.total(release, "income").estimate == pytest.approx((w * income).sum())
+
+
+def test_shares_leave_out_missing_cells_that_are_counted_as_a_value():
+    """At epsilon 5,000 the noise moves no share by a hundredth."""
+    gone = pl.int_range(pl.len()) % 5 < 2
+    table = people(400, 1).with_columns(owner=pl.when(gone).then(None).otherwise("owner"))
+    columns = {**COLUMNS, "owner": {**COLUMNS["owner"], "keep_missing": True}}
+    release = released("maxent", table=table, columns=columns, epsilon=5000)
+    there = table.drop_nulls("owner")
+
+    yes = analysis.proportion(release, "owner", "yes", estimand="table")
+    cells = analysis.crosstab(release, "owner", "sex", estimand="table").terms
+
+    assert yes.estimate == pytest.approx((there["owner"] == "yes").mean(), abs=0.01)
+    assert sum(cell.estimate for cell in cells) == pytest.approx(1, abs=0.01)
+    for cell in cells:
+        owner, sex = cell.name.split(", ")
+        both = ((there["owner"] == owner) & (there["sex"] == sex)).mean()
+        assert cell.estimate == pytest.approx(both, abs=0.01)
+
+
+@given(
+    counts=st.lists(st.floats(1, 100), min_size=3, max_size=6),
+    public=st.booleans(),
+    asked=st.integers(0, 1),
+)
+def test_the_error_of_a_share_is_that_of_its_slopes_in_the_counts(counts, public, asked):
+    """The variance is that of the noise of each count, times its squared slope."""
+    n = float(sum(counts)) + 3.0
+    published = SimpleNamespace(rows_are_public=public, n=n)
+    x, present = np.eye(len(counts))[asked], np.arange(len(counts)) < len(counts) - 1
+
+    def share(values):
+        table = NoisyTable(("a",), (tuple("abcdef"[: len(values)]),), values, 2.0, gaussian=False)
+        return measured._ratio(published, table, x, present.astype(float))
+
+    at = np.array(counts)
+    steps = 1e-4 * np.eye(len(counts))
+    slopes = [(share(at + step)[0] - share(at - step)[0]) / 2e-4 for step in steps]
+    assert share(at)[1] == pytest.approx(2.0 * float(np.square(slopes).sum()), rel=1e-5)
 
 
 def test_a_number_of_rows_that_is_not_public_is_not_used():

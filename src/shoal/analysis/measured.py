@@ -11,7 +11,6 @@ wide bins err towards a tail; the interval of a mean allows for a sixth of each 
 """
 
 from collections.abc import Sequence
-from functools import reduce
 from math import sqrt
 
 import numpy as np
@@ -21,7 +20,7 @@ from shoal.analysis.published import NoisyBlocks, NoisyTable, PublishedTable, co
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.methods._shared.spatial_encoding import spatial_encoding
+from shoal.methods._shared.spatial_encoding import MISSING, spatial_encoding
 
 _STEPS, _DRAWN = 2000, 100
 """Values at which a share is tested, and how often the noise of blocks is drawn again."""
@@ -147,41 +146,55 @@ def centres(table: NoisyTable, rows: Floats) -> Floats:
     return middles
 
 
-def _linear(published: PublishedTable, table: NoisyTable, x: Floats) -> tuple[float, float]:
-    """The mean of known numbers over noisy counts, and the variance of its noise."""
-    counts, x = table.counts.ravel(), np.asarray(x, dtype=np.float64).ravel()
-    if published.rows_are_public:
-        n, middle = published.n, float(x.mean())
-        return middle + float((x - middle) @ counts) / n, table.variance * float(
-            ((x - middle) ** 2).sum()
-        ) / n**2
-    total = float(counts.sum())
-    estimate = float(x @ counts) / total
-    return estimate, table.variance * float(((x - estimate) ** 2).sum()) / total**2
+def _ratio(
+    published: PublishedTable, table: NoisyTable, asked: Floats, present: Floats
+) -> tuple[float, float]:
+    """The share of some counts among those present, and the variance of its noise.
+
+    A known number of rows fixes the sum of all counts: each is off by a part of what they are off
+    together, and noise that moves all alike is none. The variance is that of the linear part.
+    """
+    counts, cells = table.counts, table.counts.size
+    fixed = published.rows_are_public
+    if fixed:
+        counts = counts + (published.n - counts.sum()) / cells
+    total = max(float((present * counts).sum()), 1.0)
+    estimate = float((asked * counts).sum()) / total
+    slopes = (asked - estimate * present) / total
+    alike = float(slopes.sum()) ** 2 / cells if fixed else 0.0
+    return estimate, table.variance * (float((slopes**2).sum()) - alike)
 
 
 def share(
     published: PublishedTable, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
 ) -> tuple[float, float]:
-    """The share of rows with these categories, and its variance."""
+    """The share of rows with these categories among those without a missing cell; its variance."""
     found = []
     asked = list(zip(columns, categories, strict=True))
+    counted = [name for name in columns if published.counts_missing(name)]
     for table in published.tables:
-        parts = [published.marked(table, *pair) for pair in asked]
-        known = [part for part in parts if part is not None]
-        if len(known) == len(parts):
-            x = reduce(np.multiply, known, np.ones(table.counts.shape))
-            if not x.any():  # rules allow none of these combinations
-                return 0.0, 0.0
-            found.append(_linear(published, table, x))
+        sought = [*asked, *((name, MISSING) for name in counted)]
+        marks = [published.marked(table, *pair) for pair in sought]
+        known = [mark for mark in marks if mark is not None]
+        if len(known) < len(marks):
+            continue
+        x, present = np.ones(table.counts.shape), np.ones(table.counts.shape)
+        for mark in known[: len(asked)]:
+            x = x * mark
+        for gone in known[len(asked) :]:
+            present = present * (1 - gone)
+        if not x.any():  # rules allow none of these combinations
+            return 0.0, 0.0
+        found.append(_ratio(published, table, x, present))
     if not found and len(columns) == 1:
         found = _of_blocks(published, columns[0], categories[0])
     if not found:
         raise missing_measurement(columns, published.facts["method"])
     precisions = np.array([1 / variance for _, variance in found])
     estimate = float(precisions @ [value for value, _ in found] / precisions.sum())
-    inside = min(max(estimate, 0.5 / published.n), 1 - 0.5 / published.n)
-    sampling = inside * (1 - inside) / published.n if estimand is Estimand.POPULATION else 0.0
+    n = max(published.frame.select(columns).drop_nulls().height, 1)
+    inside = min(max(estimate, 0.5 / n), 1 - 0.5 / n)
+    sampling = inside * (1 - inside) / n if estimand is Estimand.POPULATION else 0.0
     return estimate, float(1 / precisions.sum()) + sampling
 
 

@@ -4,7 +4,7 @@ Nothing else is read. `Treatment` is what an estimate has to undo.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -30,11 +30,11 @@ from shoal.core._arrays import Floats, Ints
 from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
 from shoal.methods._shared.constrained_space import constrained_space
+from shoal.methods._shared.spatial_encoding import MISSING
 from shoal.pipeline import manifest
 from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table, recorded_policy
 
 GRID = 1 << 20
-MISSING = "missing"
 _RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
 _ALONE = {"individual-ranking", "optimal-univariate"}
 """Methods that group each column by itself."""
@@ -374,18 +374,29 @@ class PublishedTable:
 
     def marked(self, table: NoisyTable, name: str, category: str) -> Floats | None:
         """Which counts of a table are those of a category; None where it does not tell."""
-        for axis, (own, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
-            sets = cells
-            if own != name:
-                labels = self.merged.get(own, {}).get(name)
-                if labels is None:
-                    continue
-                sets = tuple({labels[label] for label in cell} for cell in cells)
+        for axis, sets in self._axes(table, name):
             there = np.array([category in one for one in sets])
             if there.any() and all(len(one) == 1 for one in sets if category in one):
                 shape = np.where(np.arange(table.counts.ndim) == axis, len(sets), 1)
                 return there.reshape(shape).astype(np.float64)
         return None
+
+    def _axes(self, table: NoisyTable, name: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Where a table counts a column, and the categories of each of its cells there."""
+        for axis, (own, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
+            if own == name:
+                yield axis, cells
+            elif (labels := self.merged.get(own, {}).get(name)) is not None:
+                yield axis, tuple({labels[label] for label in cell} for cell in cells)
+
+    def counts_missing(self, name: str) -> bool:
+        """Whether missing cells of a column are counted as a value of their own."""
+        return bool(self.column(name).get("keep_missing")) and any(
+            MISSING in one
+            for table in self.tables
+            for _, sets in self._axes(table, name)
+            for one in sets
+        )
 
     def _cell(self, label: str, name: str) -> Any:
         """A range of numbers, or a set of categories."""
