@@ -237,6 +237,19 @@ def test_the_error_of_a_share_is_that_of_its_slopes_in_the_counts(counts, public
     assert share(at)[1] == pytest.approx(2.0 * float(np.square(slopes).sum()), rel=1e-5)
 
 
+def test_a_total_says_that_missing_cells_count_as_the_mean():
+    table = people(40, 1).with_columns(age=pl.when(pl.int_range(pl.len()) > 3).then("age"))
+    columns = {**COLUMNS, "age": {"role": "other", "kind": "numeric"}}
+    release = released("mdav", table=table, columns=columns, k=4)
+
+    found = analysis.total(release, "age", estimand="table")
+
+    assert found.estimate == pytest.approx(40 * table["age"].mean())
+    assert "missing cells, which count as the mean of the others" in found.does_not_account_for
+    left_out = analysis.mean(release, "age").does_not_account_for
+    assert "rows in which a cell is missing, which are left out" in left_out
+
+
 def test_a_number_of_rows_that_is_not_public_is_not_used():
     release = released("maxent", epsilon=4.0, neighbours="add-remove")
 

@@ -403,6 +403,7 @@ def _result(
     if Treatment.GROUP_MEANS in treatments and weighted:
         leaves.append("weights that differ inside groups, whose means are unweighted")
     leaves += _left_out(published, columns, treatments)
+    leaves += _of_missing(published, columns, statistic)
     leaves.append("error in the confidential table, such as nonresponse")
     how = _ROWS if not drawn else _BOOTSTRAP if statistic in {"ols", "logit"} else _MEASURED
     return AnalysisResult(
@@ -431,6 +432,12 @@ def _left_out(
         leaves.append("values beyond those at which the column was cut off")
     if any(published.repaired(name) for name in columns):
         leaves.append("records that broke a rule, which were moved to the nearest that keeps all")
-    if any(published.frame[name].null_count() for name in columns):
-        leaves.append("rows in which a cell is missing, which are left out")
     return leaves
+
+
+def _of_missing(published: PublishedTable, columns: Sequence[str], statistic: str) -> list[str]:
+    if not any(published.frame[name].null_count() for name in columns):
+        return []
+    if statistic == "total":
+        return ["missing cells, which count as the mean of the others"]
+    return ["rows in which a cell is missing, which are left out"]
