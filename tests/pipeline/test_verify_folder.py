@@ -285,6 +285,30 @@ def test_a_table_that_was_exchanged_with_its_digest_is_found_by_rows_and_checks(
     assert "checks.0" in found["checks"]
 
 
+def test_a_row_that_breaks_a_rule_is_found_in_a_table_exchanged_with_its_digest(tmp_path):
+    numeric = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 100]}
+    stated = {
+        "version": 1,
+        "columns": {"a": numeric, "b": numeric},
+        "constraints": {"rules": ["a <= b"]},
+        "protect": {"method": "laplace", "epsilon": 1},
+    }
+    table = pl.DataFrame({"a": [1, 2, 30, 4], "b": [50, 60, 70, 80]})
+    folder = shoal.protect(table, stated).write(tmp_path / "out")
+    whole = verify(folder)
+    release = folder / "release.parquet"
+    pl.read_parquet(release).with_columns(a=100.0, b=pl.lit(99.0)).write_parquet(release)
+    content = release.read_bytes()
+    facts = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    edit(folder, lambda manifest: manifest["files"].update({"release.parquet": facts}))
+
+    found = failing(verify(folder))
+
+    assert whole.holds, whole
+    assert "No row breaks a rule of the policy." in str(whole)
+    assert found["checks"].endswith("4 rows break the rule a <= b.")
+
+
 def test_an_extra_and_a_missing_file_and_a_link_are_named(grouped, tmp_path):
     folder = copied(grouped, tmp_path)
     (folder / "more").mkdir()

@@ -167,7 +167,9 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
         why = _moment_reason(sides.places[:, axes[place]], y[:, place])
         text = f"The mean of '{names[place]}' moves by {change:+.3g} standard deviations."
         yield _figure("mean", names[place], abs(change), text, reason=why)
-        text = f"The variance of '{names[place]}' is {ratio:.3g} times the original's."
+        times = f"{ratio:.3g} times the original's"
+        same = "that of the original, to three digits"
+        text = f"The variance of '{names[place]}' is {same if f'{ratio:.3g}' == '1' else times}."
         apart = abs(np.log(ratio)) if ratio > 0 else float("inf")
         yield _figure("variance", names[place], float(apart), text, reason=why)
     if len(axes) < 2:

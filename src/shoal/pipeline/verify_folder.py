@@ -25,6 +25,7 @@ from shoal.core import (
     Claim,
     DifferentialPrivacy,
     Distance,
+    KeptRule,
     Neighbours,
     PrivacyLoss,
     ReleaseForm,
@@ -323,7 +324,17 @@ def _checks(opened: _Folder) -> VerifiedPart:
         faults += _differences(*pair, f"checks.{number}")
         if not check.holds:
             faults.append(f"checks.{number}: {guarantee} does not hold.")
-    return _part("checks", faults, f"{len(stated) - len(left)} recomputed on the table.", left)
+    compared = f"{len(stated) - len(left)} recomputed on the table."
+    if opened.planned.setting.release_form is not ReleaseForm.TREE:
+        rules = check_table.check_rules(opened.frame, opened.planned.policy)
+        faults += [
+            f"{counted(int(check.achieved), 'row breaks', 'rows break')} the rule "
+            f"{check.guarantee.rule}."
+            for check in rules
+            if isinstance(check.guarantee, KeptRule) and not check.holds
+        ]
+        compared += " No row breaks a rule of the policy." if rules else ""
+    return _part("checks", faults, compared, left)
 
 
 def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
