@@ -53,7 +53,7 @@ WIDE = (MIXED[2], Domain("month", Kind.ORDINAL, 12), Domain("job", Kind.NOMINAL,
 BLOCKS = (*WIDE, CATEGORIES[2])
 
 
-BELIEVED = "part of each pair's dependence that is believed (least, median, greatest)"
+BELIEVED = "part of each pair's dependence that is kept (least, median, greatest)"
 FOREST = {"marginals": PairMarginals.FOREST, "cover": Cover((), (), 0.0), "pairs": 2}
 
 

@@ -110,9 +110,7 @@ class PrivacyLoss:
             )
         price = self.rho if self.epsilon is None else self.epsilon
         if price is None or (self.rho is not None and self.epsilon is not None):
-            raise InternalError(
-                "A recorded privacy loss must state its price in epsilon or in rho, not both."
-            )
+            raise InternalError("A recorded privacy loss is stated in epsilon or in rho, not both.")
         if min(self.sensitivity, self.scale, price) < 0 or self.scale == 0:
             raise InputError(
                 "A recorded privacy loss needs a sensitivity and an epsilon of at "

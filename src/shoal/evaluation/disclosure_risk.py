@@ -107,7 +107,7 @@ def evaluate_risk(
         which=which,
         rng=rng,
         jobs=jobs,
-        progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
+        progress=lambda name, done, all_: progress(f"evaluating risk: {name}", done, all_),
     )
     return figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)
 

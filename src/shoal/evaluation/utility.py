@@ -56,7 +56,7 @@ def evaluate_utility(
         which=which,
         rng=rng,
         jobs=jobs,
-        progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
+        progress=lambda name, done, all_: progress(f"evaluating utility: {name}", done, all_),
     )
 
 

@@ -241,5 +241,6 @@ def _convert(
     if wanted is Neighbours.CHANGE_ONE:
         return times * price
     raise InternalError(
-        "A price that is proved for change-one neighbours does not hold for add-remove neighbours."
+        "A privacy loss that is proved for change-one neighbours does not hold for add-remove "
+        "neighbours."
     )

@@ -70,7 +70,7 @@ def write(
     are what else the officer is shown. Attacks and measures of utility run where `evaluate` says
     so; none: on tables of ordinary size.
     """
-    progress("measuring losses", 0, 1)
+    progress("computing losses", 0, 1)
     # Otherwise whoever reads the folder inspects nothing.
     inspected = evaluate is not False or not planned.policy.budget
     try:

@@ -125,7 +125,7 @@ class PrivacyLossRecord(_Record):
     scale: Exact = Field(description="The scale of the noise, in the units of the sensitivity.")
     epsilon: Exact | None = Field(
         description="The epsilon that the entry costs. Those of all entries add up to the claim. "
-        "Null where the price is a rho."
+        "Null where it costs a rho."
     )
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
         description="The kind of neighbouring tables for which the sensitivity holds."
@@ -139,8 +139,8 @@ class PrivacyLossRecord(_Record):
     fixed: bool = Field(description="Whether the parts of the division follow public facts only.")
     rho: Exact | None = Field(
         None,
-        description="The price in zero-concentrated differential privacy, where a delta is claimed "
-        "and prices add up to its rho. A pure epsilon counts as half its square.",
+        description="What the entry costs in zero-concentrated differential privacy, where a delta "
+        "is claimed and the entries add up to its rho. A pure epsilon counts as half its square.",
     )
 
 

@@ -105,8 +105,8 @@ GLOSSARY = {
     "Differential privacy": "One person's row changes the probability of any outcome by a factor "
     "of at most exp(epsilon), whatever the attacker knows.",
     "Digest (SHA-256)": "A fingerprint of a file: a changed file has, in practice, another digest.",
-    "Epsilon": "The price of differential privacy: the smaller, the more is hidden. The epsilons "
-    "of several releases add up.",
+    "Epsilon": "The privacy loss that differential privacy allows: the smaller, the more is "
+    "hidden. The epsilons of several releases add up.",
     "Estimate": "A measured figure with an interval. It promises nothing.",
     "Identifier": "What names a person. Identifiers are dropped from every release.",
     "Interval": "A range that holds the true figure in 95 of 100 such measurements.",

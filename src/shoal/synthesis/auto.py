@@ -182,7 +182,7 @@ def pairs_text(pairs: int, all_pairs: int) -> str:
 
 AS_MUCH = "the epsilon of equally large Laplace noise"
 _CONSTRAINED = "There are constraints: only maxent draws rows that keep them by its structure."
-_GAUSSIAN = "Noise is Gaussian, which many marginals need: prices are counted in rho."
+_GAUSSIAN = "Noise is Gaussian, which many marginals need: privacy losses are counted in rho."
 _THREE_WAY = "selected with noise where pairs of columns explain too little."
 _COARSENESS = (
     "A noisy test first checks how much dependence such groups lose; if they lose too much, a "

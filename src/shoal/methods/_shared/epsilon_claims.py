@@ -115,7 +115,7 @@ def privacy_claim(
 
 def _in_rho(rho: Fraction, delta: Fraction) -> str:
     """Where a claim in rho comes from, in words."""
-    added = f"in zero-concentrated differential privacy, prices add up to rho = {shown(rho)}"
+    added = f"in zero-concentrated differential privacy, losses add up to rho = {shown(rho)}"
     if not delta:
         return added
     return (

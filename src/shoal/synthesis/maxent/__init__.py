@@ -355,7 +355,7 @@ def maxent(
     if not fitted.settled:
         facts["fit of marginals"] = "did not converge; rows follow its last state"
     if parts:
-        facts["part of each pair's dependence that is believed (least, median, greatest)"] = [
+        facts["part of each pair's dependence that is kept (least, median, greatest)"] = [
             min(parts),
             float(np.median(parts)),
             max(parts),
