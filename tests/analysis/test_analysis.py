@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import truncnorm
 from typer.testing import CliRunner
 
 import shoal
@@ -102,8 +103,35 @@ def test_clamped_laplace_cells_have_no_bias_in_means_and_squares(x, b):
 @given(estimate=st.floats(-3, 3), variance=st.floats(0, 4))
 def test_a_share_lies_in_its_interval_and_both_between_0_and_1(estimate, variance):
     found = term_of("yes", estimate, variance, 0.95, within=(0.0, 1.0))
+    plain = term_of("yes", estimate, variance, 0.95)
 
     assert 0 <= found.low <= found.estimate <= found.high <= 1
+    assert found.low <= max(plain.low, 0.0) or plain.low > 1
+    assert found.high >= min(plain.high, 1.0) or plain.high < 0
+    if variance > 1e-6 * estimate**2:
+        assert found.low < found.high
+
+
+@pytest.mark.parametrize(
+    ("estimate", "high"), [(0.0, 0.0196), (-1e-9, 0.0196), (-0.01, 0.0141), (-0.03, 0.0081)]
+)
+def test_a_share_beyond_its_limit_has_an_interval_that_reaches_inside(estimate, high):
+    """Of a normal law that is cut off at the limit, 95% is below the interval's end."""
+    found = term_of("yes", estimate, 1e-4, 0.95, within=(0.0, 1.0))
+    other = term_of("no", 1 - estimate, 1e-4, 0.95, within=(0.0, 1.0))
+    inside = truncnorm(-estimate / 0.01, np.inf, loc=estimate, scale=0.01)
+
+    assert (found.low, found.high) == pytest.approx((0.0, high), abs=1e-4)
+    assert found.high == pytest.approx(inside.ppf(0.95), abs=1e-7)
+    assert (other.low, other.high) == pytest.approx((1 - found.high, 1.0))
+
+
+def test_a_share_far_beyond_its_limit_has_a_narrow_interval():
+    """Far out, the law above the limit is exponential: 95% is below 3 / d standard errors."""
+    far = term_of("yes", -10.0, 1e-4, 0.95, within=(0.0, 1.0))
+
+    assert far.low == 0
+    assert far.high == pytest.approx(0.01 * np.log(20) / 1000, rel=1e-3)
 
 
 def test_random_responses_have_no_bias_in_shares():

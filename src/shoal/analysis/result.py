@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import scipy
@@ -116,11 +116,21 @@ def term_of(
 ) -> AnalysisTerm:
     """An estimate with its normal interval, or Student's where the variance is estimated roughly.
 
-    Both are cut at the limits that the parameter has.
+    Both are cut at the limits that the parameter has. Beyond a limit by d standard errors, the
+    interval reaches as far inside as the normal law around the estimate does with this confidence,
+    given that the parameter is inside: no less than the plain one, which may miss the inside.
     """
     error = sqrt(max(variance, 0.0))
     half = error * half_width(confidence, freedom)
-    ends = (estimate, estimate - half, estimate + half)
+    low, high = estimate - half, estimate + half
+    for limit, side in zip(within, (1, -1), strict=True):
+        beyond = side * (limit - estimate)
+        if 0 < beyond < inf and error > 0:
+            d = -beyond / error
+            least = scipy.special.log_ndtr(d) + log(1 - confidence)
+            end = limit + side * error * max(d - float(scipy.special.ndtri_exp(least)), 0.0)
+            low, high = min(low, end), max(high, end)
+    ends = (estimate, low, high)
     estimate, low, high = (float(min(max(end, within[0]), within[1])) for end in ends)
     return AnalysisTerm(name, estimate, error, low, high)
 
