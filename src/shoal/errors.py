@@ -30,7 +30,7 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> print(visible("inc\u202eome"), visible("a\nb"), visible("Zoë"))
     inc\u202eome a\u000ab Zoë
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         f"\\u{ord(c):04x}" if category(c) in UNSEEN and not (lines and c in "\n\t") else c

@@ -93,7 +93,7 @@ def occurring_once(words: Unsigned64) -> int:
     """
     rest = words
     if words.size >= LONG:
-        bits = words.size.bit_length() + 3
+        bits = words.size.bit_length() + 4
         rest = np.empty_like(words)
         seen = np.zeros(1 << (bits - 5), np.uint64)
         rest = rest[: perhaps_repeated(words, 64 - bits, seen, rest)]
