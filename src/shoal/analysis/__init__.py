@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.analysis import association, measured, overview, rows
+from shoal.analysis.caveats import caveats
 from shoal.analysis.published import PublishedTable, Treatment
 from shoal.analysis.result import (
     ESTIMANDS,
@@ -28,6 +29,7 @@ from shoal.analysis.result import (
     AnalysisResult,
     AnalysisTerm,
     Estimand,
+    sampling_of_share,
     term_of,
 )
 from shoal.core import Release
@@ -118,9 +120,9 @@ def total(
     published, about = _opened(source, confidence), _estimand(estimand)
     size = population_size
     if about is Estimand.TABLE:
-        if not published.rows_are_public:
+        size = published.table_rows
+        if size is None:
             raise InputError("The number of rows of the confidential table is not published.")
-        size = published.n
     elif size is None and published.weights is not None:
         size = float(published.weights.sum())
     if size is None:
@@ -185,6 +187,9 @@ def _shares(
         else:
             parts = [rows.indicator(published, *pair) for pair in zip(columns, cell, strict=True)]
             found = rows.average(published, columns, parts, estimand=estimand)
+            if estimand is Estimand.POPULATION:
+                least = sampling_of_share(found[0], rows.effective(published, columns))
+                found = found[0], max(found[1], least)
         terms.append(term_of(", ".join(cell), *found, confidence, within=_SHARES))
     return terms
 
@@ -374,70 +379,15 @@ def _result(
     confidence: float,
     title: str | None = None,
 ) -> AnalysisResult:
-    treatments = {published.treatment(name) for name in columns}
-    drawn = treatments == {Treatment.DRAWN}
-    population = estimand is Estimand.POPULATION
-    weighted = published.weights is not None and not drawn
-    accounts, leaves = [], []
-    if population:
-        accounts.append("the sampling of people, by the released weights" if weighted else
-                        "the simple random sampling of people")  # fmt: skip
-        leaves.append("strata and clusters of the sampling design")
-    if treatments - {Treatment.NONE, Treatment.GROUP_MEANS, Treatment.INTERVALS}:
-        accounts.append("the noise of the release, by its published law")
-    if drawn and statistic in {"ols", "logit"}:
-        leaves.append("dependence inside counted groups that is not linear in the scores")
-    elif drawn and statistic in {"mean", "total"}:
-        if published.blocks(columns[0]) is None:
-            accounts.append("where in a counted bin people are, by a sixth of its width")
-    elif drawn and statistic == "quantile":
-        leaves.append("where in a counted bin people are, beyond a density that is linear in it")
-    if Treatment.INTERVALS in treatments:
-        text = "where in their intervals people are"
-        (leaves if population else accounts).append(
-            f"{text}, beyond the density that all intervals show" if population
-            else f"{text}: the interval has bounds that hold for certain"
-        )  # fmt: skip
-    if Treatment.GROUP_MEANS in treatments and population:
-        leaves.append("the spread inside groups, beyond that of groups which tile the space")
-    if Treatment.GROUP_MEANS in treatments and weighted:
-        leaves.append("weights that differ inside groups, whose means are unweighted")
-    leaves += _left_out(published, columns, treatments)
-    leaves += _of_missing(published, columns, statistic)
-    leaves.append("error in the confidential table, such as nonresponse")
+    drawn = {published.treatment(name) for name in columns} == {Treatment.DRAWN}
+    weighted = published.weights is not None and not drawn and estimand is Estimand.POPULATION
     how = _ROWS if not drawn else _BOOTSTRAP if statistic in {"ols", "logit"} else _MEASURED
     return AnalysisResult(
         statistic,
         title or ", ".join(columns),
-        WEIGHTED if population and weighted else ESTIMANDS[estimand],
+        WEIGHTED if weighted else ESTIMANDS[estimand],
         tuple(terms),
         confidence,
         how,
-        tuple(accounts),
-        tuple(leaves),
+        *caveats(published, statistic, columns, estimand),
     )
-
-
-def _left_out(
-    published: PublishedTable, columns: Sequence[str], treatments: set[Treatment]
-) -> list[str]:
-    """What the policy and the table say that no interval accounts for."""
-    leaves = []
-    grouped = treatments & {Treatment.GROUP_MEANS, Treatment.INTERVALS}
-    if grouped and {"l-diversity", "t-closeness"} & {*published.facts["policy"].get("require", ())}:
-        leaves.append("groups that were steered by confidential values")
-    if published.facts["suppressed"]:
-        leaves.append("the rows that were left out")
-    if any({"top_code", "bottom_code"} & {*published.column(name)} for name in columns):
-        leaves.append("values beyond those at which the column was cut off")
-    if any(published.repaired(name) for name in columns):
-        leaves.append("records that broke a rule, which were moved to the nearest that keeps all")
-    return leaves
-
-
-def _of_missing(published: PublishedTable, columns: Sequence[str], statistic: str) -> list[str]:
-    if not any(published.frame[name].null_count() for name in columns):
-        return []
-    if statistic == "total":
-        return ["missing cells, which count as the mean of the others"]
-    return ["rows in which a cell is missing, which are left out"]

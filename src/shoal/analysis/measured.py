@@ -16,22 +16,27 @@ from math import sqrt
 import numpy as np
 import scipy
 
-from shoal.analysis.published import NoisyBlocks, NoisyTable, PublishedTable, covering
-from shoal.analysis.result import AnalysisTerm, Estimand, half_width
+from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable, covering
+from shoal.analysis.result import AnalysisTerm, Estimand, half_width, sampling_of_share
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.methods._shared.spatial_encoding import MISSING, spatial_encoding
 
-_STEPS, _DRAWN = 2000, 100
-"""Values at which a share is tested, and how often the noise of blocks is drawn again."""
+_INSIDE, _DRAWN = 64, 100
+"""Values in a bin at which a share is tested, and how often the noise of blocks is drawn again."""
 
 
-def missing_measurement(names: Sequence[str], method: str) -> InputError:
+def missing_measurement(names: Sequence[str], published: PublishedTable) -> InputError:
     """Why drawn rows support no interval."""
     what = f"column '{names[0]}'" if len(names) == 1 else f"columns {', '.join(names)} together"
+    if published.stratified:
+        return InputError(
+            f"The release publishes its noisy counts of {what} stratum by stratum, and intervals "
+            "over all strata are not supported."
+        )
     return InputError(
-        f"The release by {method} publishes no noisy counts of {what} at this detail, and its "
-        "drawn rows do not show how far they are off. No interval is supported here."
+        f"The release by {published.facts['method']} publishes no noisy counts of {what} at this "
+        "detail, and drawn rows do not show how far they are off. No interval is supported here."
     )
 
 
@@ -39,7 +44,7 @@ def one_way(published: PublishedTable, name: str) -> NoisyTable:
     """The noisy counts of a numeric column in the most bins; refuse where there are none."""
     found = [table for table in published.tables if table.columns == (name,)]
     if not found:
-        raise missing_measurement([name], published.facts["method"])
+        raise missing_measurement([name], published)
     table = max(found, key=lambda one: one.counts.size)
     if any(not isinstance(cell, tuple) for cell in table.cells[0]):
         raise InputError(
@@ -189,12 +194,11 @@ def share(
     if not found and len(columns) == 1:
         found = _of_blocks(published, columns[0], categories[0])
     if not found:
-        raise missing_measurement(columns, published.facts["method"])
+        raise missing_measurement(columns, published)
     precisions = np.array([1 / variance for _, variance in found])
     estimate = float(precisions @ [value for value, _ in found] / precisions.sum())
-    n = max(published.frame.select(columns).drop_nulls().height, 1)
-    inside = min(max(estimate, 0.5 / n), 1 - 0.5 / n)
-    sampling = inside * (1 - inside) / n if estimand is Estimand.POPULATION else 0.0
+    n = published.frame.select(columns).drop_nulls().height
+    sampling = sampling_of_share(estimate, n) if estimand is Estimand.POPULATION else 0.0
     return estimate, float(1 / precisions.sum()) + sampling
 
 
@@ -214,8 +218,9 @@ def quantile(
 ) -> AnalysisTerm:
     """A quantile: where the noisy distribution function may cross `at`, by its error at each value.
 
-    At each value the noisy share below it has a known error; the interval holds the values at which
-    that share is compatible with `at`.
+    At each value the noisy shares below it, and up to it, have known errors; the interval holds
+    the values at which these shares are compatible with `at`. Where the policy states a step, a bin
+    holds its multiples alike often; elsewhere its inside.
     """
     blocks = published.blocks(name)
     if blocks is not None:
@@ -228,21 +233,43 @@ def quantile(
     counts, covariance = combined(table, others, known_rows(published))
     n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
-    edges = np.append(ends[:, 0], ends[-1, 1])
     below = np.concatenate([[0.0], np.cumsum(counts)]) / n
     below = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
     # The share below an edge is a ratio of sums, and its error that of 1[below] - share.
     steps = np.tril(np.ones((bins + 1, bins)), -1) - below[:, None]
     noise = np.einsum("ij,jk,ik->i", steps, covariance, steps) / n**2
     sampling = at * (1 - at) / published.n if estimand is Estimand.POPULATION else 0.0
-    values = np.linspace(edges[0], edges[-1], _STEPS)
-    F = np.interp(values, edges, below)
-    z = half_width(confidence)
-    half = z * np.sqrt(np.interp(values, edges, noise) + sampling)
-    estimate = float(np.interp(at, below + 1e-12 * np.arange(bins + 1), edges))
-    compatible = np.append(values[np.abs(F - at) <= half], estimate)
+    step, z = published.step(name), half_width(confidence)
+    values, begins, upto = _points(ends, step)
+    places = np.arange(bins + 1)
+    (F, error), (G, other) = (
+        (np.interp(x, places, below), z * np.sqrt(np.interp(x, places, noise) + sampling))
+        for x in (begins, upto)
+    )
+    at_least = np.minimum(np.searchsorted(G, at - 1e-12), len(values) - 1)
+    rising = G + 1e-12 * np.arange(len(G))
+    estimate = float(values[at_least] if step else np.interp(at, rising, values))
+    compatible = np.append(values[(F - error <= at) & (G + other >= at)], estimate)
     low, high = float(compatible.min()), float(compatible.max())
+    if not step:  # a number lies in a cell of the grid on which people were counted
+        first, last = published.bounds(name)
+        cell = (last - first) / GRID
+        low, high = max(low - cell, first), min(high + cell, last)
     return AnalysisTerm(name, estimate, (high - low) / (2 * z), low, high)
+
+
+def _points(ends: Floats, step: float) -> tuple[Floats, Floats, Floats]:
+    """Values of all bins, and at which places of the row of bins each begins and ends."""
+    held = np.full(len(ends), _INSIDE)
+    if step:
+        held = np.rint((ends[:, 1] - ends[:, 0]) / step).astype(np.int64) + 1
+    bins = np.repeat(np.arange(len(ends)), held)
+    inner = np.arange(bins.size) - np.repeat(np.cumsum(held) - held, held)
+    begins = bins + inner / held[bins]
+    if step:
+        return ends[bins, 0] + inner * step, begins, bins + (inner + 1) / held[bins]
+    edges, begins = np.append(ends[:, 0], ends[-1, 1]), np.append(begins, len(ends))
+    return np.interp(begins, np.arange(len(edges)), edges), begins, begins
 
 
 def _block_quantile(

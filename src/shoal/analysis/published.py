@@ -29,6 +29,7 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
+from shoal.io.external.cells import Form, numeric
 from shoal.methods._shared.constrained_space import constrained_space
 from shoal.methods._shared.spatial_encoding import MISSING
 from shoal.pipeline import manifest
@@ -135,8 +136,27 @@ class PublishedTable:
     @property
     def rows_are_public(self) -> bool:
         """Whether the number of rows is that of the confidential table."""
+        return self.table_rows == self.n
+
+    @property
+    def table_rows(self) -> int | None:
+        """The number of rows of the confidential table, where it is public."""
         neighbours = self.facts["parameters"].get("neighbours", Neighbours.CHANGE_ONE)
-        return bool(neighbours == Neighbours.CHANGE_ONE) and not self.facts["suppressed"]
+        cut = self.facts["privacy_losses"] and self._unit.get("max_contributions")
+        public = neighbours == Neighbours.CHANGE_ONE and not cut
+        return self.n + int(self.facts["suppressed"]) if public else None
+
+    @property
+    def several_rows(self) -> bool:
+        """Whether the policy lets a person have several rows."""
+        stated = {"max_contributions", "exact_contributions"} & {*self._unit}
+        return bool(stated if self.facts["privacy_losses"] else self._unit)
+
+    @property
+    def _unit(self) -> Mapping[str, Any]:
+        """What the policy says of the column that numbers the persons; nothing without one."""
+        columns = [c for c in self.facts["policy"]["columns"].values() if isinstance(c, Mapping)]
+        return next((column for column in columns if column.get("privacy_unit")), {})
 
     @property
     def linked(self) -> bool:
@@ -175,6 +195,10 @@ class PublishedTable:
         if stated is None:
             stated = self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
         return [str(one) for one in stated]
+
+    def step(self, name: str) -> float:
+        """The distance between two values of a numeric column, where the policy states one."""
+        return float(Fraction(str(self.column(name).get("step", 0))))
 
     def bounds(self, name: str) -> tuple[float, float]:
         """The public bounds of a numeric column."""
@@ -306,28 +330,37 @@ class PublishedTable:
         """The ends of interval cells; a suppressed one has the public bounds."""
         texts = self.frame[name].to_list()
         spans = {text: self._span(text, name) for text in set(texts)}
+        if None in spans.values():
+            raise InputError(
+                f"Column '{name}' has cells whose numbers the release does not say. No interval is "
+                "supported here."
+            )
         ends = np.array([spans[text] for text in texts], dtype=np.float64).reshape(-1, 2)
         return ends[:, 0], ends[:, 1]
 
-    def _span(self, text: str | None, name: str) -> tuple[float, float]:
+    def _span(self, text: str | None, name: str) -> tuple[float, float] | None:
+        """The least and the greatest number of a cell; None where it does not say."""
         if text is None:
             return np.nan, np.nan
-        found = _RANGE.fullmatch(text)
-        if found is not None:
-            return float(found[1]), float(found[2])
-        try:
-            return float(text), float(text)
-        except ValueError:
-            return self.bounds(name)
+        cell = numeric(text, (".",), whole=False)
+        if cell.form in {Form.STAR, Form.OPEN}:
+            low, high = self.bounds(name)
+            return max(low, cell.lower), min(high, cell.upper)
+        if cell.form in {Form.ONE, Form.RANGE}:
+            return cell.lower, cell.upper
+        paths = self.facts["hierarchies"].get(name, ())
+        leaves = [float(path[0]) for path in paths if text in path]
+        return (min(leaves), max(leaves)) if leaves else None
 
     @property
-    def _stratified(self) -> bool:
+    def stratified(self) -> bool:
+        """Whether people were counted stratum by stratum."""
         return self.facts["parameters"].get("strata") is not None
 
     @cached_property
     def tables(self) -> tuple[NoisyTable, ...]:
         """All noisy counts that are published."""
-        if self.measurements is None or self._stratified:
+        if self.measurements is None or self.stratified:
             return ()
         found = []
         for _, part in self.measurements.group_by("measurement", maintain_order=True):
@@ -354,7 +387,7 @@ class PublishedTable:
         """
         found: dict[str, dict[str, dict[str, str]]] = {}
         names = self.facts["protected_columns"]
-        if self.measurements is None or self._stratified or not self._parts:
+        if self.measurements is None or self.stratified or not self._parts:
             return found
         if all(f"cell_{name}" in self.measurements.columns for name in names):
             return found
@@ -402,8 +435,8 @@ class PublishedTable:
         """A range of numbers, or a set of categories."""
         if name not in self.frame.columns:
             return frozenset(label.split(" | "))
-        if self.numeric(name) and label != MISSING:
-            return self._span(label, name)
+        if self.numeric(name):
+            return self._numbers_of(label, name)
         categories = self.categories(name)
         if label in categories:
             return frozenset([label])
@@ -413,9 +446,20 @@ class PublishedTable:
             return frozenset(categories[places[0] : places[1] + 1])
         return frozenset(label.split(" | "))
 
+    def _numbers_of(self, label: str, name: str) -> tuple[float, float] | frozenset[str]:
+        """The least and the greatest number that a cell counts; its text if it counts others."""
+        if found := _RANGE.fullmatch(label):
+            high = float(found[2])
+            return float(found[1]), high - self.step(name) if label.endswith(")") else high
+        try:
+            numbers = [float(one) for one in label.split(" | ")]
+        except ValueError:
+            return frozenset([label])
+        return min(numbers), max(numbers)
+
     def blocks(self, name: str) -> NoisyBlocks | None:
         """The noisy sums of a column over blocks of ranks, if they are published."""
-        if self.measurements is None or self._stratified:
+        if self.measurements is None or self.stratified:
             return None
         if f"cell_{name}" not in self.measurements.columns:
             return None

@@ -135,6 +135,19 @@ def term_of(
     return AnalysisTerm(name, estimate, error, low, high)
 
 
+def sampling_of_share(share: float, n: float) -> float:
+    """The variance of a share by the sampling of n people: not zero where none was sampled.
+
+    As if two more people had the category, and two had not (Agresti and Coull).
+
+    References:
+        Agresti, Coull, "Approximate is better than 'exact' for interval estimation of binomial
+        proportions", American Statistician 52 (1998). doi:10.1080/00031305.1998.10480550
+    """
+    among = (n * min(max(share, 0.0), 1.0) + 2) / (n + 4)
+    return among * (1 - among) / (n + 4)
+
+
 def half_width(confidence: float, freedom: float | None = None) -> float:
     """Half of an interval in standard errors."""
     share = (1 + confidence) / 2

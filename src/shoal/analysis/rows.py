@@ -31,15 +31,16 @@ References:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import sqrt
+from math import ceil, floor, sqrt
 
 import numpy as np
+import polars as pl
 import scipy
 
-from shoal.analysis.intervals import spread
+from shoal.analysis.intervals import Spread, spread
 from shoal.analysis.published import PublishedTable, Treatment
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width, term_of
-from shoal.core._arrays import Floats
+from shoal.core._arrays import Bools, Floats
 from shoal.errors import InputError
 
 _WILD = 0.75
@@ -78,14 +79,25 @@ def number(published: PublishedTable, name: str) -> RowValues:
     if treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
         there = np.isfinite(low)
-        attained = published.facts["method"] == "mondrian"
-        found = spread(low[there], high[there], _weights(published)[there], ends=attained)
+        found = _spread(published, name, low[there], high[there], _weights(published)[there])
         means, within = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
         means[there], within[there] = found.means, found.within
         return RowValues(means, means**2, within)
     if treatment in {Treatment.CELL_NOISE, Treatment.GROUP_NOISE}:
         return _denoised(published, name, grouped=treatment is Treatment.GROUP_NOISE)
     raise refusal(published, name)
+
+
+def _spread(
+    published: PublishedTable, name: str, low: Floats, high: Floats, weights: Floats
+) -> Spread:
+    """Where people are in their intervals; refuse intervals that say nothing."""
+    if low.size and np.ptp(low) == 0 == np.ptp(high) and low[0] < high[0]:
+        raise InputError(
+            f"Column '{name}' has one interval for all rows, which does not say where in it people "
+            "are. No interval is supported here."
+        )
+    return spread(low, high, weights, ends=published.facts["method"] == "mondrian")
 
 
 def group_spread(published: PublishedTable, name: str) -> Floats:
@@ -166,16 +178,24 @@ def refusal(published: PublishedTable, name: str) -> InputError:
         "not released",
         Treatment.BOUND: "a rule binds it to other columns, and its own values were not counted",
     }  # fmt: skip
-    replaced = "its cells were replaced by others, and the error of that is not released"
+    replaced = "its cells may have been replaced by others, and the error is not released"
     reason = reasons.get(treatment, replaced)
     return InputError(
         f"Column '{name}', released by {method}: {reason}. No interval is supported here."
     )
 
 
-def _weights(published: PublishedTable) -> Floats:
+def _weights(published: PublishedTable, estimand: Estimand = Estimand.POPULATION) -> Floats:
+    """What a row counts: its sampling weight in the population, and one in the table itself."""
     weights = published.weights
-    return np.ones(published.n) if weights is None else weights
+    return np.ones(published.n) if weights is None or estimand is Estimand.TABLE else weights
+
+
+def effective(published: PublishedTable, names: Sequence[str]) -> float:
+    """The number of people that rows with cells in some columns are worth, by their weights."""
+    w = _weights(published)[published.frame.select(pl.all_horizontal(
+        pl.col(names).is_not_null())).to_series().to_numpy()]  # fmt: skip
+    return float(w.sum() ** 2 / max(w @ w, 1e-300))
 
 
 def average(
@@ -191,19 +211,40 @@ def average(
     u = reduce(np.multiply, [part.values for part in parts])
     v = reduce(np.multiply, [part.squares for part in parts])
     kept = np.isfinite(u)
-    w = (_weights(published) * kept)[kept]
+    w = _weights(published, estimand)[kept]
     if not w.sum() > 0:
         raise InputError(f"Column '{names[0]}' has no cells to analyse.")
     u, v, w = u[kept], v[kept], w / w.sum()
     mean = float(w @ u)
     if published.treatment(names[0]) is Treatment.GROUP_NOISE:
         return mean, _of_groups(published, names[0], w @ v - mean**2, estimand)
+    hidden = _hidden(published, names[0], kept, w)
     if estimand is Estimand.TABLE:
-        return mean, float((w**2) @ (u**2 - v))
+        return mean, float((w**2) @ (u**2 - v)) + hidden
     within = parts[0].within
     spread_inside = within[kept] if isinstance(within, np.ndarray) else within
     n = len(u)
-    return mean, float((w**2) @ ((u - mean) ** 2 + spread_inside)) * n / max(n - 1, 1)
+    sampled = float((w**2) @ ((u - mean) ** 2 + spread_inside)) * n / max(n - 1, 1)
+    return mean, sampled + hidden
+
+
+def _hidden(published: PublishedTable, name: str, kept: Bools, w: Floats) -> float:
+    """The variance of a mean by what recoding hides, whoever was sampled.
+
+    The mean inside an interval is off by a sixth of its width, as in `measured`. A group's mean
+    that was rounded to a whole number is off evenly by up to a half; a group has at most 2k - 1
+    rows, so the squares of the shares of groups sum to at most 2k - 1 times those of rows.
+    """
+    treatment, parameters = published.treatment(name), published.facts["parameters"]
+    if treatment is Treatment.INTERVALS:
+        spans, back = np.unique(
+            np.column_stack(published.ends(name))[kept], axis=0, return_inverse=True
+        )
+        shares = np.bincount(back.ravel(), w)
+        return float(((shares * np.diff(spans)[:, 0] / 6) ** 2).sum())
+    if treatment is Treatment.GROUP_MEANS and parameters.get("integers"):
+        return float((2 * parameters["k"] - 1) * (w**2).sum() / 12)
+    return 0.0
 
 
 def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: Estimand) -> float:
@@ -225,7 +266,7 @@ def quantile(
     published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
     """A quantile, with the interval of Woodruff: that of the share below it, read off."""
-    treatment, weights = published.treatment(name), _weights(published)
+    treatment, weights = published.treatment(name), _weights(published, estimand)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         column = number(published, name)
         kept = np.isfinite(column.values)
@@ -238,13 +279,12 @@ def quantile(
     elif treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
         kept = np.isfinite(low)
-        attained = published.facts["method"] == "mondrian"
-        found = spread(low[kept], high[kept], weights[kept], ends=attained)
+        found = _spread(published, name, low[kept], high[kept], weights[kept])
         values, shares = found.values, found.shares
     else:
         raise refusal(published, name)
-    ranks = (np.cumsum(shares) - shares / 2) / shares.sum()
-    estimate = float(np.interp(at, ranks, values))
+    read = _reader(values, shares, exact=treatment is Treatment.NONE)
+    estimate = read(at)
     if estimand is Estimand.TABLE:
         if treatment is Treatment.INTERVALS:
             ends = [float(np.quantile(end[kept], at)) for end in (low, high)]
@@ -255,8 +295,27 @@ def quantile(
     w = weights[kept]
     error = sqrt(at * (1 - at) * float(w @ w)) / float(w.sum())
     z = half_width(confidence)
-    lower, upper = np.interp([at - z * error, at + z * error], ranks, values).tolist()
+    lower, upper = read(at - z * error), read(at + z * error)
+    if step := published.step(name):  # people have multiples of it, also inside groups
+        lower, upper = floor(lower / step + 1e-9) * step, ceil(upper / step - 1e-9) * step
     return AnalysisTerm(name, estimate, (upper - lower) / (2 * z), lower, upper)
+
+
+def _reader(values: Floats, shares: Floats, *, exact: bool) -> Callable[[float], float]:
+    """Quantiles of sorted values: the least that enough people do not exceed, or between two.
+
+    The former is the mean of two values where exactly enough do not exceed the lower.
+    """
+    upto = np.cumsum(shares) / shares.sum()
+    if exact:
+
+        def read(at: float) -> float:
+            found = np.searchsorted(upto, [at - 1e-12, at + 1e-12])
+            return float(values[np.minimum(found, len(values) - 1)].mean())
+
+        return read
+    ranks = upto - shares / (2 * shares.sum())
+    return lambda at: float(np.interp(at, ranks, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +376,14 @@ def ols(
     y = y[np.isfinite(w)]
     w = w[np.isfinite(w)]
     A = np.einsum("i,ijk->jk", w, M)
+    if np.linalg.matrix_rank(U) < U.shape[1]:
+        raise InputError(
+            f"A regressor of '{outcome}' is constant here, or follows from the others: slopes are "
+            "not determined."
+        )
     beta = np.linalg.solve(A, (w * y) @ U)
     scores = w[:, None] * (U * y[:, None] - M @ beta)
-    return _terms(regressors, beta, A, scores, confidence)
+    return _terms(regressors, beta, A, scores, confidence, student=True)
 
 
 def logit(
@@ -376,8 +440,8 @@ def newton(U: Floats, score: Callable[[Floats], Floats], w: Floats) -> tuple[Flo
         if np.abs(step).max() < 1e-9:
             return beta / scale, A * np.outer(scale, scale)
     raise InputError(
-        "The noise of the release moves the moments of the outcome beyond those that any logistic "
-        "regression has: it has no estimate here."
+        "No logistic regression has the moments of these rows, so it has no estimate here: noise "
+        "moved them, a regressor is constant, or the regressors tell the outcome exactly."
     )
 
 
@@ -415,14 +479,21 @@ def _refuse_hidden(one: Regressor, squares: Floats, values: Floats) -> None:
 
 
 def _terms(
-    regressors: Sequence[Regressor], beta: Floats, A: Floats, scores: Floats, confidence: float
+    regressors: Sequence[Regressor],
+    beta: Floats,
+    A: Floats,
+    scores: Floats,
+    confidence: float,
+    *,
+    student: bool = False,
 ) -> list[AnalysisTerm]:
     """Coefficients with the sandwich variance."""
     n, m = scores.shape
+    freedom = max(n - m, 1) if student else None
     half = np.linalg.solve(A, scores.T)
     variances = (half**2).sum(axis=1) * n / max(n - m, 1)
     labels = ["intercept", *(one.label for one in regressors)]
     return [
-        term_of(label, float(value), float(variance), confidence)
+        term_of(label, float(value), float(variance), confidence, freedom=freedom)
         for label, value, variance in zip(labels, beta, variances, strict=True)
     ]
