@@ -1,15 +1,16 @@
 """A studio that really listens, and clients that have a session of their own."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -130,6 +131,50 @@ def ended(client, job):
     return now
 
 
+@contextmanager
+def frozen(group):
+    """Keep a group of processes from going on before it is asked to end, or the block is over.
+
+    However fast the machine is, its job is not done by then; and one that is stopped costs nothing.
+    SIGTERM waits for a stopped process, which goes on with it first of all.
+    """
+    over = Event()
+
+    def wake():
+        while not asked_to_end(group) and not over.wait(0.01):
+            pass
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGCONT)
+
+    os.killpg(group, signal.SIGSTOP)
+    thread = Thread(target=wake)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def asked_to_end(pid):
+    """Whether SIGTERM waits for a process, or it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return bool(int(status.partition("ShdPnd:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def pid_of(jobs, job):
+    """The number of a job's process, once it lives; `jobs` is the folder of all of them."""
+    path = Path(jobs) / job / ".lock"
+    deadline = time.monotonic() + 60
+    while not path.is_file() or not path.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 def upload(client, workspace, content, name="people.csv", where="data"):
     return client.post(f"/api/workspaces/{workspace}/{where}", files={"file": (name, content)})
 
@@ -177,6 +222,8 @@ class Tools:
     serving = staticmethod(serving)
     browsing = staticmethod(browsing)
     ended = staticmethod(ended)
+    frozen = staticmethod(frozen)
+    pid_of = staticmethod(pid_of)
     upload = staticmethod(upload)
     people = staticmethod(people)
     with_people = staticmethod(with_people)

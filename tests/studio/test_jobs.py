@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -35,14 +36,13 @@ columns = ["age", "income"]
 GRID = [{"method": "mdav", "k": [3, 6]}]
 
 
-def pid_of(served, job):
-    """The number of a job's process, once it lives."""
-    path = served.studio.jobs.folder(job) / ".lock"
+def until(served, job, reached):
+    """Wait until a job that runs has reached something."""
     deadline = time.monotonic() + 60
-    while not path.is_file() or not path.read_text():
+    while not reached():
+        assert not served.studio.jobs.status(job).final
         assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return int(path.read_text())
+        time.sleep(0.005)
 
 
 def lives(pid):
@@ -149,16 +149,19 @@ def test_one_release_runs_at_a_time_and_cancelled_before_it_is_out_leaves_nothin
 ):
     tools.with_people(client, workspace, rows=4000)
     job = start(client, workspace, kind="protect", evaluate=True)
-    pid = pid_of(served, job)
+    pid = tools.pid_of(served.settings.home / "jobs", job)
+    out = served.settings.home / "jobs" / job / "out"
+    until(served, job, lambda: list(out.glob(".*")))  # where the release is being made
 
-    second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-    status = client.post(f"/api/jobs/{job}/cancel").json()
+    with tools.frozen(pid):
+        second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
+        status = client.post(f"/api/jobs/{job}/cancel").json()
 
     assert second.status_code == 422
     assert "under way" in second.json()["error"]
     assert status["state"] == "cancelled"
     assert not lives(pid)
-    assert not (served.studio.jobs.folder(job) / "out").exists()
+    assert not out.exists()
     assert client.get("/api/history").json()[0]["state"] == "cancelled"
     assert client.get(f"/api/releases/{job}/public.zip").status_code == 404
     assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
@@ -170,12 +173,11 @@ def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_rep
     """It is in place by then, and may be paid for."""
     tools.with_people(client, workspace, rows=4000)
     job = start(client, workspace, kind="protect", evaluate=True)
-    pid = pid_of(served, job)
-    while "measuring" not in client.get(f"/api/jobs/{job}").json()["stage"]:
-        assert client.get(f"/api/jobs/{job}").json()["state"] in {"waiting", "running"}
-        time.sleep(0.02)
+    pid = tools.pid_of(served.settings.home / "jobs", job)
+    until(served, job, lambda: "measuring" in served.studio.jobs.status(job).stage)
 
-    status = client.post(f"/api/jobs/{job}/cancel").json()
+    with tools.frozen(pid):
+        status = client.post(f"/api/jobs/{job}/cancel").json()
 
     assert status["state"] == "done"
     assert not lives(pid)
@@ -192,12 +194,13 @@ def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
 ):
     tools.with_people(client, workspace, rows=3000)
     job = start(client, workspace, kind="compare", repeats=3)
-    pid = pid_of(served, job)
+    pid = tools.pid_of(served.settings.home / "jobs", job)
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    while len(children.read_text().split()) < 2:  # a helper of Python's, and the first of its own
-        time.sleep(0.02)
+    # A helper of Python's, and the first of its own.
+    until(served, job, lambda: len(children.read_text().split()) >= 2)
 
-    assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+    with tools.frozen(pid):
+        assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
     # All of them were killed; the system ends them when their turn comes.
     patience = time.monotonic() + 10
     while lives(pid) and time.monotonic() < patience:
@@ -209,7 +212,7 @@ def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
 def test_a_job_that_the_system_ends_fails_in_a_sentence(served, client, workspace, tools):
     tools.with_people(client, workspace, rows=4000)
     job = start(client, workspace, kind="protect", evaluate=True)
-    os.killpg(pid_of(served, job), signal.SIGKILL)
+    os.killpg(tools.pid_of(served.settings.home / "jobs", job), signal.SIGKILL)
     status = tools.ended(client, job)
 
     assert (status["state"], status["error"]) == ("failed", KILLED)
@@ -255,11 +258,16 @@ def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):
 
 @pytest.mark.usefixtures("own_temp")
 def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
-    with tools.serving(tmp_path / "home") as running, running.client() as client:
+    with (
+        ExitStack() as until_the_server_has_ended,
+        tools.serving(tmp_path / "home") as running,
+        running.client() as client,
+    ):
         workspace = client.post("/api/workspaces").json()["id"]
-        tools.with_people(client, workspace, rows=4000)
+        tools.with_people(client, workspace)
         job = start(client, workspace, kind="protect", evaluate=True)
-        pid = pid_of(running, job)
+        pid = tools.pid_of(tmp_path / "home" / "jobs", job)
+        until_the_server_has_ended.enter_context(tools.frozen(pid))
 
     assert not lives(pid)
     with tools.serving(tmp_path / "home") as running, running.client() as client:

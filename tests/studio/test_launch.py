@@ -1,6 +1,7 @@
 """The command, as a process: its address, its log, its end, and its death."""
 
 import hashlib
+import json
 import os
 import pty
 import signal
@@ -125,10 +126,11 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         first = client.post(path, json={"kind": "protect", "evaluate": False}).json()["id"]
         assert tools.ended(client, first)["state"] == "done"
         second = client.post(path, json={"kind": "protect", "evaluate": True}).json()["id"]
-        while "measuring" not in (status := client.get(f"/api/jobs/{second}").json())["stage"]:
+        worker = tools.pid_of(home / "jobs", second)
+        noted = home / "jobs" / second / "status.json"
+        while "measuring" not in (status := json.loads(noted.read_text()))["stage"]:
             assert status["state"] in {"waiting", "running"}, status
-            time.sleep(0.02)
-        worker = int((home / "jobs" / second / ".lock").read_text())
+            time.sleep(0.005)
         process.kill()
         process.wait()
 
