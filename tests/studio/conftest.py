@@ -216,6 +216,40 @@ def with_people(client, workspace, rows=60, policy=POLICY):
     assert answer.status_code == 200, answer.text
 
 
+BEGIN = """async ([content, policy, confirmed, released]) => {
+  const ask = async (method, path, body, type = "application/json") => {
+    const answer = await fetch(path, {method, body, headers: {"content-type": type}});
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  };
+  const {id} = await ask("POST", "/api/workspaces");
+  const here = `/api/workspaces/${id}`;
+  const ended = async job => {
+    while (["waiting", "running"].includes(job.state)) {
+      await new Promise(done => setTimeout(done, 100));
+      job = await ask("GET", `/api/jobs/${job.id}`);
+    }
+  };
+  const sent = "application/octet-stream";
+  if (content) await ended(await ask("POST", `${here}/data?label=people.csv`, content, sent));
+  if (policy) await ask("PUT", `${here}/policy`, JSON.stringify({toml: policy}));
+  if (confirmed) await ask("PATCH", here, JSON.stringify({confirmed}));
+  const wanted = JSON.stringify({kind: "protect", evaluate: false});
+  if (released) await ended(await ask("POST", `${here}/jobs`, wanted));
+  return id;
+}"""
+
+
+def begin(tab, screen, content=None, policy=None, confirmed=None, *, released=False):
+    """Show a screen of a new workspace, and bring it so far without a page for every step."""
+    root = tab.context.root
+    if not tab.url.startswith(root):
+        tab.goto(root)
+    given = [content and content.decode(), policy, confirmed, released]
+    tab.base = f"{root}/w/{tab.evaluate(BEGIN, given)}"
+    tab.goto(f"{tab.base}/{screen}")
+
+
 class Tools:
     """Helpers for tests that cannot import this file."""
 
@@ -227,6 +261,7 @@ class Tools:
     upload = staticmethod(upload)
     people = staticmethod(people)
     with_people = staticmethod(with_people)
+    begin = staticmethod(begin)
     policy = POLICY
     token = TOKEN
 
@@ -276,28 +311,37 @@ def context(chromium, run_studio, home, tmp_path_factory):
     with run_studio(home, temporary=temporary) as (_, address, _):
         made = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
         made.set_default_timeout(60_000)
-        first = made.new_page()
-        first.goto(address)
-        made.root = first.url.partition("/w/")[0]
-        first.close()
+        made.first = made.new_page()
+        made.first.goto(address)
+        made.root = made.first.url.partition("/w/")[0]
+        watch(made.first)
         yield made
         made.close()
 
 
+def watch(tab):
+    """Keep a list of everything that goes wrong in a tab."""
+    root = tab.context.root
+    tab.tried = []
+    tab.on("console", lambda said: tab.tried.append(said.text))
+    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
+    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
+    tab.on("request", lambda asked: asked.url.startswith(root) or tab.tried.append(asked.url))
+
+
+@pytest.fixture(scope="session")
+def desk(context):
+    """The tab that a session begins with: a new one costs as much as three pages in it."""
+    return context.first
+
+
 @pytest.fixture(scope="session")
 def open_tab(context):
-    """Open tabs, each with a new workspace and a list of everything that went wrong in it."""
+    """Open further tabs, each with a new workspace."""
 
     def opened():
         tab = context.new_page()
-        tab.tried = []
-        tab.on("console", lambda said: tab.tried.append(said.text))
-        tab.on("pageerror", lambda error: tab.tried.append(str(error)))
-        tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
-        tab.on(
-            "request",
-            lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url),
-        )
+        watch(tab)
         tab.goto(context.root)
         if tab.locator("#new").count():  # else the studio is new and has begun one itself
             tab.click("#new")

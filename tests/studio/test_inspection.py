@@ -1,11 +1,9 @@
 """What the table says under the policy: recorded, confidential, and the lattice that is clicked."""
 
-import os
 import re
 
 import polars as pl
 import pytest
-from tests.studio.axe import violations
 
 import shoal
 from shoal.budget import budget_file
@@ -140,47 +138,3 @@ def test_a_node_that_is_not_there_is_refused(client, workspace, seen, node):
 
     assert (early.status_code, answer.status_code) == (422, 422)
     assert "no such combination" in answer.text
-
-
-def test_in_a_browser_the_lattice_is_pointed_at_and_clicked_and_of_a_large_one_a_part_is_drawn(
-    open_tab,
-):
-    tab = open_tab()
-    tab.click("#take-sample")
-    tab.wait_for_selector("#columns-title")
-    tab.goto(f"{tab.base}/protect")
-    tab.click("#method-full-domain button")
-    tab.wait_for_selector("#settings[data-method='full-domain']")
-    tab.click("#inspect-now")
-    tab.wait_for_selector("#lattice svg", timeout=120_000)
-    whole = tab.locator("#lattice g.node").count()
-
-    assert whole == tab.locator("#inspection .points tbody tr").count() > 1
-    assert violations(tab) == []
-    node = tab.locator("#lattice g.node").first
-    node.hover()
-    assert tab.locator("tr.pointed").count() == 1
-    node.click()
-    tab.wait_for_selector("#free-levels")
-    assert tab.locator("tr.picked").count() == 1
-    shot(tab, "small")
-    tab.click("#free-levels")
-    tab.wait_for_selector("#free-levels", state="detached")
-
-    tab.click("#parameters summary")
-    tab.fill("[name='p.intervals.age']", "2, 4, 8, 16, 32")
-    tab.press("[name='p.intervals.age']", "Tab")
-    tab.wait_for_selector("text=The settings have changed since.")
-    tab.click("#inspect-now")
-    tab.wait_for_selector("#part", timeout=120_000)
-    shot(tab, "large")
-    assert "combinations are shown" in tab.inner_text("#part")
-    assert tab.locator("#lattice g.node").count() <= 60
-    assert violations(tab) == []
-    assert tab.tried == []
-    tab.close()
-
-
-def shot(tab, name):
-    if folder := os.environ.get("SHOAL_SHOTS"):
-        tab.locator("#inspection").screenshot(path=f"{folder}/{name}.png")

@@ -64,38 +64,28 @@ def attacker(context):
         yield server
 
 
-@pytest.fixture
-def tab(context):
-    made = context.new_page()
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_another_port_does_not_get_the_session(tab, attacker, name):
-    tab.goto(f"http://other.localhost:{attacker.server_port}/?{name}")
-    tab.wait_for_url("**/theft")
+def test_another_port_neither_gets_the_session_nor_makes_the_browser_act_on_the_studio(
+    desk, attacker, name
+):
+    root, port = desk.context.root, attacker.server_port
+    desk.goto(root)  # the steward's own way in
+    opened = "This browser has no session" not in desk.inner_text("body")
+    desk.goto(f"http://other.localhost:{port}/?{name}")
+    desk.wait_for_url("**/theft")
+    led_to = desk.url
+
+    desk.evaluate("() => { location = '/lead'; }")
+    desk.wait_for_url(f"{root}/**")
+    shown = desk.inner_text("body")
+    desk.goto(f"http://{name}:{port}/act")
+    desk.wait_for_url(f"{root}/new")
+    refused = desk.inner_text("body")
 
     visits = [cookie for _, path, cookie in attacker.seen if path == "/theft"]
     assert visits
     assert not any("shoal-studio" in cookie for cookie in visits), visits
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_another_port_cannot_make_the_browser_act_on_the_studio(tab, context, attacker, name):
-    tab.goto(context.root)  # the steward's own way in
-    opened = "This browser has no session" not in tab.inner_text("body")
-    other = f"http://{name}:{attacker.server_port}"
-    tab.goto(f"{other}/in")
-    tab.wait_for_url("**/theft")
-
-    led = tab.evaluate("() => { location = '/lead'; }") or tab
-    led.wait_for_url(f"{context.root}/**")
-    shown = led.inner_text("body")
-    tab.goto(f"{other}/act")
-    tab.wait_for_url(f"{context.root}/new")
-    refused = tab.inner_text("body")
-
     assert opened
+    assert led_to == f"http://{name}:{port}/theft"
     assert "This browser has no session" in shown
     assert "does not come from a page of the studio" in refused

@@ -195,47 +195,29 @@ def test_hierarchies_and_recodings_come_with_the_scheme(client, workspace, anoth
     run(client, another, tools)
 
 
-def test_in_a_browser_a_scheme_is_saved_and_taken(open_tab, tmp_path, tools):
-    tab = opened(open_tab, tmp_path, tools.people(120))
-    address = f"/api/workspaces/{tab.base.rpartition('/')[2]}"
-    send = """async ([method, url, given]) => (await fetch(url, {method,
-        body: JSON.stringify(given), headers: {"content-type": "application/json"}})).ok"""
-    assert tab.evaluate(send, ["PUT", f"{address}/policy", {"toml": POLICY}])
-    assert tab.evaluate(send, ["PATCH", address, {"confirmed": NAMES}])
-    tab.goto(f"{tab.base}/release")
-    tab.click("#run-now")
-    tab.wait_for_selector("#scheme", timeout=120_000)
-    with tab.expect_download() as download:
-        tab.click("#scheme")
+def test_in_a_browser_a_scheme_is_saved_and_taken(desk, tmp_path, tools):
+    desk.tried.clear()
+    tools.begin(desk, "release", tools.people(120), POLICY, NAMES, released=True)
+    with desk.expect_download() as download:
+        desk.click("#scheme")
     download.value.save_as(tmp_path / "scheme.toml")
 
-    other = opened(open_tab, tmp_path, tools.people(110))
-    other.click("#scheme-title")
-    other.set_input_files("#scheme-file", tmp_path / "scheme.toml")
-    assert violations(other) == []
-    other.click("#scheme-upload")
-    other.wait_for_selector("#coarsen-now")
-    other.select_option("#coarsen", "sex")
-    other.click("#coarsen-now")
-    other.wait_for_selector("#coarsened")
-    assert violations(other) == []
+    tools.begin(desk, "data", tools.people(110))
+    desk.click("#scheme-title")
+    desk.set_input_files("#scheme-file", tmp_path / "scheme.toml")
+    assert violations(desk, "#scheme") == []
+    desk.click("#scheme-upload")
+    desk.wait_for_selector("#coarsen-now")
+    desk.select_option("#coarsen", "sex")
+    desk.click("#coarsen-now")
+    desk.wait_for_selector("#coarsened")
+    assert violations(desk, "#scheme") == []
     if folder := os.environ.get("SHOAL_SHOTS"):
-        other.locator("#scheme").screenshot(path=f"{folder}/scheme.png")
-    other.click("text=Not coarsened any more")
-    other.wait_for_selector("#coarsened", state="detached")
-    other.click("#run-now")
-    other.goto(f"{other.base}/release")
-    other.wait_for_selector("#download", timeout=120_000)
-    assert "recoded by the scheme of an earlier release" in other.inner_text("main")
-    assert tab.tried == other.tried == []
-    tab.close()
-    other.close()
-
-
-def opened(open_tab, folder, content):
-    """A tab with a table that was read."""
-    (folder / "people.csv").write_bytes(content)
-    tab = open_tab()
-    tab.set_input_files("#file", folder / "people.csv")
-    tab.wait_for_selector("#columns-title")
-    return tab
+        desk.locator("#scheme").screenshot(path=f"{folder}/scheme.png")
+    desk.click("text=Not coarsened any more")
+    desk.wait_for_selector("#coarsened", state="detached")
+    desk.click("#run-now")
+    desk.goto(f"{desk.base}/release")
+    desk.wait_for_selector("#download", timeout=120_000)
+    assert "recoded by the scheme of an earlier release" in desk.inner_text("main")
+    assert desk.tried == []

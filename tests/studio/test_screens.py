@@ -50,11 +50,13 @@ def hostile_people(rows=120):
 
 
 @pytest.fixture(scope="module")
-def tab(open_tab, tmp_path_factory):
+def tab(desk, tools, tmp_path_factory):
     """A tab whose workspace went the whole way with hostile names, and what it tried."""
     file = tmp_path_factory.mktemp("hostile") / FILE
     hostile_people().write_csv(file)
-    tab = open_tab()
+    tab = desk
+    tab.tried.clear()
+    tools.begin(tab, "data")
     tab.set_input_files("#file", file)
     tab.wait_for_selector("#columns-title")
     tab.goto(f"{tab.base}/roles")
@@ -75,8 +77,7 @@ def tab(open_tab, tmp_path_factory):
     tab.goto(f"{tab.base}/release")
     tab.click("#run-now")
     tab.wait_for_selector("#download", timeout=120_000)
-    yield tab
-    tab.close()
+    return tab
 
 
 @pytest.fixture(scope="module", params=SCREENS)
@@ -107,11 +108,6 @@ def show(tab, name):
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
 
 
-def reshow(tab):
-    """The same screen as it was loaded, for the tests that come after."""
-    show(tab, tab.url.rpartition("/")[2].partition("#")[0])
-
-
 def test_hostile_names_and_values_are_text_in_every_page_and_plot(screen):
     found = screen.content()
     body = screen.evaluate(
@@ -129,27 +125,6 @@ def test_hostile_names_and_values_are_text_in_every_page_and_plot(screen):
     for spot in screen.locator("summary").all()[:3]:
         spot.hover()
     assert screen.tried == []
-
-
-def test_pointing_at_the_frontier_finds_the_list_and_a_click_opens_a_candidate(tab):
-    show(tab, "compare")
-    assert tab.locator(".picked").count() == 2  # a row and its point
-    point = tab.locator("#frontier .zoomed:visible circle[data-place='0']")
-    tab.evaluate("document.activeElement.blur()")
-    point.hover()
-    assert "pointed" in tab.get_attribute("#row-0", "class")
-    tab.hover("h1")
-    assert tab.locator(".pointed").count() == 0
-    tab.focus("#row-0 button")
-    assert "pointed" in point.get_attribute("class")
-    point.click()
-    tab.wait_for_selector("#candidate .pictures svg")
-
-    assert "risk" in point.text_content()
-    assert tab.locator("#row-0 svg.twin").count() == 4
-    assert HOSTILE[:16] in tab.locator("#candidate .pictures").inner_text()
-    assert tab.locator("#frontier image, #frontier img").count() == 0
-    assert tab.tried == []
 
 
 CONTRASTS = """() => {
@@ -189,42 +164,6 @@ def test_every_text_stands_out_from_what_is_behind_it(screen, scheme):
     assert ratios[0][0] >= 4.5, ratios[:5]
 
 
-def test_the_toggle_wins_over_the_system_and_is_kept(screen):
-    behind = "getComputedStyle(document.body).backgroundColor"
-    before = screen.evaluate(behind)
-
-    screen.click("#theme")
-    after = screen.evaluate(behind)
-    screen.reload()
-
-    assert after != before
-    assert screen.evaluate(behind) == after
-    assert screen.get_attribute("#theme", "aria-pressed") == "true"
-    screen.click("#theme")
-    assert screen.evaluate(behind) == before
-    screen.evaluate("localStorage.clear()")  # or the system's theme would count no more
-    reshow(screen)
-
-
-@pytest.mark.parametrize("width", [1280, 1000, 400])
-def test_nothing_has_to_be_scrolled_sideways(screen, width):
-    screen.set_viewport_size({"width": width, "height": 900})
-    for _ in range(100):  # a plot is drawn anew for the width, on a busy machine not at once
-        screen.wait_for_timeout(100)
-        if screen.evaluate("document.documentElement.scrollWidth") <= width:
-            break
-
-    assert screen.evaluate("document.documentElement.scrollWidth") <= width
-    cut = "[...document.querySelectorAll('.grid .row')].filter(e => e.scrollWidth > e.clientWidth)"
-    assert screen.evaluate(f"{cut}.length") == 0
-    if width == 400 and screen.locator("#inspector").count():
-        screen.click("#column-1 .shape")  # A card lies over the list here, wherever its row is hit.
-        screen.wait_for_selector("#inspector[data-place='1']", state="visible")
-        screen.click("#close-inspector")
-        screen.wait_for_selector("#inspector", state="hidden")
-        reshow(screen)
-
-
 def test_pages_speak_to_who_cannot_see_them(screen):
     levels = screen.evaluate(
         "[...document.querySelectorAll('main h1, main h2, main h3')].map(h => +h.tagName[1])"
@@ -261,28 +200,69 @@ def test_every_table_and_plot_has_a_plain_line_above_it(screen):
     assert lonely == 0
 
 
-def test_by_the_keyboard_alone_fourteen_columns_are_confirmed_in_fewer_than_twenty_keys(
-    context, tmp_path
-):
-    hospital(40).write_csv(tmp_path / "people.csv")
-    tab = context.new_page()
-    choosers = []
-    # From the start, so that nothing need be switched on in time for the key.
-    tab.on("filechooser", lambda chooser: choosers.append(chooser))  # noqa: PLW0108 - marked by it
-    tab.goto(context.root)
-    if tab.locator("#new").count():  # else the studio is new, and this its first table
-        tab.focus("#new")
-        tab.keyboard.press("Enter")
-        tab.wait_for_url("**/data")
-
-    reach(tab, "#file")
-    for _ in range(5):  # a busy browser may lose a key, and a person presses it again
-        tab.keyboard.press("Space")
-        tab.wait_for_timeout(500)
-        if choosers:
+# The last two change what a screen shows; the next one is loaded anew.
+@pytest.mark.parametrize("width", [1280, 1000, 400])
+def test_nothing_has_to_be_scrolled_sideways(screen, width):
+    screen.set_viewport_size({"width": width, "height": 900})
+    for _ in range(100):  # a plot is drawn anew for the width, on a busy machine not at once
+        screen.wait_for_timeout(100)
+        if screen.evaluate("document.documentElement.scrollWidth") <= width:
             break
-    choosers[0].set_files(tmp_path / "people.csv")
-    tab.wait_for_selector("#columns-title")
+
+    assert screen.evaluate("document.documentElement.scrollWidth") <= width
+    cut = "[...document.querySelectorAll('.grid .row')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert screen.evaluate(f"{cut}.length") == 0
+    if width == 400 and screen.locator("#inspector").count():
+        screen.click("#column-1 .shape")  # A card lies over the list here, wherever its row is hit.
+        screen.wait_for_selector("#inspector[data-place='1']", state="visible")
+        screen.click("#close-inspector")
+        screen.wait_for_selector("#inspector", state="hidden")
+
+
+def test_the_toggle_wins_over_the_system_and_is_kept(screen):
+    behind = "getComputedStyle(document.body).backgroundColor"
+    before = screen.evaluate(behind)
+
+    screen.click("#theme")
+    after = screen.evaluate(behind)
+    screen.reload()
+
+    assert after != before
+    assert screen.evaluate(behind) == after
+    assert screen.get_attribute("#theme", "aria-pressed") == "true"
+    screen.click("#theme")
+    assert screen.evaluate(behind) == before
+    screen.evaluate("localStorage.clear()")  # or the system's theme would count no more
+
+
+def test_pointing_at_the_frontier_finds_the_list_and_a_click_opens_a_candidate(tab):
+    show(tab, "compare")
+    assert tab.locator(".picked").count() == 2  # a row and its point
+    point = tab.locator("#frontier .zoomed:visible circle[data-place='0']")
+    tab.evaluate("document.activeElement.blur()")
+    point.hover()
+    assert "pointed" in tab.get_attribute("#row-0", "class")
+    tab.hover("h1")
+    assert tab.locator(".pointed").count() == 0
+    tab.focus("#row-0 button")
+    assert "pointed" in point.get_attribute("class")
+    point.click()
+    tab.wait_for_selector("#candidate .pictures svg")
+
+    assert "risk" in point.text_content()
+    assert tab.locator("#row-0 svg.twin").count() == 4
+    assert HOSTILE[:16] in tab.locator("#candidate .pictures").inner_text()
+    assert tab.locator("#frontier image, #frontier img").count() == 0
+    assert tab.tried == []
+
+
+def test_by_the_keyboard_alone_fourteen_columns_are_confirmed_in_fewer_than_twenty_keys(
+    desk, tmp_path
+):
+    tab = desk
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    hospital(40).write_csv(tmp_path / "people.csv")
+    choose_by_keys(tab, tmp_path / "people.csv")
     reach(tab, "#onward")
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/roles")
@@ -333,7 +313,31 @@ def test_by_the_keyboard_alone_fourteen_columns_are_confirmed_in_fewer_than_twen
     tab.keyboard.press("Enter")
     tab.wait_for_selector("#undo >> text=limits of lab 1")
     assert "bounds = [0, 110]" in tab.input_value("#toml")
-    tab.close()
+
+
+def choose_by_keys(tab, path):
+    """Begin a workspace and choose its file without a mouse."""
+    choosers = []
+
+    def chosen(chooser):
+        choosers.append(chooser)
+
+    # From the start, so that nothing need be switched on in time for the key.
+    tab.on("filechooser", chosen)
+    tab.goto(tab.context.root)
+    if tab.locator("#new").count():  # else the studio is new, and this its first table
+        tab.focus("#new")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/data")
+    reach(tab, "#file")
+    for _ in range(5):  # a busy browser may lose a key, and a person presses it again
+        tab.keyboard.press("Space")
+        tab.wait_for_timeout(500)
+        if choosers:
+            break
+    choosers[0].set_files(path)
+    tab.wait_for_selector("#columns-title")
+    tab.remove_listener("filechooser", chosen)
 
 
 def hospital(rows):

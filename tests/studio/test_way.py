@@ -1,9 +1,8 @@
 """The whole way in a real browser: from a file to a release, by `shoal studio` as a process."""
 
 import json
+import os
 import re
-import subprocess
-import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -11,6 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.studio.axe import violations
+from typer.testing import CliRunner
+
+from shoal.cli.commands import app
 
 GRID = ("mdav", "mondrian")
 COLUMNS = ("name", "age", "region", "income", "ill")
@@ -29,17 +31,60 @@ def invented(rows=300):
     )
 
 
-@pytest.fixture
-def tab(open_tab):
-    """A new tab with a new workspace, and everything that went wrong in it."""
+@pytest.fixture(scope="module")
+def taken(desk, tools, tmp_path_factory):
+    """The steward's tab with a table, a folder, and what was seen so far: the way begins."""
+    folder = tmp_path_factory.mktemp("steward")
+    invented().write_csv(folder / "people.csv")
+    desk.tried.clear()
+    tools.begin(desk, "data")
+    take(desk, folder / "people.csv")
+    return SimpleNamespace(tab=desk, folder=folder, seen={"data": desk.inner_text("main")})
+
+
+@pytest.fixture(scope="module")
+def confirmed(taken):
+    """The same with every column confirmed."""
+    confirm_all(taken.tab)
+    taken.seen["rail"] = taken.tab.inner_text("#rail")
+    return taken
+
+
+@pytest.fixture(scope="module")
+def second_tab(open_tab, taken, tmp_path_factory):
+    """Another tab with another table."""
+    path = tmp_path_factory.mktemp("second") / "two.csv"
+    invented(150).write_csv(path)
+    # Not before the first has one: a studio without a table leads both to its first workspace.
+    assert taken.tab
     made = open_tab()
+    take(made, path)
     yield made
     made.close()
-    assert made.tried == []
+
+
+@pytest.fixture
+def other(second_tab):
+    yield second_tab
+    assert second_tab.tried == []
+
+
+@pytest.fixture(scope="module")
+def with_sample(second_tab, tools):
+    """The second tab with the sample in a further workspace."""
+    tools.begin(second_tab, "data")
+    second_tab.click("#take-sample")
+    second_tab.wait_for_selector("#columns-title")
+    return second_tab
+
+
+@pytest.fixture
+def sampled(with_sample):
+    yield with_sample
+    assert with_sample.tried == []
 
 
 def take(tab, path):
-    tab.goto(f"{tab.base}/data")
     tab.set_input_files("#file", path)
     tab.wait_for_selector("#columns-title")
 
@@ -50,7 +95,8 @@ def confirm_all(tab):
     with tab.expect_response("**/roles/persons"):
         tab.check("#one-row")
     limits = {"age": ("0", "110"), "income": ("0", "100000")}
-    for place, name in enumerate(COLUMNS):
+    first = int(tab.get_attribute("#inspector", "data-place"))
+    for place, name in list(enumerate(COLUMNS))[first:]:
         tab.wait_for_selector(f"#inspector[data-place='{place}']")
         if name == "ill":
             tab.check(f"#role-{place}-confidential", force=True)
@@ -75,16 +121,71 @@ def start_comparison(tab, grid):
     tab.click("#compare-now")
 
 
+def test_two_tabs_do_not_mix(taken, other):
+    tab = taken.tab
+    tab.goto(f"{tab.base}/roles")
+    other.goto(f"{other.base}/roles")
+    tab.click("#confirm-0")
+    tab.wait_for_selector("#column-0.confirmed")
+    other.reload()
+
+    assert tab.base != other.base
+    assert "people.csv" in tab.inner_text("#rail")
+    assert "two.csv" in other.inner_text("#rail")
+    assert "4 of 5 columns to confirm" in tab.inner_text("#rail")
+    assert "5 of 5 columns to confirm" in other.inner_text("#rail")
+    assert tab.tried == []
+
+
+def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(confirmed):
+    tab = confirmed.tab
+    tab.goto(f"{tab.base}/protect")
+    assert tab.is_enabled("#run-now")
+
+    assert "3 may fail" not in tab.inner_text("#methods-title + p")
+    tab.click("#require-l-diversity summary")
+    tab.fill("#q-l-diversity-0-l", "2")
+    tab.click("#run-now")  # at once: what was typed has not reached the server yet
+    tab.wait_for_selector("#require-error:not(:empty)")
+
+    for again in (False, True):
+        if again:
+            tab.reload()
+        assert tab.input_value("#q-l-diversity-0-l") == "2"
+        assert tab.get_attribute("#q-l-diversity-0-l", "aria-invalid") is None
+        assert "require-error" in tab.get_attribute("#require .picker", "aria-describedby")
+        assert tab.get_attribute("#q-k-anonymity", "aria-invalid") is None
+        assert "(l-diversity): expected a column" in tab.inner_text("#require-error")
+        assert tab.is_disabled("#run-now")
+        assert tab.locator(".job").count() == 0
+    tab.goto(f"{tab.base}/release")
+    assert tab.is_disabled("#run-now")
+    assert "Something that was typed cannot be used" in tab.inner_text("#blocked")
+    assert tab.locator("#download").count() == 0
+
+    tab.goto(f"{tab.base}/protect")
+    place = COLUMNS[3:].index("ill")
+    tab.check(f"#q-l-diversity-0-column-{place}", force=True)
+    tab.wait_for_selector("#settings .chip >> text=may fail")
+    assert "is checked on the finished table" in tab.inner_text("#plan")
+    assert "may fail" not in tab.inner_text("#method-mondrian header")
+    tab.click("#preview-now")
+    tab.wait_for_selector("#preview table", timeout=120_000)
+    assert "300 rows drawn at random from your table" in tab.inner_text("#preview")
+    assert tab.locator("#preview .pictures svg").count() == 4
+    tab.uncheck(f"#q-l-diversity-0-column-{place}", force=True)
+    tab.wait_for_selector("#require-error:not(:empty)")  # the page is a new one by then
+    tab.fill("#q-l-diversity-0-l", "")
+    tab.press("#q-l-diversity-0-l", "Tab")
+    tab.wait_for_selector("#run-now:enabled")
+    tab.wait_for_selector("#settings .chip >> text=fits")
+    assert tab.tried == []
+
+
 @pytest.fixture(scope="module")
-def walked(open_tab, tmp_path_factory):
-    """The way, gone once; what was seen on it and what came out."""
-    folder = tmp_path_factory.mktemp("steward")
-    invented().write_csv(folder / "people.csv")
-    tab = open_tab()
-    take(tab, folder / "people.csv")
-    seen = {"data": tab.inner_text("main")}
-    confirm_all(tab)
-    seen["rail"] = tab.inner_text("#rail")
+def walked(confirmed):
+    """The rest of the way, gone once; what was seen on it and what came out."""
+    tab, folder, seen = confirmed.tab, confirmed.folder, confirmed.seen
     start_comparison(tab, GRID)
     tab.wait_for_selector("#frontier svg >> nth=0", timeout=120_000)
     seen["compare"] = tab.inner_text("main")
@@ -96,8 +197,11 @@ def walked(open_tab, tmp_path_factory):
     seen["k"] = tab.input_value("#p-k")
     tab.goto(f"{tab.base}/release")
     seen["checklist"] = tab.inner_text(".checklist")
+    tab.goto(f"{tab.base}/protect")
     tab.click("#run-now")
-    tab.wait_for_selector("#download", timeout=120_000)
+    tab.wait_for_selector("text=See the release", timeout=120_000)
+    tab.click("text=See the release")
+    tab.wait_for_selector("#download")
     seen["released"] = tab.inner_text("main")
     with tab.expect_download() as download:
         tab.click("#download")
@@ -112,29 +216,26 @@ def walked(open_tab, tmp_path_factory):
         tab.click("text=The policy of this release")
     download.value.save_as(folder / "policy.toml")
     command = tab.text_content("#again-command")
-    tried = list(tab.tried)
-    home = tab.base.partition("/w/")[0]
-    tab.goto(home)
+    tab.goto(tab.context.root)
     seen["axe"] += violations(tab)
-    stranger = tab.context.browser.new_page()
-    seen["stranger"] = stranger.goto(home).status
-    seen["axe"] += violations(stranger)
-    stranger.close()
-    tab.close()
+    tried = list(tab.tried)
+    session = tab.context.cookies()
+    tab.context.clear_cookies()
+    seen["stranger"] = tab.goto(tab.context.root).status
+    seen["axe"] += violations(tab)
+    tab.context.add_cookies(session)
+    tab.tried.clear()  # that a stranger was refused
     with zipfile.ZipFile(folder / "release.zip") as archive:
         archive.extractall(folder / "zip")
     (public,) = (folder / "zip").iterdir()
-    return SimpleNamespace(folder=folder, public=public, command=command, seen=seen, tried=tried)
-
-
-def shoal(*words, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "shoal", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
+    return SimpleNamespace(
+        tab=tab, folder=folder, public=public, command=command, seen=seen, tried=tried
     )
+
+
+def shoal(*words, cwd, monkeypatch):
+    monkeypatch.chdir(cwd)
+    return CliRunner().invoke(app, words)
 
 
 def test_axe_finds_nothing_on_the_release_screen_at_home_and_outside(walked):
@@ -173,7 +274,7 @@ def test_the_officers_report_names_the_file_as_the_steward_does_and_the_public_f
         assert b"people.csv" not in path.read_bytes(), path.name
 
 
-def test_the_downloaded_table_passes_the_check(walked):
+def test_the_downloaded_table_passes_the_check(walked, monkeypatch):
     names = {path.name for path in walked.public.iterdir()}
     assert names == {"release.parquet", "manifest.json", "report.html"}
 
@@ -183,17 +284,18 @@ def test_the_downloaded_table_passes_the_check(walked):
         "--policy",
         "policy.toml",
         cwd=walked.folder,
+        monkeypatch=monkeypatch,
     )
 
-    assert checked.returncode == 0, checked.stderr
+    assert checked.exit_code == 0, checked.stderr
     assert "holds: 5-anonymity of age + region" in checked.stdout
 
 
-def test_the_command_that_the_page_shows_gives_the_same_manifest(walked):
+def test_the_command_that_the_page_shows_gives_the_same_manifest(walked, monkeypatch):
     assert walked.command.startswith("shoal protect people.csv --policy policy.toml")
 
-    done = shoal(*walked.command.split()[1:], cwd=walked.folder)
-    assert done.returncode == 0, done.stderr
+    done = shoal(*walked.command.split()[1:], cwd=walked.folder, monkeypatch=monkeypatch)
+    assert done.exit_code == 0, done.stderr
     ours, theirs = (
         json.loads((folder / "manifest.json").read_text())
         for folder in (walked.public, walked.folder / "release")
@@ -207,31 +309,59 @@ def test_the_command_that_the_page_shows_gives_the_same_manifest(walked):
     assert ours == theirs
 
 
-def test_two_tabs_do_not_mix(open_tab, tab, tmp_path):
-    invented(120).write_csv(tmp_path / "one.csv")
-    invented(150).write_csv(tmp_path / "two.csv")
-    take(tab, tmp_path / "one.csv")
-    other = open_tab()  # Not before: a studio without a table leads both to its first workspace.
-    take(other, tmp_path / "two.csv")
+def test_after_a_change_the_release_is_out_of_date_and_what_is_not_taken_yet_holds_the_next(walked):
+    tab = walked.tab
+    tab.goto(f"{tab.base}/protect")
+    k = tab.input_value("#p-k")
+    tab.fill("#p-k", "7")
+    tab.press("#p-k", "Tab")
+    tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
+    tab.goto(f"{tab.base}/release")
 
-    tab.goto(f"{tab.base}/roles")
-    other.goto(f"{other.base}/roles")
-    tab.click("#confirm-0")
-    tab.wait_for_selector("#column-0.confirmed")
-    other.reload()
-
-    assert tab.base != other.base
-    assert "one.csv" in tab.inner_text("#rail")
-    assert "two.csv" in other.inner_text("#rail")
-    assert "4 of 5 columns to confirm" in tab.inner_text("#rail")
-    assert "5 of 5 columns to confirm" in other.inner_text("#rail")
-    other.close()
-    assert other.tried == []
+    assert f"Smallest group (k): {k} → 7" in tab.inner_text("#out-of-date")
+    assert "out of date" in tab.inner_text(".checklist")
+    assert f"k = {k}" not in tab.inner_text(".checklist")
+    assert "out of date" in tab.inner_text("#rail")
+    tab.click("#budget-title")
+    tab.fill("#source", "people")  # typed and not kept: a release would not be booked
+    tab.click("#run-now")
+    assert "not taken yet" in tab.inner_text("#held")
+    assert tab.locator("#cancel").count() == 0
+    assert tab.tried == []
 
 
-def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(tab, tmp_path):
-    invented(120).write_csv(tmp_path / "people.csv")
-    take(tab, tmp_path / "people.csv")
+def test_a_reload_goes_on_with_the_job_and_cancel_leaves_nothing_behind(other, home, tools):
+    tab = other
+    start_comparison(tab, "")
+    tab.wait_for_selector("#cancel")
+    job = tab.get_attribute("form:has(#cancel)", "action").split("/")[-2]
+    out = home / "jobs" / job / "out"
+    while not out.exists():  # there is something to leave behind
+        tab.wait_for_timeout(20)
+    with tools.frozen(tools.pid_of(home / "jobs", job)):
+        reloaded_and_cancelled(tab, job)
+
+    assert not out.exists()
+    assert tab.locator("#frontier").count() == 0
+    assert tab.locator("#compare-now").count() == 1
+
+
+def reloaded_and_cancelled(tab, job):
+    tab.reload()
+    tab.wait_for_selector("#cancel")
+    assert tab.get_attribute("form:has(#cancel)", "action").split("/")[-2] == job
+    assert tab.locator(".job progress:visible").count() == 1
+    tab.goto(f"{tab.base}/roles")  # the bar is on every screen, and leads back
+    tab.wait_for_selector("#job-bar >> text=Comparing methods")
+    assert "so far" in tab.inner_text("#job-bar")
+    tab.goto(f"{tab.base}/compare")
+    tab.wait_for_selector("#cancel")
+    tab.click("#cancel")
+    tab.wait_for_selector("text=Cancelled. Nothing was written.")
+
+
+def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(other):
+    tab = other
     tab.goto(f"{tab.base}/roles")
 
     tab.click("#summary-3")
@@ -261,40 +391,10 @@ def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(tab, tmp
     assert tab.locator("#column-0.identifier").count() == 1
 
 
-def test_a_reload_goes_on_with_the_job_and_cancel_leaves_nothing_behind(tab, tmp_path, home, tools):
-    invented(2000).write_csv(tmp_path / "people.csv")
-    take(tab, tmp_path / "people.csv")
-    start_comparison(tab, "")
-    tab.wait_for_selector("#cancel")
-    job = tab.get_attribute("form:has(#cancel)", "action").split("/")[-2]
-    out = home / "jobs" / job / "out"
-    while not out.exists():  # there is something to leave behind
-        tab.wait_for_timeout(20)
-    with tools.frozen(tools.pid_of(home / "jobs", job)):
-        reloaded_and_cancelled(tab, job)
-
-    assert not out.exists()
-    assert tab.locator("#frontier").count() == 0
-    assert tab.locator("#compare-now").count() == 1
-
-
-def reloaded_and_cancelled(tab, job):
-    tab.reload()
-    tab.wait_for_selector("#cancel")
-    assert tab.get_attribute("form:has(#cancel)", "action").split("/")[-2] == job
-    assert tab.locator(".job progress:visible").count() == 1
-    tab.goto(f"{tab.base}/roles")  # the bar is on every screen, and leads back
-    tab.wait_for_selector("#job-bar >> text=Comparing methods")
-    assert "so far" in tab.inner_text("#job-bar")
-    tab.goto(f"{tab.base}/compare")
-    tab.wait_for_selector("#cancel")
-    tab.click("#cancel")
-    tab.wait_for_selector("text=Cancelled. Nothing was written.")
-
-
-def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_would_be_done(tab):
-    tab.click("#take-sample")
-    tab.wait_for_selector("#columns-title")
+def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_would_be_done(
+    sampled,
+):
+    tab = sampled
     assert "10,000 rows" in tab.inner_text("#rail")
     assert "15 columns confirmed" in tab.inner_text("#rail")
 
@@ -328,7 +428,8 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     tab.wait_for_selector("#lost:not([hidden]) >> text=connection to the studio is lost")
     tab.context.set_offline(False)
     tab.wait_for_selector("#lost", state="hidden")
-    tab.tried.clear()  # that the network was gone
+    for one in tab.context.pages:
+        one.tried.clear()  # that the network was gone
 
     tab.goto(f"{tab.base}/roles")
     tab.click("#summary-5")
@@ -337,64 +438,41 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     assert "# per week" in tab.input_value("#toml"), "comments of the policy stay"
 
 
-def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tmp_path):
-    invented(120).write_csv(tmp_path / "people.csv")
-    take(tab, tmp_path / "people.csv")
-    confirm_all(tab)
+def test_the_lattice_is_pointed_at_and_clicked_and_of_a_large_one_a_part_is_drawn(
+    sampled,
+):
+    tab = sampled
     tab.goto(f"{tab.base}/protect")
-    assert tab.is_enabled("#run-now")
+    tab.click("#method-full-domain button")
+    tab.wait_for_selector("#settings[data-method='full-domain']")
+    tab.click("#inspect-now")
+    tab.wait_for_selector("#lattice svg", timeout=120_000)
+    whole = tab.locator("#lattice g.node").count()
 
-    assert "3 may fail" not in tab.inner_text("#methods-title + p")
-    tab.click("#require-l-diversity summary")
-    tab.fill("#q-l-diversity-0-l", "2")
-    tab.click("#run-now")  # at once: what was typed has not reached the server yet
-    tab.wait_for_selector("#require-error:not(:empty)")
+    assert whole == tab.locator("#inspection .points tbody tr").count() > 1
+    assert violations(tab, "#inspection") == []
+    node = tab.locator("#lattice g.node").first
+    node.hover()
+    assert tab.locator("tr.pointed").count() == 1
+    node.click()
+    tab.wait_for_selector("#free-levels")
+    assert tab.locator("tr.picked").count() == 1
+    shot(tab, "small")
+    tab.click("#free-levels")
+    tab.wait_for_selector("#free-levels", state="detached")
 
-    for again in (False, True):
-        if again:
-            tab.reload()
-        assert tab.input_value("#q-l-diversity-0-l") == "2"
-        assert tab.get_attribute("#q-l-diversity-0-l", "aria-invalid") is None
-        assert "require-error" in tab.get_attribute("#require .picker", "aria-describedby")
-        assert tab.get_attribute("#q-k-anonymity", "aria-invalid") is None
-        assert "(l-diversity): expected a column" in tab.inner_text("#require-error")
-        assert tab.is_disabled("#run-now")
-        assert tab.locator(".job").count() == 0
-    tab.goto(f"{tab.base}/release")
-    assert tab.is_disabled("#run-now")
-    assert "Something that was typed cannot be used" in tab.inner_text("#blocked")
-    assert tab.locator("#download").count() == 0
+    tab.click("#parameters summary")
+    tab.fill("[name='p.intervals.age']", "2, 4, 8, 16, 32")
+    tab.press("[name='p.intervals.age']", "Tab")
+    tab.wait_for_selector("text=The settings have changed since.")
+    tab.click("#inspect-now")
+    tab.wait_for_selector("#part", timeout=120_000)
+    shot(tab, "large")
+    assert "combinations are shown" in tab.inner_text("#part")
+    assert tab.locator("#lattice g.node").count() <= 60
+    assert violations(tab, "#inspection") == []
 
-    tab.goto(f"{tab.base}/protect")
-    place = COLUMNS[3:].index("ill")
-    tab.check(f"#q-l-diversity-0-column-{place}", force=True)
-    tab.wait_for_selector("#settings .chip >> text=may fail")
-    assert "is checked on the finished table" in tab.inner_text("#plan")
-    assert "may fail" not in tab.inner_text("#method-mondrian header")
-    tab.click("#preview-now")
-    tab.wait_for_selector("#preview table", timeout=120_000)
-    assert "120 rows drawn at random from your table" in tab.inner_text("#preview")
-    assert tab.locator("#preview .pictures svg").count() == 4
-    tab.uncheck(f"#q-l-diversity-0-column-{place}", force=True)
-    tab.wait_for_selector("#require-error:not(:empty)")  # the page is a new one by then
-    tab.fill("#q-l-diversity-0-l", "")
-    tab.press("#q-l-diversity-0-l", "Tab")
-    tab.wait_for_selector("#run-now:enabled")
-    tab.wait_for_selector("#settings .chip >> text=fits")
-    tab.click("#run-now")
-    tab.wait_for_selector("text=See the release", timeout=120_000)
-    k = tab.input_value("#p-k")
-    tab.fill("#p-k", "7")
-    tab.press("#p-k", "Tab")
-    tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
-    tab.goto(f"{tab.base}/release")
 
-    assert f"Smallest group (k): {k} → 7" in tab.inner_text("#out-of-date")
-    assert "out of date" in tab.inner_text(".checklist")
-    assert f"k = {k}" not in tab.inner_text(".checklist")
-    assert "out of date" in tab.inner_text("#rail")
-    tab.click("#budget-title")
-    tab.fill("#source", "people")  # typed and not kept: a release would not be booked
-    tab.click("#run-now")
-    assert "not taken yet" in tab.inner_text("#held")
-    assert tab.locator("#cancel").count() == 0
+def shot(tab, name):
+    if folder := os.environ.get("SHOAL_SHOTS"):
+        tab.locator("#inspection").screenshot(path=f"{folder}/{name}.png")
