@@ -223,6 +223,21 @@ def test_every_answer_carries_the_headers_refusals_too(served, client, path):
             assert answer.headers[name] == value
 
 
+def test_a_browser_keeps_our_own_files_by_what_is_in_them_and_nothing_else(client):
+    page = client.get("/", follow_redirects=True)
+    named = sorted(set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)))
+
+    assert len(named) >= 6
+    for address in named:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+        for other in ("", "?", "?0123456789abcdef"):
+            stale = client.get(address.partition("?")[0] + other)
+            assert stale.headers["cache-control"] == "no-store"
+    assert page.headers["cache-control"] == "no-store"
+
+
 def test_the_content_policy_allows_our_own_files_and_no_inline_code():
     assert "unsafe" not in POLICY
     assert "*" not in POLICY

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.types import Scope
 
 from shoal.errors import ShoalError
 from shoal.studio import api, context, downloads, pages
@@ -19,6 +20,7 @@ from shoal.studio.security import Guard, Sessions
 from shoal.studio.settings import Settings
 from shoal.studio.uploads import TooLargeError
 
+KEPT = "private, max-age=31536000, immutable"
 PLAIN = {
     400: "The request is not well formed.",
     404: "There is nothing at this address.",
@@ -54,13 +56,23 @@ def create_app(settings: Settings) -> FastAPI:
         middleware=[Middleware(Guard, settings=settings, sessions=sessions, page=_outside)],
     )
     app.state.sessions = sessions
-    app.mount("/static", StaticFiles(directory=Path(str(files("shoal.studio"))) / "static"))
+    app.mount("/static", _OwnFiles(directory=Path(str(files("shoal.studio"))) / "static"))
     app.include_router(api.router)
     app.include_router(downloads.router)
     app.include_router(pages.router)
     for kind in (ShoalError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _refused)
     return app
+
+
+class _OwnFiles(StaticFiles):
+    """Files that hold nothing of a table: a browser keeps one as long as it has its digest."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        answer = await super().get_response(path, scope)
+        if rendering.address(path).endswith(f"?{scope['query_string'].decode('latin-1')}"):
+            answer.headers["cache-control"] = KEPT
+        return answer
 
 
 def _outside(status: int, sentence: str) -> str:

@@ -7,6 +7,8 @@ No inline script, style or style attribute works under the content security poli
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment
@@ -52,7 +54,7 @@ def _environment() -> Environment:
         "sparkline": sparkline,
     }
     made.globals |= {
-        "static": lambda name: f"/static/{name}",
+        "static": address,
         "roles": phrases.ROLE_WORDS,
         "kinds": tuple(phrases.KIND_WORDS),
         "kind_words": phrases.KIND_WORDS,
@@ -64,6 +66,13 @@ def _environment() -> Environment:
         "base": "",
     }
     return made
+
+
+@cache
+def address(name: str) -> str:
+    """Where a file of ours is, with a digest of it: a browser keeps it until it changes."""
+    content = files("shoal.studio").joinpath("static", name).read_bytes()
+    return f"/static/{name}?{sha256(content).hexdigest()[:16]}"
 
 
 def moment(text: str) -> str:
