@@ -212,8 +212,7 @@ def test_a_drafted_policy_asks_for_categories_and_copies_none(client, workspace,
 def test_hostile_names_and_values_come_out_as_data_and_as_text_in_pages(client, workspace, tools):
     evil = "<script>alert(1)</script>"
     content = f'"{evil}",age\n"{evil}",1\n"<img src=x onerror=alert(1)>",2\n'.encode()
-    job = tools.upload(client, workspace, content, name=f"{evil}.csv").json()
-    tools.ended(client, job["id"])
+    tools.with_table(client, workspace, content, f"{evil}.csv")
     profile = client.get(f"/api/workspaces/{workspace}/profile")
     page = client.get(f"/w/{workspace}/data")
 

@@ -36,8 +36,7 @@ def client(served):
 def visits(client, tools):
     """A workspace with a file in a dialect, by its id."""
     made = client.post("/api/workspaces").json()["id"]
-    job = tools.upload(client, made, VISITS, "visits.csv").json()["id"]
-    assert tools.ended(client, job)["state"] == "done"
+    tools.with_table(client, made, VISITS, "visits.csv")
     return made
 
 
@@ -197,8 +196,7 @@ k = 5
 def test_two_hundred_columns_are_shown_and_changed_at_once(client, tools):
     wide = pl.DataFrame({f"x{i}": [1.5 * j + i for j in range(30)] for i in range(200)})
     id_ = client.post("/api/workspaces").json()["id"]
-    job = tools.upload(client, id_, wide.write_csv().encode()).json()["id"]
-    assert tools.ended(client, job)["state"] == "done"
+    tools.with_table(client, id_, wide.write_csv().encode())
 
     page = client.get(f"/w/{id_}/roles")
     places = ",".join(map(str, range(200)))

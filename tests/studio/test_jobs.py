@@ -65,7 +65,9 @@ def start(client, workspace, **given):
 
 
 def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspace, tools, tmp_path):
-    tools.with_people(client, workspace)
+    job = tools.upload(client, workspace, tools.people()).json()["id"]
+    assert tools.ended(client, job)["state"] == "done"
+    client.put(f"/api/workspaces/{workspace}/policy", json={"toml": tools.policy})
     job = start(client, workspace, kind="protect", evaluate=False)
     status = tools.ended(client, job)
     archive = client.get(f"/api/releases/{job}/public.zip")

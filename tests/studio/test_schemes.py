@@ -62,8 +62,7 @@ def run(client, workspace, tools, state="done"):
 def another(client, tools):
     """A workspace with another table of the same form."""
     made = client.post("/api/workspaces").json()["id"]
-    job = tools.upload(client, made, tools.people(80), "next.csv").json()
-    assert tools.ended(client, job["id"])["state"] == "done"
+    tools.with_table(client, made, tools.people(80), "next.csv")
     return made
 
 
@@ -127,8 +126,7 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
     client, released, tools
 ):
     made = client.post("/api/workspaces").json()["id"]
-    job = tools.upload(client, made, tools.people(50), "few.csv").json()
-    assert tools.ended(client, job["id"])["state"] == "done"
+    tools.with_table(client, made, tools.people(50), "few.csv")
     taken(client, made, saved(client, released))
 
     failed = run(client, made, tools, "failed")
