@@ -199,7 +199,7 @@ def test_an_interrupt_is_obeyed_and_told_whatever_a_library_makes_of_it(body, se
 
 def test_who_stops_reading_the_output_sees_no_error():
     process = subprocess.Popen(
-        [sys.executable, "-m", "shoal", "methods"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "shoal", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     process.stdout.close()
     said = process.stderr.read()

@@ -5,19 +5,27 @@ from itertools import pairwise
 import pytest
 
 
+@pytest.fixture(scope="module")
+def tab(chromium):
+    """A tab, with everything that its pages try."""
+    made = chromium.new_page(viewport={"width": 1280, "height": 900})
+    made.tried = []
+    made.on("request", lambda asked: made.tried.append(asked.url))
+    made.on("console", lambda said: made.tried.append(said.text))
+    made.on("pageerror", lambda error: made.tried.append(str(error)))
+    made.on("dialog", lambda dialog: (made.tried.append(dialog.message), dialog.dismiss()))
+    yield made
+    made.close()
+
+
 @pytest.fixture(scope="module", params=["internal", "public"])
-def shown(request, chromium, hostile):
-    """A report as it opens, with everything that it tried; loaded once for the tests of it."""
-    tab = chromium.new_page(viewport={"width": 1280, "height": 900})
-    tab.tried = []
-    tab.on("request", lambda asked: tab.tried.append(asked.url))
-    tab.on("console", lambda said: tab.tried.append(said.text))
-    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
-    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
+def shown(request, tab, hostile):
+    """A report as it opens, loaded once for the tests of it."""
+    tab.tried.clear()
+    tab.set_viewport_size({"width": 1280, "height": 900})
     tab.address = getattr(hostile, request.param).as_uri()
     tab.goto(tab.address)
-    yield tab
-    tab.close()
+    return tab
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ import httpx
 import polars as pl
 import pytest
 
-from shoal.studio import profile
+from shoal.errors import ShoalError
+from shoal.studio import profile, worker
 from shoal.studio.app import create_app
-from shoal.studio.jobs import JobState
+from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.private_files import read_json, write_json
 from shoal.studio.server import server as make_server
 from shoal.studio.settings import Settings
@@ -73,21 +74,34 @@ class Served:
                 assert answer.status_code == 303
             yield made
 
-    def look_at(self, job):
-        """Look at a table that was uploaded as its job does, but here: a process takes longer."""
-        status = self.studio.jobs.cancel(job)
-        if status.state == JobState.CANCELLED:  # else it was quicker than we
+    def do(self, job):
+        """Do a job that was just started, as its process does, but here: a process takes longer.
+
+        For tests that want what comes of it; test_jobs.py is about the processes.
+        """
+        if self.studio.jobs.cancel(job).state == JobState.CANCELLED:  # else it was quicker
             folder = self.studio.jobs.folder(job)
-            given = read_json(folder / "job.json")["arguments"]
-            found = profile.write(
-                Path(given["data"]),
-                label=given["label"],
-                reading=given["reading"],
-                limit=given["decoded_limit"],
-            )
-            write_json(folder / "result.json", found)
-            write_json(folder / "status.json", {"state": "done"})
+            stated = read_json(folder / "job.json")
+            given, note = stated["arguments"], worker.ProgressNote(folder)
+            paths = {key: Path(given[key]) for key in worker.PATHS if given.get(key)}
+            try:
+                found = DO[stated["kind"]]({**given, **paths}, note)
+            except ShoalError as error:
+                note.end(JobState.FAILED, worker.named(str(error), given.get("names", {})))
+            else:
+                write_json(folder / "result.json", found)
+                note.end(JobState.DONE)
             self.studio.finished(self.studio.jobs.status(job))
+        return self.studio.jobs.status(job).state
+
+
+def look_at(given, note):
+    """See `worker._profile`, which limits the memory of its process, and we must not."""
+    asked = {name: given[name] for name in ("label", "reading")}
+    return profile.write(given["data"], limit=given["decoded_limit"], progress=note, **asked)
+
+
+DO = {**worker.DO, JobKind.PROFILE: look_at}
 
 
 @contextmanager
@@ -231,9 +245,8 @@ k-anonymity = 5
 def with_table(client, workspace, content, name="people.csv"):
     """Give a workspace a table that was looked at: in a process, if the studio itself is one."""
     job = upload(client, workspace, content, name).json()["id"]
-    if (served := getattr(client, "served", None)) is not None:
-        served.look_at(job)
-    assert ended(client, job)["state"] == "done"
+    served = getattr(client, "served", None)
+    assert (served.do(job) if served else ended(client, job)["state"]) == "done"
 
 
 def with_people(client, workspace, rows=60, policy=POLICY):

@@ -97,7 +97,7 @@ def test_models_of_a_paper_are_compared_in_the_studio(client, workspace, tools):
 
     before = client.get(page).text
     job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
-    assert tools.ended(client, job["id"])["state"] == "done"
+    assert client.served.do(job["id"]) == "done"
     found = client.get(f"/api/workspaces/{workspace}/comparison").json()
 
     assert '<select id="c-axes" name="axes">' in before

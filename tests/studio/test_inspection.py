@@ -27,14 +27,14 @@ k-anonymity = 5
 
 def inspected(client, workspace, tools, policy=POLICY):
     tools.with_people(client, workspace, 120, policy)
-    return again(client, workspace, tools)
+    return again(client, workspace)
 
 
-def again(client, workspace, tools):
+def again(client, workspace):
     answer = client.post(f"/w/{workspace}/protect/inspect")
     assert answer.status_code == 303, answer.text
     job = client.get(f"/api/workspaces/{workspace}").json()["jobs"]["inspect"]
-    assert tools.ended(client, job)["state"] == "done"
+    assert client.served.do(job) == "done"
     return client.get(f"/w/{workspace}/protect").text
 
 
@@ -95,7 +95,7 @@ def test_a_click_fixes_the_levels_and_the_way_back_frees_them(seen):
     assert "levels" not in protect_of(client, workspace)
 
 
-def test_a_release_at_a_fixed_node_has_its_levels(seen, tools):
+def test_a_release_at_a_fixed_node_has_its_levels(seen):
     client, workspace, page = seen
     places = re.findall(r'<button class="quiet" name="node" value="(\d+)"', page)
     client.post(f"/w/{workspace}/protect/levels", data={"node": places[1]})
@@ -106,7 +106,7 @@ def test_a_release_at_a_fixed_node_has_its_levels(seen, tools):
     asked = {"kind": "protect", "evaluate": False}
     job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
 
-    assert tools.ended(client, job["id"])["state"] == "done"
+    assert client.served.do(job["id"]) == "done"
     manifest = client.get(f"/api/releases/{job['id']}/manifest.json").json()
     assert f"age {levels['age']} of 4, sex {levels['sex']} of 1." in " ".join(manifest["notes"])
 
@@ -117,7 +117,7 @@ def test_an_inspection_is_recorded_where_a_population_is_named(served, client, w
     page = client.get(f"/w/{workspace}/protect").text
     assert "Choosing by inspecting the table costs privacy" in page
 
-    again(client, workspace, tools)
+    again(client, workspace)
 
     (one,) = budget_file.account(served.settings.budget, "people").inspections
     assert (one.kind, one.what) == ("table", "inspect")

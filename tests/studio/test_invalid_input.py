@@ -191,10 +191,10 @@ def test_two_changes_of_one_policy_at_a_time_do_not_lose_each_other(served, read
     assert studio.store.load(ready[3:]).policy == text
 
 
-def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(client, ready, tools):
+def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(client, ready):
     asked = {"kind": "protect", "evaluate": False}
     job = client.post(f"/api/workspaces/{ready[3:]}/jobs", json=asked).json()["id"]
-    assert tools.ended(client, job)["state"] == "done"
+    assert client.served.do(job) == "done"
     own = f"/api/workspaces/{ready[3:]}"
     manifest = client.get(f"/api/releases/{job}/manifest.json").json()
     fresh, page = client.get(f"{own}/release").json(), client.get(f"{ready}/release").text

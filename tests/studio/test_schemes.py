@@ -45,16 +45,16 @@ def first(client, tools):
 
 
 @pytest.fixture(scope="module")
-def released(client, first, tools):
+def released(client, first):
     """The id of the release; nothing here changes it."""
-    return run(client, first, tools)
+    return run(client, first)
 
 
-def run(client, workspace, tools, state="done"):
+def run(client, workspace, state="done"):
     asked = {"kind": "protect", "evaluate": False}  # nothing here looks at the evaluation
     answer = client.post(f"/api/workspaces/{workspace}/jobs", json=asked)
     assert answer.status_code == 202, answer.text
-    assert tools.ended(client, answer.json()["id"])["state"] == state
+    assert client.served.do(answer.json()["id"]) == state
     return answer.json()["id"]
 
 
@@ -93,7 +93,7 @@ def test_a_saved_scheme_recodes_another_table_as_the_command_does(
     again = client.get(f"/api/workspaces/{another}/again").json()
     assert again["command"].startswith("shoal apply scheme.toml next.csv --out release --policy")
 
-    job = run(client, another, tools)
+    job = run(client, another)
 
     made = pl.read_parquet(served.studio.jobs.release(job) / "release.parquet")
     frame = pl.read_csv(tools.people(80))
@@ -111,12 +111,12 @@ def test_a_saved_scheme_recodes_another_table_as_the_command_does(
 
 
 def test_of_a_release_that_was_made_here_it_is_said_what_both_disclose_together(
-    client, another, released, tools
+    client, another, released
 ):
     answer = client.post(f"/w/{another}/scheme/release", data={"release": released})
     assert answer.headers["location"] == f"/w/{another}/protect"
 
-    job = run(client, another, tools)
+    job = run(client, another)
 
     notes = client.get(f"/api/releases/{job}/manifest.json").json()["notes"]
     assert any("Beside the release that the scheme comes from" in text for text in notes)
@@ -129,7 +129,7 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
     tools.with_table(client, made, tools.people(50), "few.csv")
     taken(client, made, saved(client, released))
 
-    failed = run(client, made, tools, "failed")
+    failed = run(client, made, "failed")
 
     said = client.get(f"/api/jobs/{failed}").json()["error"]
     assert "By this scheme 5-anonymity no longer holds" in said
@@ -139,7 +139,7 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
     left = {name: int(rows) for rows, name in re.findall(r"(\d+) with '(\w+)'", said)}
     assert left["age"] == 0, said
     client.post(f"/w/{made}/protect/scheme", data={"column": "age"})
-    job = run(client, made, tools)
+    job = run(client, made)
     manifest = client.get(f"/api/releases/{job}/manifest.json").json()
     assert all(one["holds"] for one in manifest["checks"])
     assert "Coarsened: age" in client.get(f"/w/{made}/protect").text
@@ -148,7 +148,7 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
 
 
 def test_a_policy_that_recodes_otherwise_is_refused_until_the_scheme_is_dropped(
-    client, another, released, tools
+    client, another, released
 ):
     taken(client, another, saved(client, released))
     protect = policy_document.parsed(
@@ -162,7 +162,7 @@ def test_a_policy_that_recodes_otherwise_is_refused_until_the_scheme_is_dropped(
     assert answer.status_code == 422
     assert "differs from that of the scheme in [protect]" in answer.json()["error"]
     client.post(f"/w/{another}/protect/scheme", data={"drop": "yes"})
-    run(client, another, tools)
+    run(client, another)
 
 
 def test_what_is_not_a_scheme_or_does_not_fit_is_refused_and_nothing_changes(
@@ -187,10 +187,10 @@ def test_hierarchies_and_recodings_come_with_the_scheme(client, workspace, anoth
     policy = POLICY.replace('categories = ["male", "female"]', 'hierarchy = "sex.csv"')
     tools.with_people(client, workspace, 120, policy)
     client.patch(f"/api/workspaces/{workspace}", json={"confirmed": NAMES})
-    content = saved(client, run(client, workspace, tools))
+    content = saved(client, run(client, workspace))
 
     assert taken(client, another, content).status_code == 303
-    run(client, another, tools)
+    run(client, another)
 
 
 def test_in_a_browser_a_scheme_is_saved_and_taken(desk, tmp_path, tools):
