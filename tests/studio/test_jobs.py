@@ -177,7 +177,7 @@ def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_rep
     tools.with_people(client, workspace, rows=4000)
     job = start(client, workspace, kind="protect", evaluate=True)
     pid = tools.pid_of(served.settings.home / "jobs", job)
-    until(served, job, lambda: "measuring" in served.studio.jobs.status(job).stage)
+    until(served, job, lambda: "evaluating" in served.studio.jobs.status(job).stage)
 
     with tools.frozen(pid):
         status = client.post(f"/api/jobs/{job}/cancel").json()

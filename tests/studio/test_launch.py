@@ -128,7 +128,7 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         second = client.post(path, json={"kind": "protect", "evaluate": True}).json()["id"]
         worker = tools.pid_of(home / "jobs", second)
         noted = home / "jobs" / second / "status.json"
-        while "measuring" not in (status := json.loads(noted.read_text()))["stage"]:
+        while "evaluating" not in (status := json.loads(noted.read_text()))["stage"]:
             assert status["state"] in {"waiting", "running"}, status
             time.sleep(0.005)
         process.kill()
