@@ -88,6 +88,12 @@ SLOW = frozenset(
 """Folders and files that `make test-fast` leaves out: each takes more than about a CPU-second,
 starts servers, or runs the whole command."""
 
+TOGETHER = (
+    ("tests/engine/",),
+    tuple(f"tests/studio/test_{name}.py" for name in ("ports", "schemes", "screens", "way")),
+)
+"""Files that one process runs, because they share what is dear to start."""
+
 MARKS = {"chromium": "browser", "reference": "data", "spark": "spark"}
 """Marks by the fixtures that a test uses."""
 
@@ -130,7 +136,7 @@ def pytest_collection_modifyitems(items):
 def pytest_xdist_make_scheduler(config, log):
     """Give each process whole files, so what the tests of a file share is made once.
 
-    The tests of `engine` share more than a file does: a session of Spark.
+    Some share more than a file does: a session of Spark, or a studio and a browser at it.
     """
     if config.option.dist != "loadfile":
         return None
@@ -138,8 +144,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            together = "tests/engine/"
-            return together if nodeid.startswith(together) else super()._split_scope(nodeid)
+            shared = (group for group in TOGETHER if nodeid.startswith(group))
+            return str(next(shared, super()._split_scope(nodeid)))
 
     return ByFile(config, log)
 

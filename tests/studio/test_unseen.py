@@ -35,10 +35,7 @@ def shown(served, tools):
     )
     with served.client() as client:
         workspace = client.post("/api/workspaces").json()["id"]
-        job = tools.upload(
-            client, workspace, frame.write_csv().encode(), name="pe\u202eople.csv"
-        ).json()
-        assert tools.ended(client, job["id"])["state"] == "done"
+        tools.with_table(client, workspace, frame.write_csv().encode(), "pe\u202eople.csv")
         drafted = client.get(f"/api/workspaces/{workspace}/policy").json()
         assert AGE in drafted["fields"]["columns"]
         assert not [c for c in drafted["toml"] if category(c) in UNSEEN and c != "\n"]

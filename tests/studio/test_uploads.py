@@ -61,8 +61,7 @@ def test_an_upload_is_kept_in_a_folder_of_the_servers_choice_under_a_name_withou
     served, client, workspace, tools
 ):
     label = "../../etc/<b>pass\x00wd</b>.csv"
-    job = tools.upload(client, workspace, tools.people(), name=label).json()
-    tools.ended(client, job["id"])
+    tools.with_table(client, workspace, tools.people(), label)
     shown = client.get(f"/api/workspaces/{workspace}").json()["data"]
     folder = served.studio.temporary / workspace / shown["id"]
     path = uploads.path_of(DataFile(shown["id"], shown["label"], ".csv", 1), folder.parent)
@@ -91,7 +90,7 @@ def test_an_upload_as_the_body_itself_works_too(client, workspace, tools):
         headers={"content-type": "application/octet-stream"},
     ).json()
 
-    assert tools.ended(client, job["id"])["state"] == "done"
+    assert client.served.do(job["id"]) == "done"
 
 
 @pytest.mark.parametrize("where", ["data", "others"])
@@ -111,7 +110,9 @@ def test_a_form_just_over_the_limit_is_413_and_one_at_the_limit_is_taken(client,
     content += b" " * (LIMIT - len(content))
 
     assert tools.upload(client, workspace, content + b" ").status_code == 413
-    assert tools.upload(client, workspace, content).status_code == 202
+    taken = tools.upload(client, workspace, content)
+    assert taken.status_code == 202
+    client.post(f"/api/jobs/{taken.json()['id']}/cancel")  # that it was taken is enough
 
 
 def test_a_chunked_upload_over_the_limit_is_413_and_leaves_nothing(served, client, workspace):
@@ -349,6 +350,7 @@ def test_a_workbook_and_a_packed_csv_file_are_taken_by_their_names(
     answer = tools.upload(client, workspace, content, name=name)
 
     assert answer.status_code < 300, answer.text
+    assert client.served.do(answer.json()["id"]) == "done"
     assert client.get(f"/api/workspaces/{workspace}").json()["data"]["label"] == name
 
 
