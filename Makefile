@@ -62,7 +62,7 @@ test: lint browser r docs
 
 # Between two edits: at most 90 CPU-seconds where kernels are compiled, in one process; no browser, no
 # Spark, no reference tables. What is left out is in tests/conftest.py; the end says what it took.
-FAST := -n 0 -p no:schemathesis -m "not slow and not browser and not spark and not data"
+FAST := -n 0 -m "not slow and not browser and not spark and not data"
 test-fast: setup-dev
 	$(BIN)/python -m pytest $(FAST)
 

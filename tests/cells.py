@@ -18,5 +18,5 @@ def cells_of(draw, values, n, *, missing=True):
     drawn = np.frombuffer(draw(st.binary(min_size=3 * n, max_size=3 * n)), dtype=np.uint8)
     gone, high, low = drawn.reshape(3, n).astype(np.int64)
     places = (first + (256 * high + low) % distinct) % len(values)
-    pairs = zip(gone < share, places, strict=True)
+    pairs = zip((gone < share).tolist(), places.tolist(), strict=True)
     return [None if absent else values[place] for absent, place in pairs]

@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 # Tables of tests are small, and as many processes as cores run them: more threads would wait for
@@ -98,8 +99,11 @@ MARKS = {"chromium": "browser", "reference": "data", "spark": "spark"}
 """Marks by the fixtures that a test uses."""
 
 
+@cache
 def is_slow(path):
     """Whether a file of tests, or the folder that it lies in, is left out of `make test-fast`."""
+    if not path.is_relative_to(ROOT / "tests"):
+        return False
     place = path.relative_to(ROOT / "tests")
     return any(one.as_posix() in SLOW for one in (place, *place.parents))
 
@@ -108,8 +112,7 @@ def pytest_ignore_collect(collection_path, config):
     """Do not even load what is left out; `None` leaves the choice to others."""
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
-    inside = collection_path.is_relative_to(ROOT / "tests")
-    return (inside and is_slow(collection_path)) or None
+    return is_slow(collection_path) or None
 
 
 def draw_its_share(test):
@@ -125,7 +128,7 @@ def pytest_collection_modifyitems(items):
     for property_test in filter(is_hypothesis_test, functions):
         draw_its_share(property_test)
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests") and is_slow(item.path):
+        if is_slow(item.path):
             item.add_marker("slow")
         for fixture, mark in MARKS.items():
             if fixture in getattr(item, "fixturenames", ()):

@@ -27,10 +27,14 @@ COMMON = {"len", "str", "int", "repr", "join", "sorted", "list", "map", "self", 
 """Names that say nothing about what is filled in."""
 
 
+SIGNS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+"""Nodes that hold nothing, and are half of all."""
+
+
 def parts_of(node):
-    """The nodes below one, found once."""
+    """The nodes below one but for signs, found once."""
     if "parts" not in node.__dict__:
-        node.parts = list(ast.iter_child_nodes(node))
+        node.parts = [one for one in ast.iter_child_nodes(node) if not isinstance(one, SIGNS)]
     return node.parts
 
 
@@ -172,23 +176,29 @@ def docstrings(tree):
     }
 
 
-def said(node, silent, reader, outer=""):
+def called_by(node):
+    """The last name of what a call calls; nothing for anything else."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return getattr(func, "id", None) or getattr(func, "attr", "")
+
+
+def said(node, silent, reader, found, outer=""):
     """The texts of a program but for docstrings and names of types, in order, with their nodes.
 
-    A part that its outer text shows is not shown again.
+    They are appended to `found`. A part that its outer text shows is not shown again.
     """
-    called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
+    called = called_by(node)
     if called in NO_SENTENCE or (id(node) in silent and not isinstance(node, ast.Call)):
         return
     text = reader.text(node)
     if text is not None and text not in outer:
-        yield node, text
+        found.append((node, text))
     types = [getattr(node, field, None) for field in ("annotation", "returns")]
     if called == "cast":
         types.append(node.args[0])
     for child in parts_of(node):
         if not (isinstance(child, ast.Constant) and child in types):
-            yield from said(child, silent, reader, text or outer)
+            said(child, silent, reader, found, text or outer)
 
 
 IF, ELSE, END, FOR, CUT = "\x01", "\x02", "\x03", "\x04", "\x00"
@@ -267,8 +277,8 @@ def in_template(path):
 def in_program(path):
     """The texts of a program; a part that stands in another is not shown again."""
     tree = ast.parse(path.read_text("utf-8"))
-    reader = Reader(tree)
-    found = list(said(tree, docstrings(tree), reader))
+    reader, found = Reader(tree), []
+    said(tree, docstrings(tree), reader, found)
     return [text for node, text in found if id(node) not in reader.joined]
 
 

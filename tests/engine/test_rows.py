@@ -16,6 +16,7 @@ from tests.opening import in_file_order, protected
 from shoal.core import SpatialDecomposition
 from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
+from shoal.engine.spark import rows as spark_rows
 from shoal.engine.spark.blocks import SEQ, SortOrder, exchange
 from shoal.engine.spark.source import ordered
 from shoal.hazmat.fakes import RecordingNoise
@@ -94,6 +95,32 @@ def test_nominals_by_marginality_on_blocks_equal_one_machine(tmp_path):
     one, many = both("ir-laplace", cases.people(50), np.random.default_rng(2), 17, [20], **changes)
 
     assert same(one, many)
+
+
+@pytest.mark.parametrize(
+    "method", ["laplace", "ir-laplace", "insensitive-laplace", "public-laplace"]
+)
+def test_columns_are_added_up_in_one_pass_and_in_one_each_where_groups_are_many(
+    method, monkeypatch
+):
+    """However many there are, the draws are the same: all sums come before the first of them."""
+    passes, add_up = [], spark_rows._group_sums
+    monkeypatch.setattr(
+        spark_rows,
+        "_group_sums",
+        lambda layout, asked: passes.append(len(asked)) or add_up(layout, asked),
+    )
+
+    def columns_of_passes(most):
+        monkeypatch.setattr(spark_rows, "_SUMS", most)
+        passes.clear()
+        one, many = both(method, cases.people(50), np.random.default_rng(2), 17, [20])
+        assert same(one, many)
+        return list(passes)
+
+    (columns,) = columns_of_passes(4_000_000)
+    assert columns > 3
+    assert columns_of_passes(0) == [1] * columns
 
 
 @given(st.integers(1, 200), st.integers(1, 9), st.integers(0, 2**32))

@@ -424,13 +424,29 @@ def test_noise_drawn_ahead_is_fresh_in_every_run_and_follows_its_own_request():
     values = np.zeros(4, dtype=np.int64)
     drawn = []
     for run in range(3000):
-        noise.begin()
+        noise.begin(3000 - run)
         drawn.append(noise.discrete_laplace(values, scale=Fraction(1000)))
         other = noise.discrete_laplace(values + run, scale=Fraction(1, 100))
         assert (other == run).all()
         assert noise.select(np.array([0, 10**9]), sensitivity=Fraction(1), epsilon=Fraction(1)) == 1
 
     assert len({tuple(row) for row in drawn}) == 3000
+
+
+def test_noise_is_drawn_ahead_for_the_runs_that_are_left_and_no_further():
+    noise = SeededNoise(3)
+    drawn, draw = [], noise.discrete_laplace
+    noise.discrete_laplace = lambda values, *, scale: (
+        drawn.append(values.shape) or draw(values, scale=scale)
+    )
+    ahead = Ahead(noise)
+
+    for runs in (7, 2):
+        for left in range(runs, 0, -1):
+            ahead.begin(left)
+            ahead.discrete_laplace(np.arange(4), scale=Fraction(9))
+
+    assert drawn == [(7, 4), (2, 4)]
 
 
 # End to end.

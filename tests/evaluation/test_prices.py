@@ -23,6 +23,7 @@ from shoal.evaluation.audit.privacy_losses import Laws, replay
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.record_total import RecordTotal
+from shoal.policy.load import load
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
@@ -105,12 +106,22 @@ def mixed(tmp_path_factory):
             "flat": nominal(**LEVELS)}  # fmt: skip
 
 
+POLICIES = {}
+
+
+def read(document):
+    """The policy, read once for all its runs."""
+    if (name := repr(document)) not in POLICIES:
+        POLICIES[name] = load(document)
+    return POLICIES[name]
+
+
 def released(frame, noise, *, columns, protect, rules=()):
     """The entries, and all else that a release holds, but for the time of day."""
-    policy = {"version": 1, "columns": columns, "protect": protect}
+    document = {"version": 1, "columns": columns, "protect": protect}
     if rules:
-        policy["constraints"] = {"rules": list(rules)}
-    release = shoal.protect(frame, policy, noise=noise)
+        document["constraints"] = {"rules": list(rules)}
+    release = shoal.protect(frame, read(document), noise=noise)
     manifest = {name: part for name, part in release.manifest.items() if name != "created"}
     for check in manifest["checks"]:
         check.pop("witness")  # by places in a random order

@@ -111,7 +111,9 @@ class PrivacyLoss:
         price = self.rho if self.epsilon is None else self.epsilon
         if price is None or (self.rho is not None and self.epsilon is not None):
             raise InternalError("A recorded privacy loss is stated in epsilon or in rho, not both.")
-        if min(self.sensitivity, self.scale, price) < 0 or self.scale == 0:
+        # By numerators: an audit writes down as many entries as it has runs.
+        signs = (part.numerator for part in (self.sensitivity, self.scale, price))
+        if min(signs) < 0 or self.scale.numerator == 0:
             raise InputError(
                 "A recorded privacy loss needs a sensitivity and an epsilon of at "
                 "least 0 and a noise scale above 0."

@@ -253,9 +253,9 @@ def _all_equal(series: pl.Series) -> bool:
 
 
 def _all_differ(series: pl.Series) -> bool:
-    firsts = (series.head(rows).drop_nulls() for rows in (100, 10_000, len(series)))
-    sizes = (min(rows, len(series)) for rows in (100, 10_000, len(series)))
-    return all(some.n_unique() == size for some, size in zip(firsts, sizes, strict=True))
+    sizes = sorted({min(rows, len(series)) for rows in (100, 10_000, len(series))})
+    firsts = map(series.head, sizes)
+    return all(not some.has_nulls() and some.n_unique() == some.len() for some in firsts)
 
 
 def _places(

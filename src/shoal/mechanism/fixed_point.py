@@ -16,6 +16,7 @@ records is noise of scale width / (|C| epsilon) on their mean.
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class FixedPointGrid:
                 f"The number of bits of a grid must lie between 1 and "
                 f"{_MOST_BITS}; got {self.bits}."
             )
-        if not _NARROWEST <= self.step * self.steps <= _WIDEST:
+        if not _NARROWEST <= Fraction(self.high) - Fraction(self.low) <= _WIDEST:
             raise InputError(
                 "The bounds of a column must lie between 1e-150 and 1e151 apart, the range in "
                 "which floats can "
@@ -69,7 +70,7 @@ class FixedPointGrid:
         """The width in grid units, 2^bits: how far one record can move a sum."""
         return 1 << self.bits
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         """Value of one grid unit."""
         return (Fraction(self.high) - Fraction(self.low)) / self.steps
@@ -98,3 +99,9 @@ class FixedPointGrid:
         The result is post-processing of what comes in.
         """
         return float(self.low) + np.asarray(units, dtype=np.float64) * float(self.step)
+
+
+@lru_cache(maxsize=64)
+def public_grid(low: Fraction | int, high: Fraction | int) -> FixedPointGrid:
+    """The grid of public bounds, made once: an audit asks for it in every run."""
+    return FixedPointGrid(low, high)

@@ -144,7 +144,7 @@ def _distributed(
     keys = partial(_keys, names=setting.columns, order=order)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(tools, parts)
+    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(rows, tools, parts)
     return Distributed(changes, privacy_losses=privacy_losses, canonical=groups)
 
 

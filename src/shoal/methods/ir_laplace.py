@@ -133,7 +133,7 @@ def _distributed(
         for axis, groups, price in zip(given, grouped, prices, strict=True)
     ]
     changes, privacy_losses = noisy_microaggregation.distributed_perturbed(
-        tools, parts, monotone=parameters.isotonic
+        rows, tools, parts, monotone=parameters.isotonic
     )
     return Distributed(changes, privacy_losses=privacy_losses)
 

@@ -62,7 +62,7 @@ def _distributed(
     given = noisy_microaggregation.distributed_columns(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.singly(), prices)
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(tools, parts)
+    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(rows, tools, parts)
     return Distributed(changes, privacy_losses=contributions.restated(privacy_losses, setting))
 
 

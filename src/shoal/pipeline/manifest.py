@@ -30,12 +30,12 @@ PUBLIC_VERSIONS = ("shoal", "numpy", "polars", "opendp")
 
 def installed(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of packages, of those that are there."""
-    found = {name: _version(name) for name in packages}
+    found = {name: version_of(name) for name in packages}
     return {"python": platform.python_version()} | {n: v for n, v in found.items() if v}
 
 
 @cache
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
     """The version of a package, or nothing; looking one up takes milliseconds."""
     try:
         return version(package)

@@ -9,7 +9,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ from shoal.io.text_files import quoted
 from shoal.methods import Tools
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
-from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
+from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed, version_of
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.policy import PolicySource
@@ -440,7 +439,7 @@ def _manifest(
     beside: Sequence[str],
 ) -> dict[str, Any]:
     return {
-        "shoal_version": version("shoal"),
+        "shoal_version": version_of("shoal"),
         "versions": installed(PUBLIC_VERSIONS),
         "created": now(),
         **settled(planned),

@@ -35,7 +35,13 @@ from shoal.engine.spark.blocks import (
 )
 from shoal.errors import InternalError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Cut, Question, ReplacedColumns, RunOrder
+from shoal.methods._distributed.rows import (
+    Cut,
+    DistributedGroups,
+    Question,
+    ReplacedColumns,
+    RunOrder,
+)
 
 GROUP = "\0group"
 
@@ -161,6 +167,22 @@ class SparkRows:
         self.kept.append(made)
         return tuple(RunGroups(self, made, which, k, one.cut) for which, one in enumerate(orders))
 
+    def sums(
+        self, asked: Sequence[tuple[DistributedGroups, Callable[[Table], Ints]]]
+    ) -> list[Ints]:
+        """Add up whole numbers of the records by group: in one pass, unless sums are many."""
+        passes: list[list[tuple[_Groups, Callable[[Table], Ints]]]] = []
+        room = 0
+        for groups, measure in asked:
+            if not isinstance(groups, _Groups):
+                raise InternalError(f"These groups are not on Spark: {type(groups).__name__}.")
+            if not passes or passes[-1][0][0].blocks is not groups.blocks or room < 0:
+                passes.append([])
+                room = _SUMS
+            passes[-1].append((groups, measure))
+            room -= len(groups.sizes)
+        return [sums for some in passes for sums in _group_sums(self.layout, some)]
+
     def singly(self) -> "BaseGroups":
         """Every record is a group of its own, numbered in canonical order."""
         return BaseGroups(self, np.ones(len(self), dtype=np.int64), None)
@@ -228,24 +250,14 @@ class _Groups(ABC):
     sizes: Ints
 
     @abstractmethod
-    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+    def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
         """The group of each record of a block; None if the block is of another order."""
-
-    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
-        """Add up whole numbers of the records by group."""
-        layout, labels = self.rows.layout, self._labels()
-
-        def ask(number: int, frame: pl.DataFrame) -> Numbered:
-            own = labels(number, frame)
-            return [] if own is None else [(number, _by_group(own, measure(layout.table(frame))))]
-
-        return _group_sums(self.blocks.map(ask), len(self.sizes))
 
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> ReplacedColumns:
         """Change columns by what was answered for each group."""
-        layout, labels, home = self.rows.layout, self._labels(), _homing(self.rows.starts)
+        layout, labels, home = self.rows.layout, self.labeller(), _homing(self.rows.starts)
         sent = self.rows.store.send(np.asarray(answers))
 
         def change(number: int, frame: pl.DataFrame) -> Numbered:
@@ -269,10 +281,15 @@ class BaseGroups(_Groups):
     def __post_init__(self) -> None:
         self.blocks = self.rows.base
 
-    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+    @cached_property
+    def _sent(self) -> Any:
+        return self.rows.store.send(np.asarray(self.labels))
+
+    def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+        """From the place of each record."""
         if self.labels is None:
             return lambda _number, frame: frame[RID].to_numpy()
-        sent = self.rows.store.send(np.asarray(self.labels))
+        sent = self._sent
         return lambda _number, frame: sent.value[frame[RID].to_numpy()]
 
     def recoded(
@@ -339,7 +356,8 @@ class RunGroups(_Groups):
         sent = self.rows.store.send(self.begins)
         return lambda ranks: np.searchsorted(sent.value, ranks, side="right") - 1
 
-    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+    def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+        """From the rank of each record."""
         group, first = self._group(), self._first()
         return lambda number, frame: (
             group(first[number] + np.arange(frame.height)) if number in first else None
@@ -372,7 +390,7 @@ class RunGroups(_Groups):
 
     def labelled(self) -> ReplacedColumns:
         """The group of each record, as one more column."""
-        labels, home = self._labels(), _homing(self.rows.starts)
+        labels, home = self.labeller(), _homing(self.rows.starts)
 
         def label(number: int, frame: pl.DataFrame) -> Numbered:
             own = labels(number, frame)
@@ -473,15 +491,32 @@ def _by_group(labels: Ints, measured: Ints) -> pl.DataFrame:
     return pl.DataFrame({GROUP: groups} | {str(j): c for j, c in enumerate(sums.T)})
 
 
-def _group_sums(blocks: Blocks, groups: int) -> Ints:
-    total: Ints | None = None
-    for _, frame in blocks.fetch(groups):
+_SUMS = 4_000_000
+"""Groups above which the next column is added up in a pass of its own: the driver holds less."""
+
+
+def _group_sums(
+    layout: Layout, asked: "Sequence[tuple[_Groups, Callable[[Table], Ints]]]"
+) -> list[Ints]:
+    """Sums by group for each of what is asked, all of the same blocks."""
+    labels = [groups.labeller() for groups, _ in asked]
+    measures = [measure for _, measure in asked]
+
+    def ask(number: int, frame: pl.DataFrame) -> Numbered:
+        table = layout.table(frame)
+        for place, (label, measure) in enumerate(zip(labels, measures, strict=True)):
+            if (own := label(number, frame)) is not None:
+                yield place, _by_group(own, measure(table))
+
+    counts = [len(groups.sizes) for groups, _ in asked]
+    totals: dict[int, Ints] = {}
+    for place, frame in asked[0][0].blocks.map(ask).fetch(sum(counts)):
         part = frame.drop(GROUP).to_numpy()
-        if total is None:
-            total = np.zeros((groups, part.shape[1]), dtype=np.int64)
-        total[frame[GROUP].to_numpy()] += part
-    if total is None:
+        if place not in totals:
+            totals[place] = np.zeros((counts[place], part.shape[1]), dtype=np.int64)
+        totals[place][frame[GROUP].to_numpy()] += part
+    if len(totals) < len(asked):
         raise InternalError(
             "Sums were requested of a table on Spark that has no blocks of records."
         )
-    return total
+    return [totals[place] for place in range(len(asked))]

@@ -70,24 +70,24 @@ class Arrays(Table):
 class Ahead:
     """Noise that is drawn ahead for many runs.
 
-    Each run calls `begin`. The first run's request at each place is drawn many times over; a
-    later run that asks for exactly the same there takes the next of these draws. A request
-    that differs is drawn by itself.
+    Each run calls `begin`. The first run's request at each place is drawn many times over, once for
+    each run that is left; a later run that asks for exactly the same there takes the next of these
+    draws. A request that differs is drawn by itself.
     """
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
         self._pools: list[_Pool] = []
-        self._place = 0
+        self._place, self._left = 0, 1
 
-    def begin(self) -> None:
-        """Start a run."""
-        self._place = 0
+    def begin(self, left: int) -> None:
+        """Start a run, the first of so many that are left."""
+        self._place, self._left = 0, left
 
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         """Add two-sided geometric noise."""
         draw = partial(self._noise.discrete_laplace, scale=scale)
-        return self._next(_Pool(values, (scale,), draw))
+        return self._next(values, (scale,), draw)
 
     def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index by permute-and-flip."""
@@ -102,12 +102,12 @@ class Ahead:
             chosen = self._noise.select_many(rows, sensitivity=sensitivity, epsilon=epsilon)
             return chosen.reshape(many.shape[:2])
 
-        return self._next(_Pool(scores, (sensitivity, epsilon), draw))
+        return self._next(scores, (sensitivity, epsilon), draw)
 
     def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
         """Add discrete Gaussian noise."""
         draw = partial(self._noise.discrete_gaussian, scale=scale)
-        return self._next(_Pool(values, (scale, scale), draw))
+        return self._next(values, (scale, scale), draw)
 
     def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
         """Choose an index by the exponential mechanism, by itself."""
@@ -116,18 +116,20 @@ class Ahead:
     def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
         """Answer for each code by randomised response."""
         draw = partial(self._noise.respond, categories=categories, epsilon=epsilon)
-        return self._next(_Pool(codes, (Fraction(categories), epsilon), draw))
+        return self._next(codes, (Fraction(categories), epsilon), draw)
 
     def uniform(self, below: int, *, size: int) -> Ints:
         """Draw numbers evenly, by themselves."""
         return self._noise.uniform(below, size=size)
 
-    def _next(self, asked: "_Pool") -> Ints:
+    def _next(
+        self, values: Ints, terms: tuple[Fraction, ...], many: Callable[[Ints], Ints]
+    ) -> Ints:
         place, self._place = self._place, self._place + 1
         if place == len(self._pools):
-            self._pools.append(asked)
+            self._pools.append(_Pool(values, terms, many))
         pool = self._pools[place]
-        return pool.take() if pool.serves(asked) else asked.draw(1)[0]
+        return pool.take(self._left) if pool.serves(values, terms) else many(values[None])[0]
 
 
 class _Pool:
@@ -137,18 +139,19 @@ class _Pool:
         self, values: Ints, terms: tuple[Fraction, ...], many: Callable[[Ints], Ints]
     ) -> None:
         self.values, self.terms, self._many = values, terms, many
+        self._asked = values.shape, values.tobytes()
         self._drawn: Ints = np.empty((0, *values.shape), dtype=np.int64)
         self._taken = 0
 
-    def serves(self, asked: "_Pool") -> bool:
-        return self.terms == asked.terms and np.array_equal(self.values, asked.values)
+    def serves(self, values: Ints, terms: tuple[Fraction, ...]) -> bool:
+        return self.terms == terms and self._asked == (values.shape, values.tobytes())
 
-    def draw(self, times: int) -> Ints:
+    def _draw(self, times: int) -> Ints:
         return self._many(np.broadcast_to(self.values, (times, *self.values.shape)))
 
-    def take(self) -> Ints:
+    def take(self, left: int) -> Ints:
         if self._taken == len(self._drawn):
-            self._drawn = self.draw(max(1, min(2000, _AHEAD // max(1, self.values.size))))
+            self._drawn = self._draw(max(1, min(left, _AHEAD // max(1, self.values.size))))
             self._taken = 0
         self._taken += 1
         drawn: Ints = self._drawn[self._taken - 1]
@@ -190,15 +193,17 @@ class ArrayRuns:
     def __call__(self, runs: int) -> Floats:
         """Run so many times: runs x rows x protected columns."""
         rng = np.random.default_rng()
-        return np.stack([self._once(self._ahead, rng) for _ in range(runs)])
+        made = []
+        for left in range(runs, 0, -1):
+            self._ahead.begin(left)
+            made.append(self._once(self._ahead, rng))
+        return np.stack(made)
 
     def with_noise(self, noise: Noise) -> Floats:
         """Run once with another noise, e.g. one that adds nothing."""
         return self._once(noise, np.random.default_rng(0))
 
     def _once(self, noise: Noise, rng: np.random.Generator) -> Floats:
-        if isinstance(noise, Ahead):
-            noise.begin()
         masked = self._method.run(self._rows, self._setting, Tools(noise=noise, rng=rng))
         table: Any = masked.data
         if isinstance(table, SpatialDecomposition):

@@ -9,6 +9,7 @@ a function of `DistributedRows`, and an engine serves `DistributedRows`. The ver
     runs       groups that are runs of an order of the records
     singly     every record a group of its own
     grouped    groups that were formed from what was brought
+    sums       whole numbers that are added up by group
     fold       anything that is computed on each block and combined two by two
     within     cells of the records' space, brought together and finished one by one
 
@@ -60,9 +61,6 @@ class DistributedGroups(Protocol):
     def sizes(self) -> Ints:
         """Records of each group."""
 
-    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
-        """Add up whole numbers of the records, one row per record, by group: one row per group."""
-
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> "ReplacedColumns":
@@ -108,6 +106,15 @@ class DistributedRows(CountableRows, Protocol):
 
     def grouped(self, partition: Partition) -> DistributedGroups:
         """Groups that were formed from what was brought."""
+
+    def sums(
+        self, asked: Sequence[tuple[DistributedGroups, Callable[[Table], Ints]]]
+    ) -> Sequence[Ints]:
+        """Add up whole numbers of the records by group, for several groups or columns at once.
+
+        Each is asked with its groups and a measure, one row per record; the answer has one row per
+        group.
+        """
 
     @property
     def block_rows(self) -> int:

@@ -106,6 +106,8 @@ def restated(
     distance (Bun and Steinke 2016, Proposition 1.9). Gaussian noise states its distance squared.
     """
     r = most(setting.schema)
+    if r == 1 and not adds(setting):
+        return tuple(privacy_losses)
     neighbours = setting.parameters.neighbours
     return tuple(
         replace(

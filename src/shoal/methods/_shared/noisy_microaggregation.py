@@ -31,7 +31,7 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, columns_named
 from shoal.io.table import Table, leaf_edges
-from shoal.mechanism.fixed_point import FixedPointGrid
+from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
 from shoal.mechanism.microaggregate_noise import (
     Purchase,
     categories_of_counts,
@@ -40,7 +40,12 @@ from shoal.mechanism.microaggregate_noise import (
     means_of_sums,
     noisy_means,
 )
-from shoal.methods._distributed.rows import CountableRows, DistributedGroups, ReplacedColumns
+from shoal.methods._distributed.rows import (
+    CountableRows,
+    DistributedGroups,
+    DistributedRows,
+    ReplacedColumns,
+)
 from shoal.methods._shared.microaggregation import central_first, top_down
 from shoal.methods.method import (
     DistributedRun,
@@ -290,7 +295,7 @@ def protected_axis(
     kind = cast("Kind", table.schema[name].kind)
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         last = max(len(table.categories(name)) - 1, 1)
-        grid, codes = FixedPointGrid(0, last), table.codes(name)
+        grid, codes = public_grid(0, last), table.codes(name)
         distances = embedding = order = None
         if kind is Kind.NOMINAL and ranked is NominalOrder.MARGINALITY:
             order = central_first(table, name)
@@ -310,7 +315,7 @@ def protected_axis(
         grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
         low, high = table.limits(name)
-        grid = FixedPointGrid(Fraction(low), Fraction(high))
+        grid = public_grid(Fraction(low), Fraction(high))
     return ProtectedColumn(
         name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low)
     )
@@ -407,6 +412,7 @@ def units_of(table: Table, name: str, *, ranked: NominalOrder) -> Ints:
 
 
 def distributed_perturbed(
+    rows: DistributedRows,
     tools: Tools,
     parts: Iterable[tuple[ProtectedColumn, DistributedGroups, Purchase]],
     *,
@@ -418,25 +424,33 @@ def distributed_perturbed(
     here, once per group; blocks get the answers, and look them up.
     """
     changes, privacy_losses = [], []
-    for one, groups, purchase in parts:
+    held = list(parts)
+    sums = rows.sums([(groups, _asked(one)) for one, groups, _ in held])
+    for (one, groups, purchase), found in zip(held, sums, strict=True):
         if one.distances is not None:
-            counts = groups.sums(partial(_present, name=one.name, count=len(one.distances)))
             chosen, privacy_loss = categories_of_counts(
-                counts, distances=one.distances, purchase=purchase, noise=tools.noise
+                found, distances=one.distances, purchase=purchase, noise=tools.noise
             )
             put = partial(_put_codes, name=one.name)
             changes.append(groups.answered([one.name], chosen, put))
         else:
-            ranked = NominalOrder.DECLARED if one.order is None else NominalOrder.MARGINALITY
-            sums = groups.sums(partial(units_of, name=one.name, ranked=ranked))[:, 0]
             means, privacy_loss = means_of_sums(
-                sums, groups.sizes, steps=one.grid.steps, purchase=purchase, noise=tools.noise
-            )
+                found[:, 0], groups.sizes, steps=one.grid.steps, purchase=purchase,
+                noise=tools.noise,
+            )  # fmt: skip
             if monotone:
                 means = isotonic(means, groups.sizes)
             changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
         privacy_losses.append(privacy_loss)
     return tuple(changes), tuple(privacy_losses)
+
+
+def _asked(one: ProtectedColumn) -> Callable[[Table], Ints]:
+    """What is added up of a column: its categories, or its units."""
+    if one.distances is not None:
+        return partial(_present, name=one.name, count=len(one.distances))
+    ranked = NominalOrder.DECLARED if one.order is None else NominalOrder.MARGINALITY
+    return partial(units_of, name=one.name, ranked=ranked)
 
 
 def _present(table: Table, name: str, count: int) -> Ints:

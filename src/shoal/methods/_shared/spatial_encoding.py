@@ -33,7 +33,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.io.decomposition_table import category_order
 from shoal.io.table import Table
-from shoal.mechanism.fixed_point import FixedPointGrid
+from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
 from shoal.mechanism.skewed_grid import SkewedGrid
 from shoal.mechanism.spatial_trees import SpatialAxis
 from shoal.partition import hierarchy_order
@@ -184,7 +184,7 @@ def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
         return SpatialEncoding(column, last - first + 1, first, step)
     if low >= high:  # top and bottom leave one number
         return SpatialEncoding(column, 1, int(low != 0), low or Fraction(1))
-    grid = FixedPointGrid(low, high)
+    grid = public_grid(low, high)
     return SpatialEncoding(column, grid.steps + 1, grid=grid)
 
 

@@ -38,10 +38,10 @@ def minimise(
     steps, changes = np.zeros((2, _MEMORY, point.size))
     newest, kept = -1, 0
     for _ in range(iterations):
-        if np.abs(gradient).max() <= _STEEP:
+        if np.maximum.reduce(np.abs(gradient)) <= _STEEP:
             break
         along = direction(gradient, steps, changes, newest, kept)
-        slope = float((along * gradient).sum())
+        slope = float(np.add.reduce(along * gradient))
         if slope >= 0:  # Rounding spoilt the curvature; begin anew with the steepest descent.
             kept = 0
             along = -gradient
@@ -56,7 +56,7 @@ def minimise(
         else:
             break
         step, change = size * along, ahead - gradient
-        if float((step * change).sum()) > 0:
+        if float(np.add.reduce(step * change)) > 0:
             newest = (newest + 1) % _MEMORY
             steps[newest], changes[newest] = step, change
             kept = min(kept + 1, _MEMORY)

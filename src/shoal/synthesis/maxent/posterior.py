@@ -193,12 +193,13 @@ def _explained(likely: Floats, times: Floats, prior: Floats) -> tuple[Floats, Fl
 
     Each departure counts so many times, and the prior says how many each law has beside them.
     """
-    weights = prior / prior.sum()
+    weights, add = prior / prior.sum(), np.add.reduce
+    shares = np.empty_like(likely)
     for _ in range(_ROUNDS):
-        shares = weights[:, None] * likely
-        shares /= shares.sum(axis=0)
+        np.multiply(weights[:, None], likely, out=shares)
+        shares /= add(shares, axis=0)
         weights = shares @ times + prior
-        weights /= weights.sum()
+        weights /= add(weights)
     return shares, weights
 
 
