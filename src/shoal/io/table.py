@@ -195,9 +195,11 @@ class Table:
 def _taken(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
     """Rows in another order; numbers of long columns by a kernel, into large pages of NumPy's."""
     rows = pl.Series(order.astype(np.uint32))
+    if order.size < LONG:
+        return frame[rows]
 
     def taken(one: pl.Series) -> pl.Series:
-        if order.size < LONG or one.dtype not in {pl.Int64, pl.Float64}:
+        if one.dtype not in {pl.Int64, pl.Float64}:
             return one.gather(rows)
         words = _filled(one, 0)
         gone = one.is_null().to_numpy() if one.has_nulls() else np.zeros(0, np.bool_)

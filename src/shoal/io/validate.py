@@ -508,7 +508,8 @@ def _outside(values: pl.Series, column: Column) -> Iterator[Misfit]:
     days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
     outside = ~days.is_between(limit(low), limit(high)).fill_null(value=True)
     move = "Widen the bounds, or correct the rows: top and bottom coding come after this check."
-    if column.kind is Kind.NUMERIC and values.filter(outside).cast(float).is_in(MARKS).all():
+    numbers = column.kind is Kind.NUMERIC and outside.any()
+    if numbers and values.filter(outside).cast(float).is_in(MARKS).all():
         move = (
             "The values look like marks of missing cells, such as -99 or 999: list them under "
             "'missing'."
@@ -590,7 +591,7 @@ def as_text(series: pl.Series) -> pl.Series:
 
 
 def _misfit(mask: pl.Series, what: str, move: str) -> Misfit:
-    rows = mask.fill_null(value=False).arg_true()
+    rows = mask.fill_null(value=False).arg_true() if mask.any() else pl.Series([], dtype=pl.UInt32)
     return Misfit(what, move, rows.len(), tuple((rows[:KEPT_ROWS] + 1).to_list()))
 
 
