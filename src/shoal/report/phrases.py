@@ -60,7 +60,7 @@ REMARK_WORDS = {
     "counted": "Unit that is counted",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match any value",
     "k_if_missing_is_a_value": "k, if a missing cell is a value of its own",
-    "patterns_of_missing_cells": "Number of patterns of missing cells, too many to match rows by",
+    "patterns_of_missing_cells": "Number of patterns of missing cells; matching them takes long",
 }
 
 JUDGEMENT = (
