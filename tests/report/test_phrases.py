@@ -93,7 +93,7 @@ def test_the_codebook_has_limits_values_and_levels_and_only_what_is_declared():
     assert region["values"] == ["Lyon", "Lille"]
     assert region["levels"] == [["South", "North"], ["all"]]
     assert weight["facts"] == ["sampling weight"]
-    assert [column["protected"] for column in (age, region, weight)] == [True, False, False]
+    assert [one["changed"][:3] for one in (age, region, weight)] == ["yes", "no,", "no,"]
 
 
 def test_the_codebook_has_the_labels_that_the_policy_states():
@@ -111,7 +111,7 @@ def test_the_codebook_says_by_the_policy_alone_where_a_row_may_be_repaired():
 
     def repaired(stated):
         policy = manifest()["policy"] | {"constraints": stated}
-        return [one["name"] for one in phrases.codebook(manifest(policy=policy)) if one["repaired"]]
+        return sorted(phrases.repairable(manifest(policy=policy)))
 
     assert repaired(rules) == ["age", "region"]
     assert repaired({**rules, "repair": False}) == []

@@ -280,7 +280,7 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
 def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """How to use a released table, and how not to, by its form and by what was done."""
     form, kinds = manifest["release_form"], _kinds(manifest)
-    protected = [name for name in manifest["protected_columns"] if name in manifest["columns"]]
+    protected = [name for name in protected_by(manifest) if name in manifest["columns"]]
     ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
     do, dont = [], []
@@ -369,8 +369,8 @@ def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     name = tables[0].split("/")[0]
     coarser = manifest["parameters"].get("output", manifest["method"]) in _COARSER
-    protected = manifest["protected_columns"] if coarser else ()
-    texts = [name for name in protected if manifest["columns"].get(name) == "String"]
+    names = protected_by(manifest) if coarser else _bucketed(manifest)
+    texts = [name for name in names if manifest["columns"].get(name) == "String"]
     dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
     delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
     lines = [
@@ -431,10 +431,10 @@ def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
 
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
-    stated, repaired = manifest["policy"]["columns"], _repairable(manifest)
+    stated, changed = manifest["policy"]["columns"], _changed(manifest)
     found = []
     for name, dtype in manifest["columns"].items():
-        spec = stated.get(name, {})
+        spec = stated.get(name, {}) if manifest["release_form"] != "tree" else {}
         paths = manifest.get("hierarchies", {}).get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
         labels = spec.get("value_labels", {})
@@ -445,8 +445,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "role": spec.get("role", "of a box"),
                 "kind": spec.get("kind", ""),
                 "type": dtype,
-                "protected": name in manifest["protected_columns"],
-                "repaired": name in repaired,
+                "changed": changed[name],
                 "label": spec.get("label", ""),
                 "values": [f"{one} = {labels[one]}" if one in labels else one for one in values],
                 "levels": _levels(paths),
@@ -456,12 +455,48 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _repairable(manifest: Mapping[str, Any]) -> set[str]:
+def _changed(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What the method did to each released column."""
+    if manifest["release_form"] == "tree":
+        counts = "have noise" if manifest["privacy_losses"] else "are exact"
+        return dict.fromkeys(manifest["columns"], f"yes, made by the method; counts {counts}")
+    words = dict.fromkeys(manifest["columns"], "no, released as it was")
+    for names, text in (
+        (
+            repairable(manifest),
+            "no, released as it was, except in rows that were repaired to keep the rules, if any",
+        ),
+        (_bucketed(manifest), "yes, values became buckets"),
+        (manifest["protected_columns"], "yes, protected by the method"),
+    ):
+        words |= {name: text for name in names if name in words}
+    return words
+
+
+def protected_by(manifest: Mapping[str, Any]) -> list[str]:
+    """The columns that the method protects, those included whose values became buckets."""
+    return list(dict.fromkeys((*manifest["protected_columns"], *_bucketed(manifest))))
+
+
+def _bucketed(manifest: Mapping[str, Any]) -> list[str]:
+    return with_role(manifest, "confidential") if manifest["method"] == "bucketization" else []
+
+
+def unprotected(manifest: Mapping[str, Any]) -> list[str]:
+    """The policy's columns that are published unprotected: cell by cell, or counted in boxes."""
+    protected = protected_by(manifest)
+    names = [name for name in manifest["policy"]["columns"] if name not in protected]
+    if manifest["release_form"] == "tree":
+        return [n for n in names if any(one.startswith(f"{n}=") for one in manifest["columns"])]
+    return [name for name in names if name in manifest["columns"]]
+
+
+def repairable(manifest: Mapping[str, Any]) -> set[str]:
     """Columns in which a row may have been repaired, by the policy alone; all, if rules are hidden.
 
     Whether a row was repaired is confidential.
     """
-    names, stated = list(manifest["columns"]), manifest["policy"].get("constraints", {})
+    names, stated = list(manifest["policy"]["columns"]), manifest["policy"].get("constraints", {})
     if not stated.get("repair"):
         return set()
     if stated.get("observed"):
