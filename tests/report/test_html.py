@@ -219,6 +219,14 @@ def test_every_method_has_both_reports(name):
                 "released as it is",
             )
     assert all(words.startswith("yes") for words in changed.values())
+    if manifest["release_form"] not in {"tree", "synthetic"} and not manifest["privacy_losses"]:
+        shared = [text for text in phrases.uses(manifest)[1] if "share one value" in text]
+        for one in data.select(manifest["protected_columns"]).select(pl.selectors.numeric()):
+            if shared:
+                assert one.name in shared[0]
+                assert one.value_counts()["count"].min() > 1
+            else:
+                assert set(one.drop_nulls()) <= set(frame[one.name])
     assert treated["age"] == "protected"
     assert treated["hours"] != "not released"
 

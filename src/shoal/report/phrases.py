@@ -300,10 +300,13 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     else:
         do.append("Use the table for counts, means and relations of many rows.")
         dont.append(
-            f"Do not take a protected cell for the truth about a person: {listed(protected)} "
-            f"{'was' if len(protected) == 1 else 'were'} changed."
-            if protected
-            else "Do not take a row for the truth about a person."
+            "Do not take a row for the truth about a person."
+            if not protected
+            else f"Do not take missing cells of {listed(protected)} for missing at random: cells "
+            "may have been blanked where combinations are rare."
+            if manifest["method"] == "local-suppression"
+            else f"Do not take a protected cell for the truth about a person: {listed(protected)} "
+            "may have been changed."
         )
     if ranges:
         do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
@@ -316,10 +319,10 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             "Do not use standard errors from software as they are: noise inflates variances and "
             "weakens relations between noisy columns, and the usual formula allows for neither."
         )
-    elif plain and form not in {"tree", "synthetic"}:
+    elif plain and form not in {"tree", "synthetic"} and manifest["method"] not in _TRUE_NUMBERS:
         dont.append(
             f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
-            "value, so variances are too small and extremes are lost."
+            "value, so variances tend to be too small, and extremes to be lost."
         )
     weights = [
         n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
@@ -341,6 +344,8 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 _MEASURED = ("numeric", "date")
+_TRUE_NUMBERS = ("full-domain", "local-suppression")
+"""Methods whose numbers, where they are not ranges, are those of the people."""
 
 _LOADED = {
     "csv": (
