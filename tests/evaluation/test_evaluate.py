@@ -73,7 +73,7 @@ def test_linear_algebra_has_one_thread_while_figures_are_computed(original):
     seen = []
 
     def watch(stage, _done, _total):
-        if stage.startswith("measuring"):
+        if stage.startswith("evaluating"):
             seen.extend(pool["num_threads"] for pool in pools.threadpool_info())
 
     with pools.threadpool_limits(2):
