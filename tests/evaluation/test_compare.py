@@ -207,6 +207,47 @@ def test_candidates_that_cannot_be_told_apart_are_released_more_often_and_then_n
     assert page.count('class="p-ring"') == 2
 
 
+def fake_results(rng):
+    """What jobs return, with risks near 0.1 and errors near one another."""
+
+    def figures():
+        risk, error = rng.normal(0.08, 0.02), abs(rng.normal(0.2, 0.02))
+        for metric, value in (("naive Bayes", risk), ("COUNT queries", error)):
+            low, high = value - 0.01, value + 0.01
+            yield {"part": "", "metric": metric, "subject": "", "better": "less",
+                   "value": value, "low": low, "high": high,
+                   "residual": value, "residual_low": low, "residual_high": high}  # fmt: skip
+
+    def run(_frame, jobs, **_options):
+        fixed = {"claims": [], "checks": [], "unmet": None, "seconds": 0}
+        return [{**fixed, "figures": list(figures())} for _ in jobs]
+
+    return run
+
+
+def test_whoever_is_undecided_in_the_end_has_been_released_as_often_as_the_manual_says(
+    monkeypatch,
+):
+    """More repeats of some candidates leave others undecided; they are repeated too."""
+    grid, rounds = {"candidate": [{"method": "mondrian", "k": [3, 4, 5, 6, 7, 8]}]}, set()
+    for seed in range(60):
+        calls = []
+        run = fake_results(np.random.default_rng(seed))
+        monkeypatch.setattr(
+            running, "run", lambda *a, run=run, calls=calls, **o: calls.append(1) or run(*a, **o)
+        )
+
+        found = shoal.compare(people(90), stated(), candidates=grid, repeats=2, any_claim=True)
+
+        rounds.add(len(calls))
+        assert {row.repeats for row in found.rows} <= {2, 8}
+        assert {found.rows[place].repeats for place in found.choice.open} <= {8}
+        assert ("after 8 repeats" in found.recommendation) == (
+            found.choice.index is None and found.choice.best is not None
+        )
+    assert max(rounds) > 2
+
+
 def test_a_decision_costs_no_more_repeats():
     grid = {"candidate": [{"method": "mondrian", "k": 5}]}
 

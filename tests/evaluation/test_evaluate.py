@@ -73,7 +73,7 @@ def test_linear_algebra_has_one_thread_while_figures_are_computed(original):
     seen = []
 
     def watch(stage, _done, _total):
-        if stage.startswith("measuring"):
+        if stage.startswith("evaluating"):
             seen.extend(pool["num_threads"] for pool in pools.threadpool_info())
 
     with pools.threadpool_limits(2):
@@ -213,6 +213,40 @@ def test_weights_count_where_both_tables_have_them(original):
     found = shoal.evaluate(weighted, doubled, stated, only="utility")
 
     assert one(found, "COUNT queries").point == pytest.approx(1.0)
+
+
+def test_figures_that_sampling_weights_move_say_so_and_no_others(original, tmp_path):
+    """The same cells with other weights; total variation against its formula."""
+    (tmp_path / "queries.toml").write_text("[[query]]\nincome = [20000, 40000]\n", "utf-8")
+    stated = policy(groups="city", learn="tax", regression="income ~ age",
+                    rules=["tax <= income"], queries=str(tmp_path / "queries.toml"))  # fmt: skip
+    stated["columns"]["weight"] = {"role": "other", "kind": "numeric", "sampling_weight": True}
+    stated["protect"]["release_form"] = "row-aligned"
+    weights = 1.0 + original["age"].to_numpy() // 5 + 9 * (original["city"] == "a").to_numpy()
+    tables = [original.with_columns(weight=pl.Series(w)) for w in (weights, np.ones(len(weights)))]
+    mondrian = shoal.protect(tables[1], stated).data.drop("weight")
+    released = mondrian.with_columns(income=pl.col("income").sort(), ill=pl.col("ill").sort())
+
+    heavy, plain = (
+        {
+            (one.metric, one.subject): one
+            for one in shoal.evaluate(
+                table, released.with_columns(table["weight"]), stated, only="utility", aligned=True
+            ).figures
+        }
+        for table in tables
+    )
+
+    said = {key[0] for key, one in heavy.items() if "by the sampling weights" in one.sentence}
+    moved = {key[0] for key in heavy if str(heavy[key].value) != str(plain[key].value)}
+    assert said == moved == {"total variation", "total variation of pairs", "COUNT queries",
+                             "own queries", "granularity", "learning"}  # fmt: skip
+    shares = [
+        {ill: weights[(table["ill"] == ill).to_numpy()].sum() / weights.sum() for ill in ILLS}
+        for table in (original, released)
+    ]
+    expected = sum(abs(shares[0][ill] - shares[1][ill]) for ill in ILLS) / 2
+    assert heavy["total variation", "ill"].value == pytest.approx(expected)
 
 
 def test_the_result_is_a_table_json_and_pictures_and_says_it_is_confidential(original, control):

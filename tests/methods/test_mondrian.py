@@ -413,6 +413,18 @@ def test_what_is_required_holds_for_the_rows_that_stay(n, seed, share, relaxed):
         assert apart / 2 <= 0.3 + 1e-12
 
 
+@pytest.mark.parametrize("method", ["mondrian", "full-domain"])
+def test_what_is_said_of_suppressed_people_names_all_columns_that_decide(method):
+    """Whether a group stays may depend on what is required of confidential values, too."""
+    require = {"t-closeness": {"t": Decimal("0.01"), "column": "ill"}}
+    suppressed = {"method": method, "k": 5, "record_suppression": Decimal("0.5")}
+
+    for required, named in ((None, "."), (require, ", given what is required of ill.")):
+        texts = shoal.plan(numbers(required) | {"protect": suppressed}).not_claimed
+        (said,) = (text for text in texts if "rows were suppressed" in text)
+        assert said.endswith(f"was hard to group by age, pay{named}")
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_leaving_out_the_worst_rows_makes_the_rest_more_precise(seed):
     table = people(1000, seed, outliers=20)

@@ -4,11 +4,15 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import shoal
+from shoal.core import KAnonymity, MissingMeaning
 from shoal.errors import ClaimViolationError, InputError
+from shoal.pipeline import check_table
+from shoal.pipeline.check_table import check_frame
+from shoal.policy import load
 from shoal.report import terminal
 
 RELEASED = pl.DataFrame(
@@ -136,6 +140,56 @@ def test_distinct_diversity_equals_a_naive_count_missing_being_a_value(rows):
 
     naive = min(len({i for b, i in rows if b == a}) for a, _ in rows)
     assert check.achieved == naive
+
+
+CELL = st.none() | st.sampled_from("ab")
+
+
+@given(
+    st.lists(st.tuples(CELL, CELL, st.integers(0, 4)), min_size=1, max_size=15),
+    st.sampled_from(MissingMeaning),
+    st.booleans(),
+)
+@example([("a", None, 0), (None, None, 0)], MissingMeaning.OWN_VALUE, True)
+@example([("a", None, i) for i in (0, 1)] * 3, MissingMeaning.MATCHES, True)
+def test_both_k_of_missing_cells_are_counted_in_the_unit_that_the_check_states(
+    rows, meaning, persons
+):
+    table = pl.DataFrame(
+        rows, schema={"a": pl.String, "b": pl.String, "who": pl.Int64}, orient="row"
+    )
+    schema = load(policy()).schema
+    units = table["who"].to_numpy() if persons else None
+
+    check = check_frame(table, KAnonymity(2, ("a", "b"), meaning), schema, units=units)
+
+    def least(alike):
+        groups = ([other for other in rows if alike(row, other)] for row in rows)
+        return min(len({who for *_, who in found}) if persons else len(found) for found in groups)
+
+    own = least(lambda one, other: one[:2] == other[:2])
+    loose = least(
+        lambda one, other: all(
+            None in pair or len(set(pair)) == 1 for pair in zip(one[:2], other[:2], strict=True)
+        )
+    )
+    matches = meaning is MissingMeaning.MATCHES
+    key = "k_if_missing_is_a_value" if matches else "k_if_missing_matches_anything"
+    assert check.achieved == (loose if matches else own)
+    assert check.remarks.get(key, own) == (own if matches else loose)
+    assert check.remarks.get("counted") == ("persons" if persons else None)
+
+
+def test_persons_are_not_matched_where_that_takes_too_long(monkeypatch):
+    monkeypatch.setattr(check_table, "MOST_PERSON_MATCHES", 3)
+    rules = policy(k_anonymity=2)
+    rules["columns"]["person"] = {"role": "other", "privacy_unit": True}
+    table = pl.DataFrame({"age": [1, None], "ill": ["flu"] * 2, "pay": [1] * 2, "person": [1, 1]})
+
+    (check,) = shoal.check(table, rules)
+
+    assert "k_if_missing_matches_anything" not in check.remarks
+    assert check.remarks["patterns_of_missing_cells"] == 2
 
 
 def test_many_patterns_of_missing_cells_do_not_stop_a_check():

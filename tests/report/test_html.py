@@ -14,7 +14,7 @@ from shoal.pipeline import protect_table as release_
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
-from shoal.report import html, pictures
+from shoal.report import html, officer, phrases, pictures
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -201,6 +201,34 @@ def test_every_method_has_both_reports(name):
     for page in pages:
         assert method.name in page
         assert page.count("<h1>") == 1
+    manifest, data = done.release.manifest, done.release.data
+    changed = {one["name"]: one["changed"] for one in phrases.codebook(manifest)}
+    treated = {
+        word: one["treated"] for one in officer.roles(manifest) for word in one["names"].split()
+    }
+    for column in phrases.unprotected(manifest):
+        if manifest["release_form"] == "tree":
+            counts = {one.name: one.sum() for one in data if one.name.startswith(f"{column}=")}
+            held = frame[column].value_counts().rows()
+            assert counts == {f"{column}={value}": count for value, count in held}
+            assert treated[column] == "counted exactly in each box"
+        else:
+            assert sorted(data[column]) == sorted(frame[column])
+            assert (changed.pop(column), treated[column]) == (
+                "no, released as it was",
+                "released as it is",
+            )
+    assert all(words.startswith("yes") for words in changed.values())
+    if manifest["release_form"] not in {"tree", "synthetic"} and not manifest["privacy_losses"]:
+        shared = [text for text in phrases.uses(manifest)[1] if "share one value" in text]
+        for one in data.select(manifest["protected_columns"]).select(pl.selectors.numeric()):
+            if shared:
+                assert one.name in shared[0]
+                assert one.value_counts()["count"].min() > 1
+            else:
+                assert set(one.drop_nulls()) <= set(frame[one.name])
+    assert treated["age"] == "protected"
+    assert treated["hours"] != "not released"
 
 
 def test_the_colours_of_the_pages_have_contrast_enough():

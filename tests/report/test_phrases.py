@@ -62,13 +62,15 @@ def test_a_guarantee_is_said_in_plain_words_and_has_a_title(guarantee, said):
 @pytest.mark.parametrize(
     ("changes", "do", "dont"),
     [
-        ({}, "Weight rows by 'weight'", "variances are too small"),
+        ({}, "Weight rows by 'weight'", "variances tend to be too small"),
         ({"release_form": "synthetic"}, "sample of a model", "no row is one"),
         ({"release_form": "column-shuffled"}, "each column by itself", "Do not cross"),
         ({"release_form": "tree"}, "counts of the boxes", "a box as a person"),
         ({"columns": {"age": "String"}}, "Treat age as ranges", "replace a range by its middle"),
         ({"privacy_losses": [{}]}, "Allow for noise", "noise inflates variances"),
         ({"protected_columns": []}, "many rows", "Do not take a row for the truth"),
+        ({"method": "full-domain"}, "many rows", "age may have been changed"),
+        ({"method": "local-suppression"}, "many rows", "age for missing at random"),
     ],
 )
 def test_the_advice_follows_from_form_and_method(changes, do, dont):
@@ -93,7 +95,7 @@ def test_the_codebook_has_limits_values_and_levels_and_only_what_is_declared():
     assert region["values"] == ["Lyon", "Lille"]
     assert region["levels"] == [["South", "North"], ["all"]]
     assert weight["facts"] == ["sampling weight"]
-    assert [column["protected"] for column in (age, region, weight)] == [True, False, False]
+    assert [one["changed"][:3] for one in (age, region, weight)] == ["yes", "no,", "no,"]
 
 
 def test_the_codebook_has_the_labels_that_the_policy_states():
@@ -111,7 +113,7 @@ def test_the_codebook_says_by_the_policy_alone_where_a_row_may_be_repaired():
 
     def repaired(stated):
         policy = manifest()["policy"] | {"constraints": stated}
-        return [one["name"] for one in phrases.codebook(manifest(policy=policy)) if one["repaired"]]
+        return sorted(phrases.repairable(manifest(policy=policy)))
 
     assert repaired(rules) == ["age", "region"]
     assert repaired({**rules, "repair": False}) == []

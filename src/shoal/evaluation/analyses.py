@@ -63,7 +63,7 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     )
     score = "accuracy" if classify else "R2"
     text = (
-        f"A model trained on the release predicts '{name}' with {score} "
+        f"A model trained on the release{sides.weighted} predicts '{name}' with {score} "
         f"{scores.released.value:.3f}; a model trained on the original reaches "
         f"{scores.original.value:.3f}, and a constant guess {scores.baseline.value:.3f} (tested on "
         f"{scores.tested:,} {whom})."

@@ -32,6 +32,7 @@ class AlignedArrays:
         gap: released boxes by axes: width of the places that a box holds and its cell does not.
         control: places of people who are not in the original, on the same axes and over the same
             categories; None if none were handed in.
+        weighted: how sentences say that people count by sampling weights; "" where each counts 1.
     """
 
     reading: ExternalRelease
@@ -44,6 +45,7 @@ class AlignedArrays:
     highs: Floats
     gap: Floats
     control: Floats | None = None
+    weighted: str = ""
 
     @classmethod
     def of(cls, reading: ExternalRelease) -> "AlignedArrays":
@@ -94,6 +96,7 @@ class AlignedArrays:
             highs=self.highs[kept],
             gap=self.gap[:, kept],
             control=None if self.control is None else self.control[:, kept],
+            weighted=", weighted by the sampling weights,",
         )
 
     @property

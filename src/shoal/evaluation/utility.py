@@ -149,7 +149,7 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
             all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
             sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
             most = f"{100 * marginal.distance:.3g} percentage points"
-            text = f"The share of any {sets} of {what} is off by at most {most}."
+            text = f"The share of any {sets} of {what}{sides.weighted} is off by at most {most}."
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
 
@@ -245,8 +245,8 @@ def _classes(task: UtilityTask) -> Iterator[Figure]:
     ).granularities
     for axis in sorted(keys, key=left.__getitem__):
         text = (
-            f"'{sides.names[axis]}' keeps {left[axis]:.1%} of its detail (100%: every cell "
-            "exact; 0%: every cell suppressed)."
+            f"'{sides.names[axis]}'{sides.weighted} keeps {left[axis]:.1%} of its detail (100%: "
+            "every cell exact; 0%: every cell suppressed)."
         )
         yield _figure("granularity", sides.names[axis], left[axis], text, better=Better.HIGHER)
 
@@ -270,9 +270,9 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
         errors = count_queries.relative_errors(true, count_queries.answers(after, queries))
         middle = count_queries.median_relative_error(errors)
         text = (
-            f"Half of {QUERIES:,} COUNT queries, each over half of the range of {subject}, are "
-            f"off by less than {middle.value:.1%}; the median query counts "
-            f"{np.median(true) / total:.1%} of the people."
+            f"Half of {QUERIES:,} COUNT queries, each over half of the range of {subject}"
+            f"{sides.weighted or ','} are off by less than {middle.value:.1%}; the median query "
+            f"counts {np.median(true) / total:.1%} of the people."
         )
         why = "too few of the queries have a true answer above 0"
         yield _figure("COUNT queries", subject, middle, text, reason=why)
@@ -290,7 +290,10 @@ def _own_counts(task: UtilityTask) -> Iterator[Figure]:
     true, answered = count_queries.answers(before, queries), count_queries.answers(after, queries)
     for number, (own, theirs) in enumerate(zip(true, answered, strict=True), start=1):
         error = abs(theirs - own) / own if own > 0 else float("inf") if theirs else 0.0
-        text = f"Query {number} counts {theirs:,.1f} in the release and {own:,.1f} in the original."
+        text = (
+            f"Query {number}{sides.weighted} counts {theirs:,.1f} in the release and {own:,.1f} in "
+            "the original."
+        )
         why = f"it counts nobody in the original, but {theirs:,.1f} in the release"
         yield _figure("own queries", f"query {number}", float(error), text, reason=why)
 

@@ -130,7 +130,7 @@ def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
     steered = {name for guarantee in steering(setting) for name in guarantee.columns}
     texts = [*microaggregation.bare_columns(setting, besides=steered)]
     if setting.parameters.record_suppression:
-        texts.append(suppression_promise(setting.columns))
+        texts.append(suppression_promise(setting))
     if steered:
         texts.append(
             f"The levels follow {', '.join(sorted(steered))}, too: anyone who knows how they are "

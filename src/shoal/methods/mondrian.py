@@ -182,7 +182,7 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
             "Nothing hides the ends of intervals: they are values of persons in the group."
         )
     if parameters.record_suppression:
-        texts.append(suppression_promise(setting.columns))
+        texts.append(suppression_promise(setting))
     if parameters.halt_beyond is not None:
         texts.append(
             f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised "

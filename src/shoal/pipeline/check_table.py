@@ -45,6 +45,9 @@ WITNESS_ROWS = 5
 MOST_MATCHES = 4_000_000
 """Patterns of missing cells, squared, times classes: above this, matches are not counted."""
 
+MOST_PERSON_MATCHES = 100_000_000
+"""The same where persons are counted: rows times classes."""
+
 
 def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     """Recompute what a policy requires on any released table, whoever made it.
@@ -178,9 +181,7 @@ def check_frame(
     if len(keys) == 1 and units is None:
         classes = counts.cells(keys[0]).rename({ROWS: "\0persons"})
     else:
-        source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
-        counted = pl.len() if units is None else pl.col("\0unit").n_unique()
-        classes = source.group_by(keys).agg(counted.alias("\0persons"))
+        classes = _classes(frame, keys, units)
     sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
     achieved = int(sizes.min())
     smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
@@ -188,10 +189,15 @@ def check_frame(
     rows = frame.select(pl.all_horizontal(alike)).to_series().arg_true() + 1
     remarks: dict[str, Any] = {"classes": classes.height, **_persons(units)}
     if sum(frame.select(keys).null_count().row(0)):
-        codes = np.column_stack([_dense(classes[name]) for name in keys])
+        codes = _codes(classes, keys)
         patterns = len(np.unique(codes >= 0, axis=0))
-        if patterns**2 * len(codes) <= MOST_MATCHES:
+        if units is None and patterns**2 * len(codes) <= MOST_MATCHES:
             remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
+        elif units is not None and frame.height * len(codes) <= MOST_PERSON_MATCHES:
+            # A person may have rows in several classes that match, and counts once.
+            remarks["k_if_missing_matches_anything"] = persons_agreeing(
+                _codes(frame, keys), units, MissingMeaning.MATCHES
+            )
         else:
             remarks["patterns_of_missing_cells"] = patterns
     return Check(
@@ -209,15 +215,13 @@ def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | No
     Persons are counted where some have several rows.
     """
     keys = list(guarantee.columns)
-    classes = frame.group_by(keys).len("\0rows")
-    held = classes["\0rows"].cast(pl.Int64).to_numpy()
+    classes = _classes(frame, keys, units)
+    held = classes["\0persons"].cast(pl.Int64).to_numpy()
     own = int(held.min())
     if units is None:
-        codes = np.column_stack([_dense(classes[name]) for name in keys])
-        achieved = k_when_missing_matches(codes, held)
+        achieved = k_when_missing_matches(_codes(classes, keys), held)
     else:
-        codes = np.column_stack([_dense(frame[name]) for name in keys])
-        achieved = persons_agreeing(codes, units, MissingMeaning.MATCHES)
+        achieved = persons_agreeing(_codes(frame, keys), units, MissingMeaning.MATCHES)
     return Check(
         guarantee,
         holds=achieved >= guarantee.k,
@@ -225,6 +229,13 @@ def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | No
         witness={"size": achieved},
         remarks={"classes": classes.height, "k_if_missing_is_a_value": own, **_persons(units)},
     )
+
+
+def _classes(frame: pl.DataFrame, keys: Sequence[str], units: Ints | None) -> pl.DataFrame:
+    """The equivalence classes of some columns, with their rows, or with their persons."""
+    source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
+    counted = pl.len() if units is None else pl.col("\0unit").n_unique()
+    return source.group_by(keys).agg(counted.alias("\0persons"))
 
 
 def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schema) -> Check:
@@ -389,6 +400,11 @@ def _check_column(series: pl.Series, guarantee: KAnonymity, counts: Ints) -> Che
     achieved = min(rarest, gone) if gone else rarest
     remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}
     return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
+
+
+def _codes(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
+    """Number the distinct values of some columns, one column of the result for each."""
+    return np.column_stack([_dense(frame[name]) for name in keys])
 
 
 def _dense(series: pl.Series) -> Ints:

@@ -173,7 +173,7 @@ class Manifest(_Record):
     parameters: dict[str, Any] = Field(
         description="The parameters of the method, defaults included."
     )
-    protected_columns: list[str] = Field(description="The columns that the method changed.")
+    protected_columns: list[str] = Field(description="The columns that the method protects.")
     release_form: Annotated[ReleaseForm, choice(ReleaseForm)] = Field(
         description="How the rows of the release relate to those of the original."
     )

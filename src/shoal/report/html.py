@@ -113,16 +113,12 @@ def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[
     known = {"columns": [], "unique_on_quasi_identifiers": {"released": None}, **figures}
     known["unmeasured"] = figures.get("failed") or figures.get("unmeasured")
     asked = officer.questions(known["measured"]) if known.get("measured") else []
-    bare = [
-        one
-        for one in phrases.codebook(manifest)
-        if not one["protected"] and one["role"] != "of a box"
-    ]
+    bare, repaired = phrases.unprotected(manifest), phrases.repairable(manifest)
     return {
         "verdict": officer.verdict(manifest, known, asked, officer.losses(known)),
         "drawn": pictures.drawn(known.get("pictures") or {}),
-        "bare": [one["name"] for one in bare],
-        "repaired": [one["name"] for one in bare if one["repaired"]],
+        "bare": bare,
+        "repaired": [name for name in bare if name in repaired],
     }
 
 

@@ -12,7 +12,7 @@ from shoal.core import Estimate
 from shoal.errors import counted
 from shoal.metrics.intervals import difference
 from shoal.report import pictures
-from shoal.report.phrases import listed, number, percent, with_role
+from shoal.report.phrases import listed, number, percent, protected_by, unprotected, with_role
 
 Row = Mapping[str, Any]
 
@@ -312,10 +312,13 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
 def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
     """The policy's columns by role and by what became of them."""
     found: dict[tuple[str, str], list[str]] = {}
+    tree, bare = manifest["release_form"] == "tree", unprotected(manifest)
     for name, spec in manifest["policy"]["columns"].items():
         treated = (
             "protected" if name in manifest["protected_columns"]
-            else "released as it is" if name in manifest["columns"] else "not released"
+            else "released as buckets of values" if name in protected_by(manifest)
+            else "not released" if name not in bare
+            else "counted exactly in each box" if tree else "released as it is"
         )  # fmt: skip
         kind = f" ({spec['kind']})" if spec.get("kind") else ""
         found.setdefault((spec["role"], treated), []).append(f"{name}{kind}")

@@ -60,7 +60,7 @@ REMARK_WORDS = {
     "counted": "Unit that is counted",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match any value",
     "k_if_missing_is_a_value": "k, if a missing cell is a value of its own",
-    "patterns_of_missing_cells": "Number of patterns of missing cells, too many to match rows by",
+    "patterns_of_missing_cells": "Number of patterns of missing cells; matching them takes long",
 }
 
 JUDGEMENT = (
@@ -280,7 +280,7 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
 def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """How to use a released table, and how not to, by its form and by what was done."""
     form, kinds = manifest["release_form"], _kinds(manifest)
-    protected = [name for name in manifest["protected_columns"] if name in manifest["columns"]]
+    protected = [name for name in protected_by(manifest) if name in manifest["columns"]]
     ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
     do, dont = [], []
@@ -300,10 +300,13 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     else:
         do.append("Use the table for counts, means and relations of many rows.")
         dont.append(
-            f"Do not take a protected cell for the truth about a person: {listed(protected)} "
-            f"{'was' if len(protected) == 1 else 'were'} changed."
-            if protected
-            else "Do not take a row for the truth about a person."
+            "Do not take a row for the truth about a person."
+            if not protected
+            else f"Do not take missing cells of {listed(protected)} for missing at random: cells "
+            "may have been blanked where combinations are rare."
+            if manifest["method"] == "local-suppression"
+            else f"Do not take a protected cell for the truth about a person: {listed(protected)} "
+            "may have been changed."
         )
     if ranges:
         do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
@@ -316,10 +319,10 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             "Do not use standard errors from software as they are: noise inflates variances and "
             "weakens relations between noisy columns, and the usual formula allows for neither."
         )
-    elif plain and form not in {"tree", "synthetic"}:
+    elif plain and form not in {"tree", "synthetic"} and manifest["method"] not in _TRUE_NUMBERS:
         dont.append(
             f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
-            "value, so variances are too small and extremes are lost."
+            "value, so variances tend to be too small, and extremes to be lost."
         )
     weights = [
         n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
@@ -341,6 +344,8 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 _MEASURED = ("numeric", "date")
+_TRUE_NUMBERS = ("full-domain", "local-suppression")
+"""Methods whose numbers, where they are not ranges, are those of the people."""
 
 _LOADED = {
     "csv": (
@@ -369,8 +374,8 @@ def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     name = tables[0].split("/")[0]
     coarser = manifest["parameters"].get("output", manifest["method"]) in _COARSER
-    protected = manifest["protected_columns"] if coarser else ()
-    texts = [name for name in protected if manifest["columns"].get(name) == "String"]
+    names = protected_by(manifest) if coarser else _bucketed(manifest)
+    texts = [name for name in names if manifest["columns"].get(name) == "String"]
     dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
     delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
     lines = [
@@ -431,10 +436,10 @@ def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
 
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
-    stated, repaired = manifest["policy"]["columns"], _repairable(manifest)
+    stated, changed = manifest["policy"]["columns"], _changed(manifest)
     found = []
     for name, dtype in manifest["columns"].items():
-        spec = stated.get(name, {})
+        spec = stated.get(name, {}) if manifest["release_form"] != "tree" else {}
         paths = manifest.get("hierarchies", {}).get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
         labels = spec.get("value_labels", {})
@@ -445,8 +450,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "role": spec.get("role", "of a box"),
                 "kind": spec.get("kind", ""),
                 "type": dtype,
-                "protected": name in manifest["protected_columns"],
-                "repaired": name in repaired,
+                "changed": changed[name],
                 "label": spec.get("label", ""),
                 "values": [f"{one} = {labels[one]}" if one in labels else one for one in values],
                 "levels": _levels(paths),
@@ -456,12 +460,48 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _repairable(manifest: Mapping[str, Any]) -> set[str]:
+def _changed(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What the method did to each released column."""
+    if manifest["release_form"] == "tree":
+        counts = "have noise" if manifest["privacy_losses"] else "are exact"
+        return dict.fromkeys(manifest["columns"], f"yes, made by the method; counts {counts}")
+    words = dict.fromkeys(manifest["columns"], "no, released as it was")
+    for names, text in (
+        (
+            repairable(manifest),
+            "no, released as it was, except in rows that were repaired to keep the rules, if any",
+        ),
+        (_bucketed(manifest), "yes, values became buckets"),
+        (manifest["protected_columns"], "yes, protected by the method"),
+    ):
+        words |= {name: text for name in names if name in words}
+    return words
+
+
+def protected_by(manifest: Mapping[str, Any]) -> list[str]:
+    """The columns that the method protects, those included whose values became buckets."""
+    return list(dict.fromkeys((*manifest["protected_columns"], *_bucketed(manifest))))
+
+
+def _bucketed(manifest: Mapping[str, Any]) -> list[str]:
+    return with_role(manifest, "confidential") if manifest["method"] == "bucketization" else []
+
+
+def unprotected(manifest: Mapping[str, Any]) -> list[str]:
+    """The policy's columns that are published unprotected: cell by cell, or counted in boxes."""
+    protected = protected_by(manifest)
+    names = [name for name in manifest["policy"]["columns"] if name not in protected]
+    if manifest["release_form"] == "tree":
+        return [n for n in names if any(one.startswith(f"{n}=") for one in manifest["columns"])]
+    return [name for name in names if name in manifest["columns"]]
+
+
+def repairable(manifest: Mapping[str, Any]) -> set[str]:
     """Columns in which a row may have been repaired, by the policy alone; all, if rules are hidden.
 
     Whether a row was repaired is confidential.
     """
-    names, stated = list(manifest["columns"]), manifest["policy"].get("constraints", {})
+    names, stated = list(manifest["policy"]["columns"]), manifest["policy"].get("constraints", {})
     if not stated.get("repair"):
         return set()
     if stated.get("observed"):

@@ -204,10 +204,12 @@ def compare(
         return _compared(rows, baselines, costs, settings)
 
     comparison = compared()
-    if comparison.choice.open:
-        again = [_wanted(listed[place], policy) for place in comparison.choice.open]
+    # More repeats of some may leave others undecided. Each is repeated once, so this ends, and
+    # each is seen after `repeats` and after all: the two looks that its intervals allow for.
+    while open_ := [one for one in comparison.choice.open if len(batches[one]) == repeats]:
+        again = [_wanted(listed[place], policy) for place in open_]
         more = releases(again, range(repeats, MORE * repeats), _again(progress))
-        for place, batch in zip(comparison.choice.open, more, strict=True):
+        for place, batch in zip(open_, more, strict=True):
             batches[place] = [*batches[place], *batch]
         comparison = compared()
     return comparison
@@ -480,7 +482,7 @@ def _sentence(
         )
     if choice.index is None:
         names = _names([rows[place].label for place in choice.ties])
-        times = max(rows[place].repeats for place in choice.ties)
+        times = min(rows[place].repeats for place in choice.ties)
         return (
             f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep the risk "
             f"at {limit}, none is clearly the best: after {times:,} repeats, their intervals "

@@ -15,7 +15,7 @@ from shoal.core import Estimate
 
 CONFIDENCE = 0.95
 LOOKS = 2
-"""Times that a recommendation is sought: after the stated repeats, and after more of them."""
+"""Times that a candidate is judged: after the stated repeats, and after more of them."""
 EACH_LOOK = 1 - (1 - CONFIDENCE) / LOOKS
 """Confidence of an interval at one look, so it holds at all looks together."""
 

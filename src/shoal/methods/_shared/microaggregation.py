@@ -211,7 +211,7 @@ def no_joint_promise(setting: Setting[MicroaggregationParameters]) -> tuple[str,
         return ()
     text = (
         f"Joint {setting.parameters.k}-anonymity is not promised: each column is grouped "
-        "separately, so the combination of values in a row is nearly always unique."
+        "separately, so the combination of values in a row may be unique."
     )
     return (text,)
 

@@ -52,12 +52,14 @@ def refuse_aligned_suppression(setting: Setting[Any]) -> None:
         )
 
 
-def suppression_promise(columns: Sequence[str]) -> str:
+def suppression_promise(setting: Setting[Any]) -> str:
     """What people whose rows were suppressed are promised, in a sentence."""
+    steered = sorted({name for guarantee in steering(setting) for name in guarantee.columns})
+    under = f", given what is required of {', '.join(steered)}" if steered else ""
     return (
         "People whose rows were suppressed are promised only that their rows are absent: "
-        "anyone known to be in the original and missing here has unusual values in "
-        f"{', '.join(columns)}."
+        "anyone known to be in the original and missing here was hard to group by "
+        f"{', '.join(setting.columns)}{under}."
     )
 
 
