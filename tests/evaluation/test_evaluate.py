@@ -215,6 +215,17 @@ def test_weights_count_where_both_tables_have_them(original):
     assert one(found, "COUNT queries").point == pytest.approx(1.0)
 
 
+def test_a_weighted_copy_teaches_as_much_as_the_original(original):
+    weights = np.where(np.arange(original.height) % 7 == 0, 40.0, 0.5)
+    table = original.with_columns(pl.Series("weight", weights))
+    stated = policy()
+    stated["columns"]["weight"] = {"role": "other", "kind": "numeric", "sampling_weight": True}
+
+    learned = one(shoal.evaluate(table, table, stated, only="utility"), "learning")
+
+    assert learned.value == learned.baseline
+
+
 def test_figures_that_sampling_weights_move_say_so_and_no_others(original, tmp_path):
     """The same cells with other weights; total variation against its formula."""
     (tmp_path / "queries.toml").write_text("[[query]]\nincome = [20000, 40000]\n", "utf-8")

@@ -54,7 +54,9 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
         model_utility.LabelledRows(
             sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights
         ),
-        model_utility.LabelledRows(sides.places[:, others], sides.places[:, axis]),
+        model_utility.LabelledRows(
+            sides.places[:, others], sides.places[:, axis], sides.original.weights
+        ),
         model_utility.LabelledRows(tested[:, others], tested[:, axis]),
         categorical=[sides.discrete[one] for one in others],
         task=model_utility.PredictionTask("classification" if classify else "regression"),
@@ -64,7 +66,7 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     score = "accuracy" if classify else "R2"
     text = (
         f"A model trained on the release{sides.weighted} predicts '{name}' with {score} "
-        f"{scores.released.value:.3f}; a model trained on the original reaches "
+        f"{scores.released.value:.3f}; the same model trained on the original reaches "
         f"{scores.original.value:.3f}, and a constant guess {scores.baseline.value:.3f} (tested on "
         f"{scores.tested:,} {whom})."
     )
