@@ -22,6 +22,7 @@ rules name too, and intervals that are empty: rows that break such a rule are mo
 that does not, as those of any method are, which may move shares of small strata.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -120,12 +121,25 @@ class ConstrainedSpace:
         }
 
 
+_MADE: deque[tuple[tuple[Any, ...], ConstrainedSpace]] = deque(maxlen=4)
+"""The last ones: a page plans every method for the same columns and rules."""
+
+
 def constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
     """The modelled columns that rules leave.
 
     Raises:
         InputError: a rule names a column that is not modelled, or rules are too many for a model.
     """
+    asked = (tuple(columns), tuple(rules))
+    found = next((made for known, made in tuple(_MADE) if known == asked), None)
+    if found is None:
+        found = _constrained_space(*asked)
+        _MADE.appendleft((asked, found))
+    return found
+
+
+def _constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
     space = [spatial_encoding(column, scaled=True, gaps=True) for column in columns]
     names = [column.name for column in columns]
     if foreign := {name for rule in rules for name in rule.columns} - set(names):
