@@ -5,6 +5,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 import zipfile
 from contextlib import ExitStack
@@ -371,3 +373,32 @@ def test_without_a_table_nothing_is_started(client, workspace, kind):
 
     assert answer.status_code == 422
     assert "Choose" in answer.json()["error"]
+
+
+INTERRUPTED_IN_A_LIBRARY = """
+import os, signal, sys, time
+from pathlib import Path
+from shoal.studio import worker
+
+def work(given, status):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise ValueError from None
+
+worker.DO = dict.fromkeys(worker.DO, work)
+worker.main(Path(sys.argv[1]))
+"""
+
+
+def test_an_error_of_a_library_that_was_interrupted_is_not_the_job_s(tmp_path):
+    """The server then says that it was cancelled; pydantic makes an error of an interrupt."""
+    (tmp_path / "job.json").write_text('{"kind": "profile", "arguments": {}}')
+    words = [sys.executable, "-c", INTERRUPTED_IN_A_LIBRARY, str(tmp_path)]
+
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
+        code = process.wait()
+
+    assert code == 130
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == "running"

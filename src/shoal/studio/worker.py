@@ -66,17 +66,21 @@ def main(folder: Path) -> None:
             result = DO[JobKind(job["kind"])]({**job["arguments"], **paths}, status)
         write_json(folder / "result.json", result)
         status.end(JobState.DONE)
-    except ShoalError as error:
-        status.end(JobState.FAILED, named(str(error), job["arguments"].get("names", {})))
-    except KeyboardInterrupt:
-        sys.exit(130)  # The server says why.
-    except MemoryError:
-        status.end(JobState.FAILED, "This machine has too little memory for this table.")
     except BaseException as error:  # noqa: BLE001 (a panic of Polars is no Exception)
-        sentence = withheld(error)
-        status.end(JobState.FAILED, sentence[0].upper() + sentence[1:])
+        if _asked_to_end():
+            sys.exit(130)  # The server says why.
+        status.end(JobState.FAILED, _why(error, job["arguments"].get("names", {})))
     finally:
         held.close()
+
+
+def _why(error: BaseException, names: Mapping[str, str]) -> str:
+    if isinstance(error, ShoalError):
+        return named(str(error), names)
+    if isinstance(error, MemoryError):
+        return "This machine has too little memory for this table."
+    sentence = withheld(error)
+    return sentence[0].upper() + sentence[1:]
 
 
 def named(sentence: str, names: Mapping[str, str]) -> str:
@@ -296,6 +300,11 @@ def _interrupt(_number: int, _frame: Any) -> None:
     """Leave by the way that tidies up; once is enough."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _asked_to_end() -> bool:
+    """Whether it was interrupted; a library that was at work may raise an error of its own then."""
+    return signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
 def _end_with_the_server() -> None:
