@@ -50,7 +50,7 @@ def caveats(
         "the spread inside groups, beyond that of groups which tile the space": means
         and population,
         "a relation inside groups that is not a line": grouped and regression,
-        "that people may have whole numbers: the policy states no step": grouped
+        "whole numbers, which people may have: the policy states no step": grouped
         and statistic == "quantile"
         and not steps,
         "weights that differ inside groups, whose means are unweighted": means and weighted,
