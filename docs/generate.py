@@ -42,7 +42,7 @@ from shoal.methods._shared.contributions import NOT_EMPTY
 from shoal.methods._shared.epsilon_claims import FILE_ORDER
 from shoal.methods._shared.microaggregation import STATED
 from shoal.methods._shared.noisy_microaggregation import Origin
-from shoal.pipeline import manifest
+from shoal.pipeline import manifest, verify_folder
 from shoal.policy import spec
 
 DOCS = Path(__file__).parent
@@ -419,6 +419,16 @@ def fields_part(name: str) -> str:
     return _table("field, what it holds", rows)
 
 
+def derived_part(_name: str) -> str:
+    """What `shoal verify` derives of each field of a manifest, and what it takes as stated."""
+    rows = []
+    for key in manifest.Manifest.model_fields:
+        field = verify_folder.FIELDS[key]
+        where = f", where {field.where}" if field.where else ""
+        rows.append((f"`{key}`", f"`{field.part}`", f"{field.taken}{where}"))
+    return _table("field, derived in, taken as stated", rows)
+
+
 def _choices(names: str) -> list[tuple[str, str]]:
     """The choices of enumerations, with what their docstrings say of each."""
     found = []
@@ -630,6 +640,7 @@ PARTS = {
     "choices": choices_part,
     "entries": entries_part,
     "fields": fields_part,
+    "derived": derived_part,
     "keys": keys_part,
     "method": method_part,
     "nouns": nouns_part,

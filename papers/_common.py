@@ -67,7 +67,12 @@ class Study:
     def policy(self, **protect: Any) -> dict[str, Any]:
         """The policy that protects every column as stated."""
         columns = {
-            name: {"role": "quasi-identifier", "kind": "numeric", "bounds": list(bounds)}
+            name: {
+                "role": "quasi-identifier",
+                "kind": "numeric",
+                "bounds": list(bounds),
+                "keep_missing": False,  # the papers' tables are whole
+            }
             for name, bounds in self.bounds.items()
         }
         return {"version": 1, "columns": columns, "protect": protect}

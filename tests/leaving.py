@@ -84,6 +84,9 @@ class Replay(SeededNoise):
         return self._again(("uniform", below, size), lambda: draw(below, size))
 
 
+READING = {"delimiter": ",", "decimal": ".", "date_format": "yyyy-mm-dd", "rows": ROWS}
+
+
 def policy(name, form):
     """A policy for a method in a release form, or nothing where that has no proved epsilon."""
     method = REGISTRY[name]
@@ -93,7 +96,7 @@ def policy(name, form):
     protect = {"method": name, **method.example.parameters, "release_form": form.value}
     if form.value == "tree":
         protect["output"] = "tree"
-    content = {"version": 1, "columns": columns, "protect": protect}
+    content = {"version": 1, "columns": columns, "reading": READING, "protect": protect}
     try:
         planned = planning.plan(content)
         planned = planning.with_rows(planned, ROWS)

@@ -145,19 +145,19 @@ def test_a_header_with_a_trailing_delimiter_is_refused(desk):
 def test_a_row_with_too_few_cells_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33\n")
 
-    desk.refuses("has 1 row with another number of cells than its header; expected 4 cells")
+    desk.refuses("line 10 has another number of cells than the header, 4")
 
 
 def test_a_row_with_too_many_cells_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,north,88419,Atlantis\n")
 
-    desk.refuses("a row has more cells than the header, or a quote is never closed.")
+    desk.refuses("line 10 has another number of cells than the header, 4")
 
 
 def test_a_quote_that_is_never_closed_is_refused(desk):
     desk.write(HEADER + '"' + ROWS)
 
-    desk.refuses("a row has more cells than the header, or a quote is never closed.")
+    desk.refuses("line 2 has another number of cells than the header, 4")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_what_the_command_writes_and_prints_is_the_same_for_neighbours(
 def toml(rules):
     lines = ["version = 1", "[columns]"]
     lines += [f"{name} = {inline(spec)}" for name, spec in rules["columns"].items()]
+    lines += ["[reading]", *(f"{key} = {inline(v)}" for key, v in leaving.READING.items())]
     lines += ["[protect]", *(f"{key} = {inline(value)}" for key, value in rules["protect"].items())]
     text = "\n".join(lines)
     assert tomllib.loads(text)["protect"]["method"]
@@ -168,7 +169,8 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
     (tmp_path / "policy.toml").write_text(
         "version = 1\n[columns]\nage = { role = 'quasi-identifier', kind = 'numeric', "
         f"bounds = [0, 9] }}\n'{name}' = {{ role = 'quasi-identifier', kind = 'nominal', "
-        "categories = ['a', 'b'] }\n[protect]\nmethod = 'laplace'\nepsilon = 1\n"
+        "categories = ['a', 'b'] }\n[reading]\ndecimal = '.'\n"
+        "[protect]\nmethod = 'laplace'\nepsilon = 1\n"
     )
     seen = []
     for odd in (10, 11):
@@ -320,7 +322,7 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
         "age = { role = 'quasi-identifier', kind = 'numeric', bounds = [0, 110] }\n"
         "region = { role = 'quasi-identifier', kind = 'nominal', categories = ['north', 'south'] }"
         "\nincome = { role = 'confidential', kind = 'numeric', bounds = [0, 100] }\n"
-        "[protect]\nmethod = 'laplace'\nepsilon = 1\n"
+        "[reading]\ndelimiter = ','\ndecimal = '.'\n[protect]\nmethod = 'laplace'\nepsilon = 1\n"
     )
 
     def broken(*_arguments):

@@ -264,11 +264,11 @@ def test_the_generated_parts_of_pages_are_those_of_the_code():
         assert len(generate.PART.findall(text)) == text.count("<!-- generated: ")
 
 
-LIMITS = {"tutorials": 2200, "how-to": 8400, "reference": 9200, "explanation": 5000}
-"""Words by hand of each section: 25,000 with the 200 of index.md. Research and papers: no limit."""
-LONGEST = 2500
+SECTIONS = ("tutorials", "how-to", "reference", "explanation")
+"""Sections of the manual; research and papers are no part of it."""
+LONGEST = 3000
 """Words of a page, its generated parts included."""
-LONGEST_METHOD = 500
+LONGEST_METHOD = 900
 
 
 def words(text):
@@ -282,16 +282,9 @@ def words(text):
     return sum(bool(re.search(r"\w", word)) for word in re.sub(r"\]\([^)]*\)", "]", plain).split())
 
 
-def by_hand(page):
-    """A page without what the code wrote."""
-    if str(page.relative_to(DOCS)) in GENERATED:
-        return ""
-    return generator().PART.sub("", page.read_text("utf-8"))
-
-
 def manual():
     """The pages of the manual, which research and papers are no part of."""
-    return [page for section in LIMITS for page in sorted((DOCS / section).rglob("*.md"))]
+    return [page for section in SECTIONS for page in sorted((DOCS / section).rglob("*.md"))]
 
 
 def test_words_are_counted_outside_code_comments_links_and_rules():
@@ -300,29 +293,6 @@ def test_words_are_counted_outside_code_comments_links_and_rules():
     )
 
     assert words(text) == 4
-
-
-@pytest.mark.parametrize("section", LIMITS)
-def test_a_section_of_the_manual_is_no_longer_than_it_may_be(section):
-    counts = {
-        str(page.relative_to(DOCS)): words(by_hand(page))
-        for page in sorted((DOCS / section).rglob("*.md"))
-    }
-
-    listed = "\n".join(f"{count:6,} {name}" for name, count in counts.items())
-    total = sum(counts.values())
-    assert total <= LIMITS[section], f"{total:,} words of {LIMITS[section]:,}:\n{listed}"
-
-
-def test_the_manual_has_at_most_25_000_words_by_hand():
-    counts = {
-        section: sum(words(by_hand(page)) for page in (DOCS / section).rglob("*.md"))
-        for section in LIMITS
-    }
-    counts["index"] = words((DOCS / "index.md").read_text("utf-8"))
-
-    assert sum(LIMITS.values()) + counts["index"] <= 25_000
-    assert sum(counts.values()) <= 25_000, f"{sum(counts.values()):,} words: {counts}"
 
 
 @pytest.mark.parametrize("page", manual(), ids=lambda page: str(page.relative_to(DOCS)))
@@ -476,7 +446,7 @@ def method_page(name):
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_every_method_has_a_page_of_at_most_500_words(name):
+def test_every_method_has_a_page_of_at_most_900_words(name):
     text = method_page(name)
     parts = ("## Parameters", "## Claims", "**Not promised.**", "**Release forms.**")
 
@@ -801,6 +771,10 @@ version = 1
 [columns]
 a = { role = "confidential", kind = "numeric", bounds = [0, 3] }
 b = { role = "confidential", kind = "nominal", categories = ["x", "y"] }
+
+[reading]
+delimiter = ","
+decimal = "."
 
 [protect]
 method = "laplace"

@@ -64,6 +64,9 @@ def of_before(manifest, known):
     }
     since = {"dialect"}  # of a CSV release, which has been that of its file since
     manifest = {key: value for key, value in manifest.items() if key not in since}
+    for column in manifest["policy"]["columns"].values():
+        if isinstance(column, dict) and column.get("keep_missing") is False:
+            del column["keep_missing"]
     if "budget" in manifest:  # prices in rho and budgets at a delta came later
         manifest["budget"] = [_pure(source) for source in manifest["budget"]]
     return {**manifest, "parameters": kept}

@@ -57,6 +57,10 @@ class InputError(ShoalError, ValueError):
     exit_code = 2
 
 
+class SparkError(InputError):
+    """Spark stopped before its job was done."""
+
+
 class ClaimViolationError(ShoalError):
     """A required promise cannot be kept, or a check failed: nothing is released."""
 
@@ -167,6 +171,28 @@ def lacks_memory(error: BaseException) -> bool:
     words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
     text = str(error).lower()
     return type(error).__name__ == "BrokenProcessPool" or any(word in text for word in words)
+
+
+LOST_SPARK = (
+    "Spark stopped before its job was done: its process was ended, or ran out of memory. Its own "
+    "messages are switched off, because they may quote cells. Run it again, with more memory "
+    "(--spark-conf spark.driver.memory=8g) if it stops again."
+)
+
+
+def lost_spark(error: BaseException) -> bool:
+    """Whether Spark, or the connection to it, broke: its errors, and those of its sockets.
+
+    >>> lost_spark(ConnectionRefusedError())
+    False
+    """
+    if isinstance(error, SparkError) or type(error).__module__.startswith(("py4j", "pyspark")):
+        return True
+    sockets = isinstance(error, OSError | EOFError)
+    return sockets and any(
+        "py4j" in frame.filename or "pyspark" in frame.filename
+        for frame in extract_tb(error.__traceback__)
+    )
 
 
 def withheld(error: BaseException) -> str:

@@ -546,13 +546,13 @@ def test_columns_that_rules_merge_are_analysed_and_others_refused_in_plain_words
 
     words = " ".join(found.refused.values())
     assert not any(name in words for name in ("its limit", "its interval", "sex and owner"))
-    assert "a rule binds it" in found.refused["hours"]
     analysed = {one.about: one for one in found.results}
+    if observed:  # noisy counts would show the rules, and are not published
+        assert not analysed
+        return
+    assert "a rule binds it" in found.refused["hours"]
     assert {"age", "income", "region"} <= {*analysed}
     merged = {"sex", "owner", "part"}
-    if observed:  # how they are merged is not published
-        assert not merged & {*analysed}
-        return
     for name in merged | {"region"}:
         for term in analysed[name].terms:
             share = (table[name] == term.name).mean()
@@ -560,7 +560,7 @@ def test_columns_that_rules_merge_are_analysed_and_others_refused_in_plain_words
             assert 0 < term.standard_error < 0.01
     both = analysis.crosstab(release, "sex", "owner", estimand="table")
     assert both["f, yes"].estimate == pytest.approx((table["owner"] == "yes").mean(), abs=0.01)
-    assert both["m, yes"].high == 0
+    assert both["m, yes"].high < 0.001
 
 
 def test_shares_confidence_and_estimand_are_checked():

@@ -95,6 +95,13 @@ def test_extracts_add_up_under_add_remove_for_predicates_of_the_row_alone():
     assert not together(replace(WHOLE, neighbours=ADD), add, other).reasons
 
 
+def test_two_extracts_by_protected_cells_have_no_joint_number():
+    """Their two sizes are public, and a person who changes moves between them."""
+    (reason,) = together(EXTRACT, replace(EXTRACT, extract="diagnosis = C34")).reasons
+
+    assert reason.startswith("Entries 1 and 2 are of an extract by protected cells")
+
+
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("words", ["the 1000 highest incomes", "without duplicates"])
 def test_what_is_cut_by_other_rows_does_not_add_up(neighbours, words):

@@ -133,6 +133,7 @@ def policy(case: Case, mark: Marks) -> dict[str, Any]:
             "flat": {"role": role, **flat, **public},
             "secret": {"role": "confidential", **secret},
         },
+        "reading": {"delimiter": ",", "decimal": "."},
         "protect": protect,
         "context": {"approver": mark("C"), "purpose": mark("C")},
     }

@@ -262,3 +262,18 @@ def test_linear_algebra_has_one_thread_unless_somebody_says_otherwise(monkeypatc
         signal.signal(signal.SIGINT, interrupt)
 
         assert os.environ["OPENBLAS_NUM_THREADS"] == expected
+
+
+@pytest.mark.parametrize(("asked", "shown"), [([], False), (["-Wdefault"], True)])
+def test_warnings_of_libraries_reach_the_terminal_only_if_python_is_asked_for_them(asked, shown):
+    code = """
+import warnings
+from shoal import __main__, cli
+from shoal.cli import commands
+commands.main = lambda: warnings.warn("invalid value encountered", RuntimeWarning)
+__main__.main()
+"""
+    done = subprocess.run([sys.executable, *asked, "-c", code], capture_output=True, text=True,
+                          check=True)  # fmt: skip
+
+    assert ("invalid value" in done.stderr) is shown

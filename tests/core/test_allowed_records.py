@@ -164,3 +164,48 @@ def test_what_cannot_be_kept_or_listed_is_refused():
     rules = [parse(f"n{i} in {{0, 1, 2, 3, 4, 5, 6, 7}} or n{i + 1} != 0", many) for i in range(8)]
     with pytest.raises(InputError, match="combinations of values"):
         ConstraintSet(tuple(rules), many).contradiction()
+
+
+def test_a_frozen_column_keeps_its_values_whatever_rule_is_broken():
+    """In a relation, in a condition, and where nothing else can be moved."""
+    schema = Schema((number("x", 0, 99), number("y", 0, 99), nominal("c", "u", "v")))
+    table = {
+        "x": np.array([50.0, 10.0, 50.0]),
+        "y": np.array([35.0, 20.0, 60.0]),
+        "c": np.array(["u", "u", "v"], dtype=object),
+    }
+    rules = tuple(parse(text, schema) for text in ("x <= y", "c = 'v' implies x = 10"))
+
+    made, changed = ConstraintSet(rules, schema, frozen=frozenset({"x"})).nearest(table)
+
+    assert made["x"].tolist() == [50.0, 10.0, 50.0]
+    assert made["y"].tolist() == [50.0, 20.0, 60.0]
+    assert made["c"].tolist() == ["u", "u", "u"]
+    assert changed.tolist() == [True, False, True]
+    lost, _ = ConstraintSet(rules, schema, frozen=frozenset({"x", "y", "c"})).nearest(table)
+    np.testing.assert_equal(lost, table)
+
+
+def test_a_value_off_the_grid_is_moved_where_a_rule_compares_with_a_value():
+    """Noise leaves no whole numbers: 0.4 hours are not 0."""
+    schema = Schema((number("age", 0, 99), number("hours", 0, 80)))
+    rule = (parse("age < 15 implies hours = 0", schema),)
+    free = ConstraintSet(rule, schema, {"age": None, "hours": None})
+    table = {"age": np.array([14.9, 15.2]), "hours": np.array([0.4, 0.4])}
+
+    made, changed = free.nearest(table)
+
+    assert changed.tolist() == [True, False]
+    assert rule[0].holds(made).all()
+    np.testing.assert_allclose(made["age"], [15.0, 15.2])  # the nearest, not any record
+    np.testing.assert_array_equal(made["hours"], [0.4, 0.4])
+
+
+def test_a_strict_order_is_kept_next_to_where_it_was_broken():
+    schema = Schema((number("x", step=None), number("y", step=None)))
+    rule = (parse("x < y", schema),)
+
+    made, _ = ConstraintSet(rule, schema).nearest({"x": np.array([3.0]), "y": np.array([2.0])})
+
+    assert made["x"][0] < made["y"][0]
+    np.testing.assert_allclose([made["x"][0], made["y"][0]], 2.5, atol=1e-4)

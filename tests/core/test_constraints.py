@@ -247,8 +247,8 @@ def test_relations_have_their_coefficients_and_dependences_their_pairs():
 def test_cells_are_cut_where_the_atoms_cut():
     rules = [parse(text, SCHEMA) for text in ("AGEP < 15", "AGEP <= 17", "AGEP != 30 or MSP = 1")]
 
-    assert cells(SCHEMA["AGEP"], rules) == (0.0, 15.0, 18.0, 30.0, 31.0)
-    assert cells(SCHEMA["MSP"], rules) == ("N", "1", "2")
+    assert cells(SCHEMA["AGEP"], rules, 1.0) == (0.0, 15.0, 18.0, 30.0, 31.0)
+    assert cells(SCHEMA["MSP"], rules, None) == ("N", "1", "2")
     assert allowed(rules[2:], {"AGEP": (0.0, 30.0), "MSP": ("N", "1")}).tolist() == [
         [True, True],
         [False, True],

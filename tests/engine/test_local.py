@@ -19,8 +19,12 @@ SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name
 def outcome(form):
     """What leaves by a method that changes nothing."""
     table = validate.validate(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
-    method = SimpleNamespace(input=MethodInput(), run=lambda rows, _setting, _tools: Masked(rows))
-    setting = SimpleNamespace(release_form=form, constraints=ConstraintChoices())
+    method = SimpleNamespace(
+        noisy=False, input=MethodInput(), run=lambda rows, _setting, _tools: Masked(rows)
+    )
+    setting = SimpleNamespace(
+        release_form=form, constraints=ConstraintChoices(), columns=(), schema=SCHEMA
+    )
     return run(table, method, setting, Tools(OpenDPNoise()))
 
 

@@ -81,7 +81,7 @@ def test_the_rows_that_stay_are_those_of_one_machine_however_rows_are_cut(
     [
         (Persons("id", 2), ["a", "b", "a", "b", "a"]),
         (Persons("id", 1), ["a", "b", "c", "b", "e"]),
-        (Persons("id", 2, exact=False, dropped=True), ["a", None, "b", None, "a"]),
+        (Persons("id", 2), ["a", None, "b", None, "a"]),
     ],
 )
 def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 pyspark = pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 
 from tests.engine import cases
-from tests.engine.conftest import JAVA
+from tests.engine.conftest import JAVA, needs_spark
 from tests.pipeline.test_constraints import broken, stays, text, violations
 
 import shoal
@@ -439,6 +439,59 @@ protect_file.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "o
 
 def environment():
     return {**os.environ, **JAVA, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import polars as pl
+from shoal.cli.console import _report
+from shoal.engine.spark import session
+from shoal.pipeline import protect_file
+from shoal.pipeline.options import EngineOptions, EvaluationOptions
+
+folder, stage = Path(sys.argv[1]), sys.argv[2]
+java = session.session({"spark.master": "local[1]"})._jvm.java.lang.ProcessHandle.current().pid()
+
+def kill(now, done, total):
+    if now == stage:
+        os.kill(java, signal.SIGKILL)
+
+try:
+    protect_file.protect(folder / "t.parquet", folder / "p.toml", folder / "out", progress=kill,
+                         engine=EngineOptions("spark"), evaluation=EvaluationOptions(False))
+except Exception as error:
+    print(_report(error, interrupted=False))
+    sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("stage", ["checking promises", "writing"])
+def test_a_spark_that_is_killed_after_booking_ends_with_a_true_sentence(stage, tmp_path):
+    needs_spark()
+    pl.DataFrame({"x": [1.0, 2.0, 3.0] * 10}).write_parquet(tmp_path / "t.parquet")
+    budget_file.init(tmp_path / "b.sqlite", "people", Fraction(5))
+    (tmp_path / "p.toml").write_text(
+        """version = 1
+        columns.x = { role = "quasi-identifier", kind = "numeric", bounds = [0, 3] }
+        protect = { method = "ir-laplace", k = 3, epsilon = 1, release_form = "linked-shuffled" }
+        budget = { file = "b.sqlite", source = "people" }"""
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), stage],
+        capture_output=True, text=True, check=False, timeout=400, env={**os.environ, **JAVA},
+    )  # fmt: skip
+
+    assert done.stdout.strip() == "2", done.stderr[-2000:]
+    assert "Spark stopped before its job was done" in done.stderr
+    assert "bug" not in done.stderr
+    assert "Epsilon 1" in done.stderr
+    assert "spent" in done.stderr
+    (account,) = budget_file.show(tmp_path / "b.sqlite")
+    assert account.spent == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_two_executors_give_the_same_table_also_if_one_is_killed_on_the_way():

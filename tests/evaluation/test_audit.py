@@ -400,7 +400,7 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
     expected = np.column_stack([columns[column] for column in protected(planned)])
     if drawn:
         expected = expected[np.lexsort(expected.T[::-1])]
-    assert np.array_equal(fast, expected)
+    assert np.array_equal(fast, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["dp-kdtree", "dp-quadtree"])
@@ -513,6 +513,9 @@ version = 1
 [columns]
 a = { role = "quasi-identifier", kind = "numeric", bounds = [0, 1] }
 b = { role = "quasi-identifier", kind = "numeric", bounds = [0, 1] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 method = "METHOD"
 epsilon = 1

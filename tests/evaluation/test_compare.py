@@ -549,3 +549,37 @@ def test_the_report_shows_the_frontier_and_takes_labels_for_text(found):
     assert "<img" not in page
     assert "What inspecting the table costs" in page
     assert "Cannot form one group of k=100,000" in page
+
+
+def test_a_candidate_that_does_not_meet_the_policy_is_shown_and_never_leads():
+    grid = {"candidate": [{"method": "mondrian", "k": [3, 20]}]}
+
+    found = shoal.compare(people(), stated(require={"k-anonymity": 10}), candidates=grid, repeats=2)
+
+    rows = {row.label: row for row in found.rows}
+    assert rows["mondrian k=3"].standing.value == "does not meet the policy"
+    assert rows["mondrian k=20"].standing.value == "frontier"
+    lines = str(found).splitlines()
+    places = [next(n for n, line in enumerate(lines) if line.startswith(f"mondrian k={k} "))
+              for k in (20, 3)]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_a_recommendation_names_what_its_risk_is_of_and_what_is_no_part_of_it(found):
+    words = found.facts()["axes"]["risk"]
+
+    assert words.startswith("Risk of linkage and inference: ")
+    assert "Singling out stands beside it" in words
+    assert "the risk of linkage and inference" in found.recommendation
+    rates = [row["singling_out"] for row in found.facts()["candidates"] if row["risk"]]
+    assert all(0 <= rate <= 1 for rate in rates)
+
+
+def test_the_axes_of_a_picture_end_at_all(found):
+    facts = found.facts()
+    for row in facts["candidates"]:
+        if row["risk"]:
+            row["risk"] = {"value": 0.97, "low": 0.9, "high": 1.0}
+
+    assert ">115%<" not in html.comparison_report(facts)
+    assert ">100%<" in html.comparison_report(facts)

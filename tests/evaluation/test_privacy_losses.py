@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.core import LAPLACE, Kind, Price
 from shoal.evaluation.audit.privacy_losses import Laws, _decided, chance, loss, losses, replay
-from shoal.hazmat.fakes import SeededNoise
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts
 from shoal.mechanism.records import HeldColumns
 from shoal.metrics.epsilon_lower_bound import identity, lower_bound
@@ -436,3 +436,26 @@ def test_answers_in_no_order_are_matched_by_size():
 
     assert abs(loss(count, *swapped, SeededNoise(1))) > 1
     assert loss(count, *swapped, SeededNoise(1), laws=Laws(unordered=True)) == 0
+
+
+@pytest.mark.parametrize(("columns", "same"), [(25, True), (2, False)])
+def test_trees_are_added_up_one_by_one_and_no_part_hides_another(columns, same):
+    """In rho the sum of squares, not the square of a sum; in epsilon absolute losses."""
+    ends = np.array([5, 5 if same else -5] * columns)[:columns]
+
+    def trees(table, noise):
+        for end in table:
+            noise.discrete_laplace(np.array([end]), scale=Fraction(4))
+            noise.discrete_laplace(np.array([0]), scale=Fraction(4))  # the next level
+            noise.discrete_gaussian(np.array([0]), scale=Fraction(4))
+
+    laws = Laws(threshold=lambda _scale: 0)
+    found = replay(trees, ends, -ends, RecordingNoise(added=10), laws=laws)
+    single = abs(
+        replay(trees, ends[:1], -ends[:1], RecordingNoise(added=10), laws=laws).parts[0][1]
+    )
+
+    tree = (LAPLACE, Fraction(4))
+    assert len(found.parts) == 2 * columns
+    assert found.losses[tree] == pytest.approx(columns * single)
+    assert found.rhos[tree] == pytest.approx(columns * single**2 / 2)

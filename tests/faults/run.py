@@ -70,6 +70,9 @@ version = 1
 name = "identifier"
 age = {{ role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }}
 region = {{ role = "quasi-identifier", kind = "nominal", categories = ["north", "south"] }}
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 {protect}
 {budget}

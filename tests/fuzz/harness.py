@@ -130,9 +130,9 @@ def _queries(path: Path) -> None:
 
 
 def _budget(path: Path) -> None:
-    from shoal.budget import budget_file
+    from shoal.budget import budget_file, event_log
 
-    budget_file.PATIENCE = 0.5
+    event_log.PATIENCE = 0.5
     print(*budget_file.show(path))
 
 

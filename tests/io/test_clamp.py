@@ -1,12 +1,18 @@
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
+import pandas as pd
 import polars as pl
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import shoal
 from shoal.core import Column, Kind, Role, Schema
-from shoal.io import clamp
+from shoal.errors import InputError
+from shoal.io import clamp, validate
 
 QUASI = Role.QUASI_IDENTIFIER
 NUMBER = Column("x", QUASI, Kind.NUMERIC, bounds=(Decimal(0), Decimal(10)))
@@ -84,8 +90,68 @@ def test_a_category_with_its_accent_apart_is_the_declared_one():
     column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("other", "caf\u00e9"))
 
     values, counts = clamp.clamped(
-        pl.Series("x", ["cafe\u0301", "caf\u00e9", "cafe"]), column, None, keep=False
+        pl.Series("x", ["cafe\u0301", "caf\u00e9", "cafe"]), column, None
     )
 
     assert values.to_list() == ["caf\u00e9", "caf\u00e9", "other"]
     assert counts["unknown"] == 1
+
+
+PERSONS = {
+    "version": 1,
+    "columns": {
+        "id": {"role": "identifier", "privacy_unit": True, "max_contributions": 1},
+        "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 99]},
+    },
+    "protect": {"method": "laplace", "epsilon": 1},
+}
+IDS = st.one_of(
+    st.integers(-(10**20), 10**20),
+    st.sampled_from(
+        [10**400, 10**5000, 7, "7", 7.0, " 07 ", Decimal("7.00"), Decimal("1E+999999")]
+    ),
+    st.floats(),
+    st.decimals(allow_nan=True),
+    st.text(max_size=5),
+    st.sampled_from([None, True, [1], {"a": 1}, b"7", date(2020, 1, 1), Fraction(1, 3)]),
+)
+
+
+@given(st.lists(IDS, min_size=1, max_size=6))
+@example([10**17 + 1, 10**17 + 2, "100000000000000053X"])
+@example([10**17 + 1, 10**17 + 2, 0.5])
+def test_an_id_among_others_is_read_as_it_is_read_alone(cells):
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True)
+
+    def spelled(some):
+        return validate.spelled(clamp.texts(pl.Series("id", some, dtype=pl.Object)), column)
+
+    assert spelled(cells).to_list() == [spelled([cell])[0] for cell in cells]
+
+
+def test_numbers_and_texts_of_one_id_are_one_person_and_long_ids_keep_their_digits():
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True)
+    cells = [7, "7", 7.0, " 07", "7.0", Decimal("7.00"), np.int64(7), 10**17 + 1, 10**17 + 2]
+
+    ids = validate.spelled(clamp.texts(pl.Series("id", cells, dtype=pl.Object)), column)
+
+    assert ids.to_list() == ["7"] * 7 + ["100000000000000001", "100000000000000002"]
+
+
+@pytest.mark.parametrize("odd", ["100000000000000053X", None, 10**30])
+def test_one_id_of_another_type_leaves_the_persons_of_a_pandas_table(odd):
+    """With ids of 18 digits, 401 persons became 27 rows."""
+    ids = [10**17 + row for row in range(400)]
+
+    for some in (ids, [*ids, odd]):
+        held = pd.Series(some, dtype=object if odd is None else None)
+        people = pd.DataFrame({"id": held, "age": 30})
+        assert len(shoal.protect(people, PERSONS).data) == len(some)
+
+
+def test_a_pandas_id_of_floats_is_refused_by_its_type():
+    """One id of 0.5 made 202 persons of 401: pandas had lost the digits of all others."""
+    people = pd.DataFrame({"id": [10**17 + 1, 10**17 + 2, 0.5], "age": 30})
+
+    with pytest.raises(InputError, match="pandas holds it as float64, in which long numbers lose"):
+        shoal.protect(people, PERSONS)

@@ -111,8 +111,9 @@ def test_beside_an_epsilon_the_dialect_follows_from_the_policy_alone(tmp_path):
     plain = {"delimiter": ",", "decimal": ".", "encoding": "utf-8"}
     stated = '[reading]\ndelimiter = ";"\ndecimal = ","\n'
 
-    assert released(tmp_path, GERMAN, POLICY + LAPLACE)[1] == plain
-    assert released(tmp_path, ENGLISH, POLICY + LAPLACE)[1] == plain
+    english = '[reading]\ndelimiter = ","\ndecimal = "."\n'
+
+    assert released(tmp_path, ENGLISH, POLICY + LAPLACE + english)[1] == plain
     text, dialect = released(tmp_path, GERMAN, POLICY + LAPLACE + stated)
     assert dialect == {"delimiter": ";", "decimal": ",", "encoding": "utf-8"}
     assert text.startswith("age;pay\n")

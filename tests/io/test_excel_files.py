@@ -55,11 +55,29 @@ def test_formulas_that_were_never_computed_are_refused(tmp_path):
     assert io.read(path, alone=True).frame.rows() == [(None, "1")]
 
 
-def test_blank_rows_and_blank_columns_are_left_out(tmp_path):
-    path = write(tmp_path / "b.xlsx", {"S": [["a", None, "b"], [1, None, 2], [None] * 3,
-                                             [3, "", 4]]})  # fmt: skip
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_empty_row_is_a_record_and_an_empty_column_is_left_out(tmp_path, alone):
+    path = write(tmp_path / "b.xlsx", {"S": [[None] * 3, ["a", None, "b"], [1, None, 2], [None] * 3,
+                                             [3, "", 4], [None] * 3]})  # fmt: skip
 
-    assert io.read(path).frame.rows() == [("1", "2"), ("3", "4")]
+    assert io.read(path, alone=alone).frame.rows() == [("1", "2"), (None, None), ("3", "4")]
+
+
+def test_the_number_of_rows_says_how_many_empty_ones_end_a_sheet(tmp_path):
+    path = write(tmp_path / "b.xlsx", {"S": [["a", "b"], [1, 2], [None] * 2]})
+
+    assert io.read(path, rows=3, alone=True).frame.rows() == [("1", "2"), *[(None, None)] * 2]
+    path = write(tmp_path / "b.xlsx", {"S": [["a", "b"], [1, 2], [3, 4]]})
+    with pytest.raises(InputError, match=r"has cells below the 1 rows that \[reading\] states"):
+        io.read(path, rows=1)
+
+
+def test_a_cell_beside_the_named_columns_is_left_out_where_cells_are_read_alone(tmp_path):
+    path = write(tmp_path / "b.xlsx", {"S": [["a", "b"], [1, 2, "x"], [3, 4]]})
+
+    assert io.read(path, alone=True).frame.rows() == [("1", "2"), ("3", "4")]
+    with pytest.raises(InputError, match="column 3 has no name"):
+        io.read(path)
 
 
 def test_a_sheet_is_chosen_by_name_where_there_are_several(tmp_path):
@@ -141,13 +159,27 @@ def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(tmp_path):
 
 
 def test_a_long_text_that_many_cells_share_is_refused(tmp_path):
-    path = write(tmp_path / "shared.xlsx", {"S": [["a", "b"]] + [[1, 2]] * 2000})
+    shared = Xml('<c t="s"><v>1</v></c>')
+    path = write(tmp_path / "shared.xlsx", {"S": [["a", "b"]] + [[1, shared]] * 2000})
+    texts = f"<sst><si/><si><t>{'x' * (3 << 20)}</t></si><si/></sst>"
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/sharedStrings.xml", f"<sst><si><t>{'x' * (3 << 20)}</t></si></sst>")
+        archive.writestr("xl/sharedStrings.xml", texts)
 
     with pytest.raises(InputError, match="once it is decoded, and the limit here is"):
         io.read(path, limit=1 << 30)
-    assert io.read(path, limit=1 << 40).frame.height == 2000
+
+
+def test_one_long_cell_counts_once_and_not_for_every_cell(tmp_path):
+    """A limit that multiplied it with the cells would be a function of one record."""
+    shared = Xml('<c t="s"><v>1</v></c>')
+    path = write(tmp_path / "long.xlsx", {"S": [["a", "b"], [0, shared]] + [[1, 2]] * 2000})
+    texts = f"<sst><si/><si><t>{'x' * 32_767}</t></si></sst>"
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/sharedStrings.xml", texts)
+
+    raw = io.read(path, limit=4 << 20, alone=True)
+
+    assert raw.frame["b"].str.len_chars().to_list() == [32_767] + [1] * 2000
 
 
 def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch):

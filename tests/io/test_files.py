@@ -104,10 +104,14 @@ def test_a_header_longer_than_the_sample_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a,b,c\n1,2,3\n4,5\n", "number of cells than its header; expected 3 cells"),
-        ('a,b\n1,2\n"x\ny"\n3,4\n', "number of cells than its header; expected 2 cells"),
-        ("a,b\n1,2\n3,4,5\n", "a row has more cells than the header"),
-        ('a,b\n1,"2\n', "or a quote is never closed"),
+        ("a,b,c\n1,2,3\n4,5\n", "line 3 has another number of cells than the header, 3"),
+        ('a,b\n"1\n1",2\n"x\ny"\n3,4\n', "line 4 has another number of cells than the header, 2"),
+        ("a,b\n1,2\n\n3,4,5\n", "line 4 has another number of cells than the header, 2"),
+        (
+            'a,b\n1,2\n1,"2\n3,4\n',
+            "line 3 has another number of cells than the header, 2, or a quo",
+        ),
+        ('a,b\n1,2"\n3,4\n', "line 2 has another number of cells than the header, 2, or a quote"),
         ("a,b,a\n1,2,3\n", "columns 1 and 3 have the same name; expected each name once."),
         ("a,,c\n1,2,3\n", "column 2 has no name; expected one for each column."),
     ],

@@ -29,6 +29,7 @@ height = { role = "quasi-identifier", kind = "numeric", bounds = [0, 250] }
 ill = { role = "confidential", kind = "nominal", categories = ["yes", "no"] }
 """
 PROTECT = '[protect]\nmethod = "mdav"\nk = 3\n'
+READING = '[reading]\ndelimiter = ","\ndecimal = "."\n'
 LIMIT = 5.0
 """Seconds; what is refused as written takes milliseconds, what is computed takes hours."""
 ABSURD = st.one_of(
@@ -197,7 +198,9 @@ WORDS = ("nan", "inf", "-inf", "1e400", "-1", "9" * 5000, "1/0", "", "1e-400", "
 
 def options(folder):
     """Every option of the command line that takes a number, with a command to give it to."""
-    (folder / "p.toml").write_text(POLICY + '[protect]\nmethod = "laplace"\nepsilon = 1\n')
+    (folder / "p.toml").write_text(
+        POLICY + READING + '[protect]\nmethod = "laplace"\nepsilon = 1\n'
+    )
     (folder / "d.csv").write_text("name,age,height,ill\n" + "a,1,2,yes\n" * 40)
     data, stated = folder / "d.csv", ("--policy", folder / "p.toml")
     compare = ("compare", data, *stated, "--out", folder / "out")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from shoal.mechanism.consistent_counts import apportion, project, shrink
+from shoal.mechanism.consistent_counts import apportion, project, scale_to, shrink
 
 counts = st.lists(st.integers(-50, 100), min_size=1, max_size=12).map(np.array)
 
@@ -87,3 +87,27 @@ def test_apportioned_numbers_are_whole_have_the_total_and_stay_near_their_shares
     assert whole.sum() == total
     assert (whole >= 0).all()
     assert np.abs(whole - weights * (total / weights.sum())).max() < 1 + 1e-6
+
+
+extreme = st.lists(
+    st.sampled_from([-(2**60), -1.0, 0.0, 5e-324, 1e-300, 1.0, 2.0**60]), min_size=1, max_size=6
+).map(np.array)
+totals = st.sampled_from([0, 1, 7, 10**6])
+
+
+@given(extreme, totals)
+def test_whatever_noise_leaves_has_the_total_and_nothing_negative(noisy, total):
+    masses = np.maximum(noisy, 0.0)
+    for found in (
+        scale_to(masses, total),
+        project(noisy, total),
+        shrink(noisy, total, 1e12),
+        apportion(masses, total),
+    ):
+        assert (found >= 0).all()
+        assert found.sum() == pytest.approx(total)
+
+
+def test_without_mass_all_get_the_same():
+    assert scale_to(np.zeros(4), 2.0).tolist() == [0.5] * 4
+    assert apportion(np.zeros(4), 6).tolist() == [2, 2, 1, 1]

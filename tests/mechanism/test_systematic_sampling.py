@@ -54,3 +54,18 @@ def test_spread_codes_lie_in_the_bins_and_follow_their_weights(bins, total, seed
     found = np.histogram(codes, edges)[0]
     shares = weights if weights.sum() else np.diff(edges).astype(float)
     assert np.abs(np.cumsum(found) - np.cumsum(shares) / shares.sum() * total).max() < 1 + 1e-6
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 5e-324, 1.0, 1e300]), min_size=1, max_size=6).map(np.array),
+    st.sampled_from([0, 1, 9]),
+)
+def test_every_row_is_placed_whatever_mass_there_is(weights, total):
+    rng = np.random.default_rng(0)
+
+    counts = systematic(weights, total, rng)
+    codes = spread(np.arange(weights.size + 1), weights, total, rng)
+
+    assert counts.sum() == total == codes.size
+    assert (counts >= 0).all()
+    assert ((codes >= 0) & (codes < weights.size)).all()

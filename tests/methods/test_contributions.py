@@ -350,7 +350,21 @@ def test_rows_of_nobody_and_other_numbers_of_rows_are_errors_without_a_cell():
         shoal.protect(frame, policy("auto"))
     lost = frame.with_columns(person=pl.when(pl.col("person") == 1).then(None).otherwise("person"))
     with pytest.raises(InputError, match="'person' numbers the persons, but 2 rows lack it"):
-        shoal.protect(lost, policy("auto", {"max_contributions": 2}))
+        shoal.protect(lost, policy("auto", {"exact_contributions": 2}))
+
+
+def test_rows_of_nobody_are_rows_of_one_person():
+    """A refusal, or a person for each, would show that somebody's cell is missing."""
+    frame = visits([2, 2, 3])
+    lost = frame.with_columns(person=pl.when(pl.col("person") < 2).then(None).otherwise("person"))
+    named = lost.with_columns(pl.col("person").fill_null(9))
+
+    released = [
+        shoal.protect(each, policy("auto", {"max_contributions": 2}), noise=SeededNoise(1)).data
+        for each in (lost, named)
+    ]
+
+    assert released[0].equals(released[1])
 
 
 @pytest.mark.parametrize(

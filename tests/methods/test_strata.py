@@ -73,9 +73,10 @@ def test_sizes_of_strata_are_kept_and_each_has_the_whole_epsilon(name, sizes, se
 def test_a_changed_record_shows_in_its_own_stratum_alone(name):
     frame = waves([8, 8, 8, 8])
     other = frame.with_columns(x=pl.when(pl.arange(0, 32) == 20).then(10.0).otherwise("x"))
+    bare = {name: {**COLUMNS[name], "keep_missing": False} for name in ("x", "y")}
 
     first, second = (
-        shoal.protect(f, policy(name), noise=RecordingNoise()).extras["measurements"]
+        shoal.protect(f, policy(name, bare), noise=RecordingNoise()).extras["measurements"]
         for f in (frame, other)
     )
 
@@ -265,8 +266,9 @@ def test_missing_is_cut_off_before_numbers_are_halved():
     assert axis.text(0, axis.count) == "[0, 10] or missing"
 
 
-def test_methods_that_cannot_keep_missing_cells_use_the_constant_as_before():
-    rules = gappy("laplace")
+@pytest.mark.parametrize("name", ["laplace", "copula"])
+def test_methods_that_cannot_keep_missing_cells_use_the_constant(name):
+    rules = gappy(name)
 
     release = shoal.protect(holes(20), rules)
 
@@ -274,8 +276,26 @@ def test_methods_that_cannot_keep_missing_cells_use_the_constant_as_before():
     assert any("'x': missing cells count as 5" in note for note in release.manifest["notes"])
 
 
-def test_blocks_by_rank_and_contradictions_are_refused():
-    with pytest.raises(InputError, match="rank blocks cannot represent a missing cell"):
-        shoal.plan(gappy("copula"))
+def test_a_constant_and_a_value_of_its_own_contradict_each_other():
     with pytest.raises(InputError, match="expected 'keep_missing' or 'missing_as', found both"):
         shoal.plan(gappy("auto", {"x": {**GAPS["x"], "missing_as": 3}}))
+
+
+def test_a_column_that_is_missing_in_one_stratum_is_released_missing_there():
+    """Nobody of that stratum has a value, and no mass is left to smooth."""
+    column = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 80], "step": 1,
+              "keep_missing": True}  # fmt: skip
+    stated = {
+        "version": 1,
+        "columns": {
+            "hours": column,
+            "sex": {"role": "other", "kind": "nominal", "categories": ["f", "m"], "public": True},
+        },
+        "protect": {"method": "maxent", "epsilon": 1000, "strata": "sex"},
+    }
+    frame = pl.DataFrame({"hours": [None] * 30 + [40] * 30, "sex": ["f"] * 30 + ["m"] * 30})
+
+    released = shoal.protect(frame, stated, noise=RecordingNoise()).data
+
+    assert released.filter(pl.col("sex") == "f")["hours"].null_count() == 30
+    assert released.filter(pl.col("sex") == "m")["hours"].null_count() == 0

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from shoal.errors import InputError
 from shoal.metrics.attacks import singling_out as predicates
-from shoal.metrics.attacks.inference import inference
+from shoal.metrics.attacks.inference import _right, inference
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.result import DIFFERENCE
 from shoal.metrics.attacks.singling_out import Predicates, singling_out
@@ -373,3 +373,9 @@ def test_what_cannot_be_measured_is_said(rng):
         inference(one, one, np.zeros(1), one, np.zeros(1), discrete=kinds, rng=rng, attacks=0)
     with pytest.raises(InputError, match="a confidential value for each"):
         inference(one, one, np.zeros(2), one, np.zeros(1), discrete=kinds, rng=rng)
+
+
+def test_a_guess_is_right_by_its_size_whatever_its_sign():
+    guesses, truth = np.array([100.0, -100.0, 100.0, -100.0]), np.array([104.0, -104.0, 106, -106])
+
+    assert _right(guesses, truth, 0.05).tolist() == [True, True, False, False]

@@ -1,5 +1,7 @@
+import re
 import shutil
 import tomllib
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -7,6 +9,7 @@ import pytest
 
 import shoal
 from shoal import sample
+from shoal.budget import budget_file
 from shoal.core import Scheme
 from shoal.partition import cell_of, mondrian_tree
 from shoal.pipeline import apply_scheme, confidential_folder, protect_file
@@ -210,3 +213,36 @@ def test_adults_other_half_is_recoded_as_the_first_was(reference, tmp_path):
     assert len(mine & shared) > 0.8 * len(mine)
     release.scheme.write(tmp_path / "adult.toml")
     assert tomllib.loads((tmp_path / "adult.toml").read_text())["recoding"]["levels"]
+
+
+def test_a_scheme_keeps_its_budget_and_apply_books_and_settles(policy, tmp_path):
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(5))
+    used = f'[budget]\nfile = "{budget.name}"\nsource = "people"\n'
+    stated = policy({"method": "full-domain", "k": 2, "record_suppression": 0.9}, used)
+    table = sample.load().head(400)
+
+    first = shoal.protect(table, stated)
+    first.scheme.write(tmp_path / "scheme.toml")
+    shoal.apply(tmp_path / "scheme.toml", table)
+    shoal.apply(first, table, record_suppression=0.5)
+
+    (account,) = budget_file.show(budget)
+    assert [entry.status for entry in account.entries] == ["released"] * 3
+    assert "Remove [policy.budget]" in (tmp_path / "scheme.toml").read_text()
+
+
+def test_a_scheme_with_recoded_pairs_is_confidential(policy, tmp_path):
+    """Pairs of a recoding may have been written with a look at the table's own spellings."""
+    table = sample.people(600, seed=1)
+    head = (sample.folder() / "people.toml").read_text().partition("[protect]")[0]
+    (tmp_path / "pairs.csv").write_text("f,female\nm,male\n")
+    recoded = re.sub(r"(?m)^sex *= \{", 'sex = { recode = "pairs.csv", ', head)
+    assert recoded != head
+
+    release = shoal.protect(table, policy(FULL_DOMAIN, columns=recoded))
+    release.scheme.write(tmp_path / "kept.toml")
+
+    assert not release.scheme.public
+    assert (tmp_path / "kept.toml").stat().st_mode & 0o077 == 0
+    assert "# Confidential:" in (tmp_path / "kept.toml").read_text()

@@ -14,7 +14,7 @@ from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.pipeline import booking, protect_file
+from shoal.pipeline import booking, confidential_folder, protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
@@ -25,6 +25,9 @@ name = { role = "identifier"UNIT }
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
 region = { role = "quasi-identifier", kind = "nominal", categories = ["north", "south"] }
 income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 PROTECT
 [budget]
@@ -379,3 +382,37 @@ def test_a_frame_that_is_the_table_itself_is_refused_as_a_sample(desk):
 
     with pytest.raises(InputError, match="The sample is the confidential table itself"):
         shoal.compare(desk.table, policy, on_sample=desk.table.clone())
+
+
+def test_the_head_of_the_budget_file_stands_in_the_confidential_folder_alone(desk):
+    out = desk.release().folder
+    head = json.loads((out.with_name(f"{out.name}.internal") / "figures.json").read_text())[
+        "budget"
+    ]["head"]
+
+    assert head["events"] == 2
+    for file in out.iterdir():
+        assert head["hash"].encode() not in file.read_bytes()
+        assert head["origin"].encode() not in file.read_bytes()
+
+
+def test_an_older_copy_of_the_budget_file_is_noticed_where_a_newer_folder_is_met(desk):
+    before = desk.file.read_bytes()
+    out = desk.release().folder
+    newest = desk.file.read_bytes()
+    desk.file.write_bytes(before)
+
+    for act in (
+        desk.release,
+        lambda: booking.show_budget(desk.file),
+        lambda: confidential_folder.report(out, desk.data, desk.policy),
+    ):
+        with pytest.raises(InputError, match="is an older copy of the budget file"):
+            act()
+    assert desk.file.read_bytes() == before
+    desk.file.write_bytes(newest)
+    confidential_folder.report(out, desk.data, desk.policy)
+    desk.release()
+    desk.file.write_bytes(newest)
+    with pytest.raises(InputError, match="is an older copy of the budget file"):
+        desk.release()

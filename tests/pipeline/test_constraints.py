@@ -175,7 +175,7 @@ def test_neighbours_stay_neighbours_when_a_record_breaks_a_rule(rows, other):
     names = ("age", "income", "tax")
     some = Schema(tuple(schema[name] for name in names))
     stated = (parse("tax <= income", some), parse("age < 15 implies income = 0", some))
-    how = Adoption(schema=some, clamped=names, decimal=None, keep_missing=False, key=0,
+    how = Adoption(schema=some, clamped=names, decimal=None, key=0,
                    constraints=ConstraintChoices(stated))  # fmt: skip
 
     def adopted(records):
@@ -439,7 +439,7 @@ def test_a_missing_cell_breaks_no_rule_before_a_constant_is_put_for_it(rows):
     schema = policy.loads(text('method = "laplace"\nepsilon = 1')).schema
     some = Schema((schema["income"], schema["tax"]))
     rule = parse("tax <= income", some)
-    how = Adoption(schema=some, clamped=some.names, decimal=None, keep_missing=False, key=0,
+    how = Adoption(schema=some, clamped=some.names, decimal=None, key=0,
                    constraints=ConstraintChoices((rule,)))  # fmt: skip
     frame = pl.DataFrame(rows, schema=dict.fromkeys(some.names, pl.Int64), orient="row")
 
@@ -454,3 +454,61 @@ def test_one_row_that_was_repaired_is_spoken_of_as_one():
 
     assert one.startswith("1 row of the original broke the rule 'a <= b'; it was brought to")
     assert several.startswith("2 rows of the original broke the rule 'd'; each was brought to")
+
+
+STEPPED = """
+version = 1
+one_row_per_person = true
+[columns]
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 100], step = 1, top_code = 85 }
+hours = { role = "quasi-identifier", kind = "numeric", bounds = [0, 80], step = 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        'method = "laplace"\nepsilon = 1',
+        'method = "privtree"\nepsilon = 1',
+        'method = "dp-kdtree"\nepsilon = 1',
+        'method = "copula"\nepsilon = 1',
+        'method = "mdav-laplace"\nk = 5\nepsilon = 1',
+        'method = "insensitive-laplace"\nk = 5\nepsilon = 1',
+        'method = "maxent"\nepsilon = 1',
+    ],
+)
+@pytest.mark.parametrize("second", [(), ("hours <= age",)])
+def test_rules_on_columns_with_a_step_hold_and_noise_does_not_pass_a_top_code(method, second):
+    rules = ("age < 15 implies hours = 0", *second)
+    rng = np.random.default_rng(3)
+    age = rng.integers(0, 101, 200)
+    frame = pl.DataFrame({"age": age, "hours": np.where(age < 15, 0, rng.integers(0, 81, 200))})
+    listed = ", ".join(f'"{rule}"' for rule in rules)
+    stated = f"{STEPPED}[protect]\n{method}\n[constraints]\nrules = [{listed}]\n"
+
+    released = shoal.protect(frame, stated).data
+
+    assert set(violations(released, stated).values()) == {0}
+    assert released["age"].max() <= 85
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_observed_rules_show_nowhere_and_their_release_can_be_written(delta, tmp_path):
+    """A delta of 1e-3 is worth a rho for the columns alone, and not for those that rules leave."""
+    texts = ["a", "b", "c", "d", "e", "f"]
+    drawn = np.random.default_rng(0).choice(texts, (2, 60))
+    frame = pl.DataFrame({"c0": drawn[0], "c1": drawn[0], "c2": drawn[1], "c3": drawn[1]})
+    column = {"role": "quasi-identifier", "kind": "nominal", "categories": texts}
+    rules = [f"c{i} = '{one}' implies c{i + 1} = '{one}'" for i in (0, 2) for one in texts]
+    stated = {
+        "version": 1,
+        "columns": dict.fromkeys(frame.columns, column),
+        "protect": {"method": "maxent", "epsilon": 1, "delta": delta},
+        "constraints": {"rules": rules, "observed": True},
+    }
+
+    release = shoal.protect(frame, stated)
+
+    assert not release.extras
+    assert release.manifest["policy"]["constraints"] == {"observed": True}
+    assert shoal.verify(release.write(tmp_path / "out")).holds

@@ -90,9 +90,10 @@ def test_strata_count_in_one_measure_however_many_rows_they_have():
     rng = np.random.default_rng(1)
     table = pl.DataFrame({name: rng.integers(0, 9, 120) for name in NUMBERS})
     table = table.with_columns(s=pl.Series(["u"] * 10 + ["v"] * 110))
+    numbers = {name: {**column, "keep_missing": False} for name, column in NUMBERS.items()}
     public = {"role": "other", "kind": "nominal", "categories": ["u", "v"], "public": True}
     stated = {"epsilon": 200, "delta": 1e-9, "strata": "s", "goal": "means"}
-    release = shoal.protect(table, policy(columns={**NUMBERS, "s": public}, stated=stated))
+    release = shoal.protect(table, policy(columns={**numbers, "s": public}, stated=stated))
 
     assert release.claims[0].guarantee.pure == 200
     notes = "\n".join(release.manifest["notes"])

@@ -31,6 +31,9 @@ name = "identifier"
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
 region = { role = "quasi-identifier", kind = "nominal", categories = ["north", "south", "rest"], other = "rest" }
 income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 method = "METHOD"
 epsilon = 0.4
@@ -115,6 +118,9 @@ age = { role = "quasi-identifier", kind = "numeric" }
 region = { role = "quasi-identifier", kind = "nominal" }
 income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
 job = { role = "confidential", kind = "nominal", categories = ["x", "y", "z"] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 method = "kanon-dp"
 k = 3
@@ -252,6 +258,7 @@ def test_the_library_books_as_well(people, tmp_path):
             "region": "identifier",
             "income": "identifier",
         },
+        "reading": {"delimiter": ",", "decimal": "."},
         "protect": {"method": "laplace", "epsilon": 0.5},
         "budget": {"file": str(budget), "source": "people"},
     }
@@ -320,6 +327,7 @@ def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
     )
 
     figures = json.loads((published.internal / "figures.json").read_text())
+    assert figures["budget"].pop("head")["events"] == 2
     assert figures["budget"] == {
         "source": "people", "epsilon": 0.4, "rho": None, "remaining": 0.6, "warnings": [],
     }  # fmt: skip
@@ -475,3 +483,30 @@ def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "budget.db", "people.csv", "policy.toml"
     ]  # fmt: skip
+
+
+def test_a_drawn_release_that_fails_a_check_is_kept_for_its_steward_alone(tmp_path):
+    """Failing is certain: two rows do not have three jobs."""
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    pl.DataFrame({"age": [30, 40], "job": ["a", "b"]}).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "policy.toml").write_text("""version = 1
+        columns.age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 100] }
+        columns.job = { role = "confidential", kind = "nominal", categories = ["a", "b", "c"] }
+        protect = { method = "privtree", epsilon = 0.4 }
+        require.l-diversity = { l = 3, column = "job" }
+        budget = { file = "budget.db", source = "people" }""")
+    out = tmp_path / "out"
+
+    with pytest.raises(ClaimViolationError) as stopped:
+        protect_file.protect(tmp_path / "t.parquet", tmp_path / "policy.toml", out)
+
+    kept = tmp_path / "out.internal" / "stopped"
+    assert "Epsilon 0.4 still counts as spent" in str(stopped.value)
+    assert f"kept in '{kept}'" in str(stopped.value)
+    assert stopped.value.exit_code == 3
+    assert not out.exists()
+    assert (kept / "manifest.json").exists()
+    assert kept.parent.stat().st_mode & 0o077 == 0
+    (account,) = budget_file.show(budget)
+    assert account.spent == Fraction("0.4")

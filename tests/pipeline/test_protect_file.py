@@ -108,6 +108,8 @@ role = "confidential"
 kind = "date"
 date_format = "%m/%d/%Y %H:%M"
 bounds = [2020-01-01, 2025-01-01]
+[reading]
+delimiter = ","
 [protect]
 method = {method}
 """)

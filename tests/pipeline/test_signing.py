@@ -1,8 +1,10 @@
 """A signature covers a release, and nothing but its key makes it."""
 
+import errno
 import json
 import os
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -156,3 +158,17 @@ def test_what_is_no_key_is_refused_with_a_sentence(grouped, tmp_path, keys):
         code, told = run(*words)
         assert code == 2, words
         assert told.startswith("shoal: ")
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_key(tmp_path, monkeypatch):
+    def full(path, _content):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    result = CliRunner().invoke(app, ["keys", "new", str(tmp_path / "key")])
+
+    assert result.exit_code == 2
+    assert "no space left" in result.output
+    assert not list(tmp_path.iterdir())

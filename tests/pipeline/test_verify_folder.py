@@ -19,13 +19,24 @@ import shoal
 from shoal import policy
 from shoal.cli.commands import app
 from shoal.core import ReleaseForm
+from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io.files import FORMATS, write
 from shoal.methods import REGISTRY
-from shoal.pipeline import confidential_folder, protect_file, public_folder
+from shoal.pipeline import (
+    confidential_folder,
+    manifest,
+    opened_folder,
+    protect_file,
+    protect_table,
+    public_folder,
+    released_table,
+    verify_folder,
+)
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.verify_folder import PartStatus, verify
+from shoal.report import html as report_html
 
 N = 30
 
@@ -572,3 +583,206 @@ def test_the_schema_of_a_manifest_is_printed_and_knows_every_field(noisy):
 
     assert manifest.keys() <= schema["properties"].keys()
     assert set(schema["required"]) <= manifest.keys()
+
+
+# What is derived, and what is taken as stated
+
+
+def forge(folder, change):
+    """Change the manifest, render the report anew, and record its digest: nothing gives it away."""
+    edit(folder, change)
+    read = manifest.read(folder)
+    page = folder / "report.html"
+    drawn = released_table.read_pictured(folder, read.fields)
+    page.write_text(report_html.public_report(read.values, drawn), encoding="utf-8")
+    record(folder, "report.html")
+
+
+def record(folder, *names):
+    """Record the digests of files anew."""
+    for name in names:
+        content = (folder / name).read_bytes()
+        facts = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        edit(folder, lambda stated, name=name, facts=facts: stated["files"].update({name: facts}))
+
+
+TAKEN = {
+    "versions": "the versions that made it", "created": "when it was made",
+    "audience": "its audience", "suppressed": "how many rows were left out",
+    "notes": "notes on how the run went", "guard_formulas": "how its text was guarded",
+    "privacy_losses": "sensitivities and draws of the noise",
+}  # fmt: skip
+
+
+INNER = {
+    "privacy_losses": lambda entry: {"target": entry["target"] + "x"},
+    "draws": lambda entry: {"count": entry["count"] + 1},
+    "claims": lambda _: {"basis": "because"},
+    "checks": lambda _: {"holds": False},
+}
+OTHER = {
+    bool: lambda value: not value,
+    int: lambda value: value + 1,
+    str: lambda value: "row-aligned" if value == "linked-shuffled" else value + "x",
+    type(None): lambda _: "public-use",
+    list: lambda value: [*value, "x"],
+    dict: lambda value: {**value, "x": "x"},
+}
+
+
+def changed(field, value):
+    """Another value of a field, of the same type."""
+    if field in INNER and value:
+        return [{**value[0], **INNER[field](value[0])}, *value[1:]]
+    return OTHER[type(value)](value)
+
+
+def test_every_field_of_a_manifest_has_a_part_that_derives_it():
+    assert verify_folder.FIELDS.keys() == manifest.Manifest.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", ["mdav", "full-domain", "laplace", "maxent", "dp-kdtree"])
+def test_what_a_forger_changes_is_noticed_or_named_as_taken(desk, tmp_path, name):
+    """Each field by itself, with a report that fits: refused, failing, or named in the verdict."""
+    folder = released(desk, tmp_path / "out", name)
+    unnoticed = {}
+    for field in verify_folder.FIELDS:
+        copy = shutil.copytree(folder, tmp_path / field)
+        try:
+            forge(copy, lambda stated, f=field: stated.update({f: changed(f, stated[f])}))
+            found = verify(copy)
+        except InputError:
+            continue
+        except Exception:  # noqa: BLE001, S112 (the report cannot be rendered, so nobody has it)
+            continue
+        if found.holds:
+            unnoticed[field] = TAKEN[field] in found.taken
+
+    assert all(unnoticed.values()), unnoticed
+    assert {"created"} <= unnoticed.keys() <= TAKEN.keys()
+
+
+PERSONS = {
+    "version": 1,
+    "columns": {
+        "id": {"role": "identifier", "privacy_unit": True},
+        "age": {"role": "quasi-identifier", "kind": "numeric"},
+        "illness": {"role": "confidential", "kind": "nominal", "categories": ["a", "b"]},
+    },
+    "protect": {"method": "mdav", "k": 3},
+}
+
+
+def stays(tmp_path, more=None):
+    """A release of persons with two rows each, whose numbers are not in it."""
+    table = pl.DataFrame(
+        {
+            "id": [f"p{i // 2}" for i in range(36)],
+            "age": [20 + i // 2 for i in range(36)],
+            "illness": ["a", "b"] * 18,
+        }
+    )
+    return shoal.protect(table, PERSONS | (more or {})).write(tmp_path / "stays")
+
+
+def test_true_ages_are_refuted_where_a_privacy_unit_hides_whose_rows_they_are(tmp_path):
+    folder = stays(tmp_path)
+    whole = verify(folder)
+    table = folder / "release.parquet"
+    true = pl.read_parquet(table).with_columns(age=20.0 + pl.int_range(36) // 2)
+    true.write_parquet(table)
+    record(folder, "release.parquet")
+    forge(folder, lambda _: None)
+
+    found = failing(verify(folder))
+
+    assert whole.holds, whole
+    assert "checks by persons or by an order that is not published" in whole.taken
+    assert whole.taken[-1] in str(whole).splitlines()[-1]
+    assert "3-anonymity of age does not hold: a class has 2." in found["checks"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda check: check.update(achieved=9), "9 persons recorded, in 6 rows."),
+        (lambda check: check.update(holds=False), "3-anonymity of age does not hold."),
+        (lambda check: check["remarks"].update(classes=7), "the table has 6 classes."),
+        (lambda check: check["guarantee"].update(k=2), "is not that of the policy"),
+    ],
+)
+def test_figures_of_persons_that_rows_refute_are_named(tmp_path, change, words):
+    folder = stays(tmp_path)
+    forge(folder, lambda stated: change(stated["checks"][0]))
+
+    assert words in failing(verify(folder))["checks"]
+
+
+def test_values_of_persons_are_at_most_those_of_their_rows(tmp_path):
+    folder = stays(
+        tmp_path, {"require": {"l-diversity": {"l": 2, "kind": "entropy", "column": "illness"}}}
+    )
+    whole = verify(folder)
+    table = folder / "release.parquet"
+    pl.read_parquet(table).with_columns(illness=pl.lit("a")).write_parquet(table)
+    record(folder, "release.parquet")
+    forge(folder, lambda _: None)
+
+    assert whole.holds, whole
+    assert "2-diversity of illness given age does not hold" in failing(verify(folder))["checks"]
+
+
+def test_more_suppressed_rows_than_the_policy_allows_are_named(desk, tmp_path):
+    none = released(desk, tmp_path / "none", "mdav")
+    forge(none, lambda stated: stated.update(suppressed=1))
+
+    assert "suppressed: 1 recorded, at most 0 allowed." in failing(verify(none))["manifest"]
+
+
+def test_noisy_answers_that_nobody_drew_are_named(desk, tmp_path):
+    folder = released(desk, tmp_path / "out", "maxent")
+    answers = pl.read_parquet(folder / "measurements.parquet")
+    pl.concat([answers, answers]).write_parquet(folder / "measurements.parquet")
+    record(folder, "measurements.parquet")
+    forge(folder, lambda _: None)
+
+    assert "measurements.parquet: " in failing(verify(folder))["accounting"]
+    answers.with_columns(scale=pl.col("scale") / 2).write_parquet(folder / "measurements.parquet")
+    record(folder, "measurements.parquet")
+    assert "0 drawn." in failing(verify(folder))["accounting"]
+
+
+def test_a_dialect_of_a_table_that_is_not_csv_is_named(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    forge(folder, lambda stated: stated.update(guard_formulas=True))
+
+    assert "the table is not a CSV file" in failing(verify(folder))["manifest"]
+
+
+def test_a_manifest_that_states_a_failing_check_does_not_verify(grouped, tmp_path):
+    """Figures and table agree; what they agree on is that the promise is broken."""
+    folder = copied(grouped, tmp_path)
+    table = folder / "release.parquet"
+    alone = pl.read_parquet(table)
+    names = ["number", "rank", "tree", "flat", "day"]
+    other = alone[names].unique()[1].to_dict(as_series=False)
+    first = pl.int_range(alone.height) == 0
+    moved = [pl.when(first).then(pl.lit(other[n][0])).otherwise(n).alias(n) for n in names[:1]]
+    alone.with_columns(moved).write_parquet(table)
+    record(folder, "release.parquet")
+    opened = opened_folder.open_folder(folder)
+    checks = [
+        _read_back(verify_folder._recomputed(opened.frame, guarantee, opened.planned))
+        for guarantee in protect_table.testable(opened.planned, opened.claims)
+    ]
+    forge(folder, lambda stated: stated.update(checks=checks))
+
+    found = failing(verify(folder))
+
+    assert not all(check["holds"] for check in checks)
+    assert found.keys() == {"checks"}
+    assert "does not hold." in found["checks"]
+
+
+def _read_back(check):
+    return json.loads(json.dumps(plain(check)))

@@ -30,6 +30,7 @@ k = 3
 k-anonymity = 3
 """
 EPSILON = POLICY.replace('"mdav"\nk = 3', '"laplace"\nepsilon = 1').partition("[require]")[0]
+EPSILON = EPSILON.replace('";"', '";"\ndecimal = "."')
 
 
 @pytest.fixture

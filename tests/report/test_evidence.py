@@ -87,7 +87,7 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
 def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
     planned, raw = plan(policy), io.from_native(people)
     made = protect_table.run(planned, raw).release
-    strange = io.from_native(people.with_columns(age=pl.lit(999)))
+    strange = io.from_native(people.with_columns(age=pl.lit("old")))
 
     class Broken:
         @property
@@ -118,6 +118,7 @@ def test_an_epsilon_release_is_measured_as_it_was_clamped(tmp_path):
                 "a": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]},
                 "b": {"role": "confidential", "kind": "nominal", "categories": ["x", "y"]},
             },
+            "reading": {"delimiter": ",", "decimal": "."},
             "protect": {"method": "laplace", "epsilon": 1},
         }
     )
@@ -178,12 +179,12 @@ def semicolons(path):
     PEOPLE.with_columns(
         pl.col("age").cast(pl.String).str.replace(".", ",", literal=True)
     ).write_csv(path, separator=";")
-    return "decimal = ','\n", {}
+    return "delimiter = ';'\ndecimal = ','\n", {}
 
 
 def packed(path):
     path.write_bytes(gzip.compress(PEOPLE.write_csv(separator="|").encode("cp1252")))
-    return "", {"delimiter": "|", "encoding": "cp1252"}
+    return "decimal = '.'\n", {"delimiter": "|", "encoding": "cp1252"}
 
 
 def spss(path):

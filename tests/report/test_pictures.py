@@ -192,5 +192,5 @@ def test_the_frontier_is_drawn_with_intervals_and_says_that_it_is_confidential()
     assert "Confidential" in drawn
     assert drawn.count("<circle") == 2  # the candidate, and the ring around it
     assert "mdav k=5 &lt;b&gt;" in drawn
-    assert "advantage of the worst attack" in drawn
+    assert "linkage and inference, worst attack" in drawn
     assert drawn.count('stroke-opacity=".35"') == 2

@@ -77,7 +77,8 @@ def test_how_a_file_was_read_is_shown_asked_about_and_corrected(client, visits, 
     assert reread(missing="nobody said", dates="month")["state"] == "done"
     read = policy(client, visits)
     assert read["reading"] == {
-        "delimiter": ";", "encoding": "utf-8", "decimal": ",", "missing": ["nobody said"]
+        "delimiter": ";", "encoding": "utf-8", "decimal": ",", "date_format": "yyyy-mm-dd",
+        "missing": ["nobody said"],
     }  # fmt: skip
     assert read["columns"]["born"]["date_format"] == "%m/%d/%Y"
     assert read["columns"]["region"]["role"] == "other"  # confirmed, so kept

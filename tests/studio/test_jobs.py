@@ -30,6 +30,9 @@ name = "identifier"
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
 sex = { role = "other", public = true }
 income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 method = "laplace"
 epsilon = 1
@@ -109,7 +112,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     page = client.get(f"/w/{workspace}/releases/{job}/verification")
     assert found["holds"] is True
     assert {part["status"] for part in found["parts"]} == {"verified", "not compared"}
-    assert "verified</span> All that could be derived again" in page.text
+    assert "verified</span> Verified, except for what the folder cannot show" in page.text
     saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
     assert "attachment" in saved.headers["content-disposition"]
     file = client.get(f"/api/workspaces/{workspace}").json()["data"]

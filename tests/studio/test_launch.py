@@ -28,6 +28,9 @@ name = "identifier"
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
 sex = "identifier"
 income = { role = "quasi-identifier", kind = "numeric", bounds = [0, 1000000] }
+[reading]
+delimiter = ","
+decimal = "."
 [protect]
 method = "laplace"
 epsilon = 0.5

@@ -359,3 +359,35 @@ def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     assert not [text for text in said if "Content Security Policy" in text]
     assert '"id"' in body
     assert all(url.startswith((served.address, "file:", "data:")) for url in asked)
+
+
+def scope_of(*headers, method="GET", path="/api/history"):
+    return {
+        "type": "http", "method": method, "path": path, "query_string": b"", "scheme": "http",
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("second", ["evil.example", ""])
+def test_two_hosts_or_none_are_403(tmp_path, second):
+    """A proxy may go by the first and we by the last; so neither is believed."""
+    settings = Settings(home=tmp_path)
+    guard = Guard(None, settings, Sessions(1), lambda status, text: f"{status} {text}")
+    ours = ("host", settings.name)
+
+    for headers in ((ours, ("host", second)), (("host", second), ours), (ours, ours), ()):
+        assert guard._refusal(scope_of(*headers)).status_code == 403
+    assert guard._refusal(scope_of(ours)).status_code == 401
+
+
+def test_a_token_is_taken_at_the_first_address_alone_and_by_reading(tmp_path):
+    settings, sessions = Settings(home=tmp_path), Sessions(1)
+    guard = Guard(None, settings, sessions, lambda status, text: f"{status} {text}")
+    token = sessions.invite()
+    ours, own = ("host", settings.name), ("origin", f"http://{settings.name}")
+
+    for method, path in (("POST", "/"), ("GET", "/api/history")):
+        scope = scope_of(ours, own, method=method, path=path)
+        scope["query_string"] = f"token={token}".encode()
+        assert guard._refusal(scope).status_code == 401
+    assert sessions.exchange(token) is not None

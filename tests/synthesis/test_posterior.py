@@ -330,3 +330,18 @@ def test_margins_are_means_by_variance_of_all_that_shows_a_column_where_it_is_al
     shares /= 100 + weights
     np.testing.assert_allclose(rows.shares, shares / shares.sum(), atol=1e-6)
     np.testing.assert_allclose(rows.weight, 100 + weights)
+
+
+@given(
+    noisy=st.lists(st.sampled_from([-(10**9), -1, 0, 1, 10**9]), min_size=1, max_size=9),
+    total=st.sampled_from([0, 1, 40]),
+    scale=st.sampled_from([1e-6, 1.0, 1e9]),
+)
+@settings(max_examples=60)
+def test_counts_at_their_ends_are_believed_with_the_total(noisy, total, scale):
+    for found in (
+        expected(np.array(noisy), total, scale),
+        smoothed(np.array(noisy), total, 2 * scale**2),
+    ):
+        assert (found >= 0).all()
+        assert found.sum() == pytest.approx(total)

@@ -20,6 +20,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shoal.analysis import association, measured, overview, rows
 from shoal.analysis.caveats import caveats
 from shoal.analysis.published import PublishedTable, Treatment
@@ -92,7 +94,7 @@ def _mean(
         found = rows.average(
             published, [column], [rows.number(published, column)], estimand=estimand
         )
-    term = term_of(column, *found, confidence)
+    term = term_of(column, *found, confidence, within=published.bounds(column))
     if treatment is Treatment.INTERVALS and estimand is Estimand.TABLE:
         low, high = rows.bounds_of_mean(published, column)
         return replace(term, standard_error=float("nan"), low=low, high=high)
@@ -209,6 +211,9 @@ def quantile(
         raise InputError(f"at: expected a share between 0 and 1, found {at}.")
     route = measured if published.treatment(column) is Treatment.DRAWN else rows
     term = route.quantile(published, column, at, estimand=about, confidence=confidence)
+    ends = (term.estimate, term.low, term.high)
+    estimate, low, high = np.clip(ends, *published.bounds(column)).tolist()
+    term = replace(term, estimate=estimate, low=low, high=high)
     return _result(published, "quantile", [column], [term], about, confidence=confidence)
 
 

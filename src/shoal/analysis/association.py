@@ -38,7 +38,7 @@ from shoal.analysis.measured import (
     missing_measurement,
     one_way,
 )
-from shoal.analysis.published import NoisyTable, PublishedTable, covering
+from shoal.analysis.published import NoisyTable, PublishedTable
 from shoal.analysis.result import AnalysisTerm, Estimand, term_of
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
@@ -123,8 +123,9 @@ def regression(
     seed: int,
 ) -> list[AnalysisTerm]:
     """OLS of a numeric outcome, or logistic regression of a category of it."""
-    axes, pairs, found = _measured(published, [*names, outcome])
-    n, known = published.n, known_rows(published)
+    columns = [*names, outcome]
+    axes, pairs, found = _measured(published, columns)
+    n, known = published.frame.select(columns).drop_nulls().height, known_rows(published, columns)
     model = _fit(axes, pairs, found, known)
     labels, beta = _coefficients(published, axes, model, category)
     rng = np.random.default_rng(seed)
@@ -150,11 +151,12 @@ def _measured(
     published: PublishedTable, columns: Sequence[str]
 ) -> tuple[list[_Axis], list[_Pair], _Answers]:
     """The grid of the columns, and what was measured of every two."""
-    tables = [
-        table.over([name for name in columns if name in table.columns])
+    shown = (
+        published.present(table.over([name for name in columns if name in table.columns]))
         for table in published.tables
         if len(set(columns) & set(table.columns)) > 1
-    ]
+    )
+    tables = [table for table in shown if table is not None]
     chosen: dict[tuple[str, str], int] = {}
     for a, b in combinations(columns, 2):
         sizes = {
@@ -184,7 +186,7 @@ def _axis(
     """A column of the grid, and its one-way noisy counts."""
     if not published.numeric(name):
         cells = tuple(frozenset([one]) for one in published.categories(name))
-        tables = covering(published.tables, [name])
+        tables = published.covering([name])
         resolved = [one for one in tables if set(one.cells[0]) == set(cells)]
         if not resolved:
             raise missing_measurement([name], published)

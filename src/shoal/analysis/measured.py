@@ -11,16 +11,17 @@ wide bins err towards a tail; the interval of a mean allows for a sixth of each 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import sqrt
 
 import numpy as np
 import scipy
 
-from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable, covering
+from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTable
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width, sampling_of_share
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.methods._shared.spatial_encoding import MISSING, spatial_encoding
+from shoal.methods._shared.spatial_encoding import spatial_encoding
 
 _INSIDE, _DRAWN = 64, 100
 """Values in a bin at which a share is tested, and how often the noise of blocks is drawn again."""
@@ -42,22 +43,18 @@ def missing_measurement(names: Sequence[str], published: PublishedTable) -> Inpu
 
 def one_way(published: PublishedTable, name: str) -> NoisyTable:
     """The noisy counts of a numeric column in the most bins; refuse where there are none."""
-    found = [table for table in published.tables if table.columns == (name,)]
+    own = [published.present(table) for table in published.tables if table.columns == (name,)]
+    found = [table for table in own if table is not None]
     if not found:
         raise missing_measurement([name], published)
-    table = max(found, key=lambda one: one.counts.size)
-    if any(not isinstance(cell, tuple) for cell in table.cells[0]):
-        raise InputError(
-            f"Column '{name}' counts missing cells as a value of their own; its intervals are not "
-            "supported."
-        )
-    return table
+    return max(found, key=lambda one: one.counts.size)
 
 
 def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[float, float]:
     """The mean of a numeric column, and its variance."""
     rows = published.numbers(name)
-    sampling = float(rows.var(ddof=1)) / published.n if estimand is Estimand.POPULATION else 0.0
+    rows = rows[~np.isnan(rows)]
+    sampling = float(rows.var(ddof=1)) / rows.size if estimand is Estimand.POPULATION else 0.0
     blocks = published.blocks(name)
     if blocks is not None:
         low, unit = _units(published, name)
@@ -65,7 +62,7 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
         noise = len(blocks.sums) * blocks.variance * (unit / n) ** 2
         return low + unit * float(blocks.sums.sum()) / n, noise + sampling
     table = one_way(published, name)
-    counts, noise = combined(table, covering(published.tables, [name]), known_rows(published))
+    counts, noise = combined(table, published.covering([name]), known_rows(published, [name]))
     x, n = centres(table, rows), counts.sum()
     estimate = float(x @ counts / n)
     # The mean inside a bin is not known either; its error is taken to be as the most it is shifted.
@@ -74,9 +71,10 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
     return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + inside + sampling
 
 
-def known_rows(published: PublishedTable) -> int | None:
-    """The number of rows of the confidential table, where it is public."""
-    return published.n if published.rows_are_public else None
+def known_rows(published: PublishedTable, columns: Sequence[str]) -> int | None:
+    """The number of people with a value in some columns, where it is public."""
+    counted = any(map(published.counts_missing, columns))
+    return published.n if published.rows_are_public and not counted else None
 
 
 def combined(
@@ -178,7 +176,7 @@ def share(
     asked = list(zip(columns, categories, strict=True))
     counted = [name for name in columns if published.counts_missing(name)]
     for table in published.tables:
-        sought = [*asked, *((name, MISSING) for name in counted)]
+        sought = [*asked, *((name, published.missing(name)) for name in counted)]
         marks = [published.marked(table, *pair) for pair in sought]
         known = [mark for mark in marks if mark is not None]
         if len(known) < len(marks):
@@ -219,7 +217,8 @@ def quantile(
     """A quantile: where the noisy distribution function may cross `at`, by its error at each value.
 
     At each value the noisy shares below it, and up to it, have known errors; the interval holds
-    the values at which these shares are compatible with `at`. Where the policy states a step, a bin
+    the values at which these shares are compatible with `at`, and may be longer than the standard
+    error says, which is that of the estimate. Where the policy states a step, a bin
     holds its multiples alike often; elsewhere its inside.
     """
     blocks = published.blocks(name)
@@ -229,16 +228,16 @@ def quantile(
             name, blocks, _units(published, name), at=at, error=error, confidence=confidence
         )
     table = one_way(published, name)
-    others = covering(published.tables, [name])
-    counts, covariance = combined(table, others, known_rows(published))
+    others = published.covering([name])
+    counts, covariance = combined(table, others, known_rows(published, [name]))
     n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
-    below = np.concatenate([[0.0], np.cumsum(counts)]) / n
-    below = np.clip(scipy.optimize.isotonic_regression(below).x, 0.0, 1.0)
+    below = _below(counts)
     # The share below an edge is a ratio of sums, and its error that of 1[below] - share.
     steps = np.tril(np.ones((bins + 1, bins)), -1) - below[:, None]
     noise = np.einsum("ij,jk,ik->i", steps, covariance, steps) / n**2
-    sampling = at * (1 - at) / published.n if estimand is Estimand.POPULATION else 0.0
+    people = published.frame[name].drop_nulls().len()
+    sampling = at * (1 - at) / people if estimand is Estimand.POPULATION else 0.0
     step, z = published.step(name), half_width(confidence)
     values, begins, upto = _points(ends, step)
     places = np.arange(bins + 1)
@@ -246,16 +245,36 @@ def quantile(
         (np.interp(x, places, below), z * np.sqrt(np.interp(x, places, noise) + sampling))
         for x in (begins, upto)
     )
-    at_least = np.minimum(np.searchsorted(G, at - 1e-12), len(values) - 1)
-    rising = G + 1e-12 * np.arange(len(G))
-    estimate = float(values[at_least] if step else np.interp(at, rising, values))
+    read = partial(_crossing, values=values, at=at, exact=bool(step))
+    estimate = read(G)
     compatible = np.append(values[(F - error <= at) & (G + other >= at)], estimate)
     low, high = float(compatible.min()), float(compatible.max())
     if not step:  # a number lies in a cell of the grid on which people were counted
         first, last = published.bounds(name)
         cell = (last - first) / GRID
         low, high = max(low - cell, first), min(high + cell, last)
-    return AnalysisTerm(name, estimate, (high - low) / (2 * z), low, high)
+    # A monotone fit takes noise away, so the error is that of estimates with noise drawn again.
+    rng, shares = np.random.default_rng(0), np.diff(below)
+    drawn = np.tile(shares * n, (_DRAWN, 1))
+    if sampling:
+        drawn = rng.multinomial(people, shares / shares.sum(), _DRAWN) * (n / people)
+    again = drawn + rng.multivariate_normal(np.zeros(bins), covariance, _DRAWN, method="eigh")
+    spread = float(np.std([read(np.interp(upto, places, _below(one))) for one in again]))
+    return AnalysisTerm(name, estimate, spread, low, high)
+
+
+def _below(counts: Floats) -> Floats:
+    """The shares of people below each edge of the bins, made monotone."""
+    shares = np.concatenate([[0.0], np.cumsum(counts)]) / counts.sum()
+    return np.clip(scipy.optimize.isotonic_regression(shares).x, 0.0, 1.0)
+
+
+def _crossing(shares: Floats, *, values: Floats, at: float, exact: bool) -> float:
+    """The value at which a distribution function reaches `at`; one of the values, or between."""
+    if exact:
+        place = np.minimum(np.searchsorted(shares, at - 1e-12), len(values) - 1)
+        return float(values[place])
+    return float(np.interp(at, shares + 1e-12 * np.arange(len(shares)), values))
 
 
 def _points(ends: Floats, step: float) -> tuple[Floats, Floats, Floats]:

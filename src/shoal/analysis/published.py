@@ -4,8 +4,8 @@ Nothing else is read. `Treatment` is what an estimate has to undo.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import io
 from shoal.core import (
     GAUSSIAN,
     RESPONSE,
@@ -30,11 +29,14 @@ from shoal.core._arrays import Floats, Ints
 from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
 from shoal.io.external.cells import Form, numeric
+from shoal.methods import find
 from shoal.methods._shared.constrained_space import constrained_space
-from shoal.methods._shared.spatial_encoding import MISSING
-from shoal.pipeline import manifest
-from shoal.pipeline.released_table import MEASUREMENTS, is_inside, read_table, recorded_policy
+from shoal.methods._shared.spatial_encoding import missing_label
+from shoal.pipeline.released_table import recorded_policy
+from shoal.pipeline.verify_folder import open_verified
 
+_FEW = 0.01
+"""Share of missing cells up to which a count of the largest values may have them too."""
 GRID = 1 << 20
 _RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
 _ALONE = {"individual-ranking", "optimal-univariate"}
@@ -111,17 +113,14 @@ class PublishedTable:
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTable":
-        """Read a folder. Refuse one without rows."""
-        path = Path(folder)
-        recorded = manifest.read(path)
-        if recorded.fields.release_form is ReleaseForm.TREE:
+        """Read a folder that verifies. Refuse one that does not, and one without rows."""
+        opened = open_verified(Path(folder))
+        if opened.fields.release_form is ReleaseForm.TREE:
             raise InputError(
                 "The release has boxes with counts in place of rows, and boxes alone say nothing "
                 "about where in a box people are. No interval is supported for it."
             )
-        there = MEASUREMENTS in recorded.fields.files and is_inside(path, MEASUREMENTS)
-        measured = io.read(path / MEASUREMENTS).frame if there else None
-        return cls(read_table(path, recorded.fields), recorded.values, measured)
+        return cls(opened.frame, opened.recorded.values, opened.measurements)
 
     @classmethod
     def of(cls, release: Release) -> "PublishedTable":
@@ -201,10 +200,10 @@ class PublishedTable:
         return float(Fraction(str(self.column(name).get("step", 0))))
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """The public bounds of a numeric column."""
+        """The public bounds of a numeric column; infinite where the policy states none."""
         stated = self.column(name).get("bounds")
         if stated is None:
-            raise InputError(f"Column '{name}': the policy states no bounds.")
+            return -np.inf, np.inf
         low, high = (float(Fraction(str(end))) for end in stated)
         return low, high
 
@@ -225,7 +224,10 @@ class PublishedTable:
     @cached_property
     def policy(self) -> Policy:
         """The policy, as far as it is published."""
-        return recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
+        stated = recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
+        method = find(stated.method)
+        parameters = method.parameters.model_validate(dict(stated.parameters))
+        return replace(stated, schema=method.settle_missing(stated.schema, parameters))
 
     @cached_property
     def _parts(self) -> tuple[tuple[set[str], bool], ...] | None:
@@ -345,7 +347,8 @@ class PublishedTable:
         cell = numeric(text, (".",), whole=False)
         if cell.form in {Form.STAR, Form.OPEN}:
             low, high = self.bounds(name)
-            return max(low, cell.lower), min(high, cell.upper)
+            span = max(low, cell.lower), min(high, cell.upper)
+            return span if np.isfinite(span).all() else None
         if cell.form in {Form.ONE, Form.RANGE}:
             return cell.lower, cell.upper
         paths = self.facts["hierarchies"].get(name, ())
@@ -422,10 +425,62 @@ class PublishedTable:
             elif (labels := self.merged.get(own, {}).get(name)) is not None:
                 yield axis, tuple({labels[label] for label in cell} for cell in cells)
 
+    def covering(self, columns: Sequence[str]) -> list[NoisyTable]:
+        """Counts of people with a value in these columns, by the tables that have them all."""
+        found = (
+            self.present(table.over(columns))
+            for table in self.tables
+            if set(columns) <= set(table.columns)
+        )
+        return [table for table in found if table is not None]
+
+    def present(self, table: NoisyTable) -> NoisyTable | None:
+        """The counts of people with a value in every column of a table.
+
+        None where a cell counts missing cells together with others.
+        """
+        for axis, name in enumerate(table.columns):
+            if name not in self.frame.columns:
+                continue
+            gone, numeric = self.missing(name), self.numeric(name)
+            kept = [n for n, cell in enumerate(table.cells[axis]) if cell != frozenset([gone])]
+            cells = tuple(table.cells[axis][n] for n in kept)
+            if numeric and self._few_missing(name):
+                cells = tuple(self._without(cell, gone, name) for cell in cells)
+            if any(numeric or gone in cell for cell in cells if isinstance(cell, frozenset)):
+                return None
+            table = replace(
+                table,
+                cells=(*table.cells[:axis], cells, *table.cells[axis + 1 :]),
+                counts=table.counts.take(kept, axis=axis),
+            )
+        return table
+
+    def _few_missing(self, name: str) -> bool:
+        """Whether hardly anybody lacks a value of a column, by its noisy counts."""
+        gone = frozenset([self.missing(name)])
+        shares = [
+            (float(table.counts[table.cells[0].index(gone)]) - 2 * table.variance**0.5) / self.n
+            for table in self.tables
+            if table.columns == (name,) and gone in table.cells[0]
+        ]
+        return max(shares, default=1.0) < _FEW
+
+    def _without(self, cell: Any, gone: str, name: str) -> Any:
+        """A cell of numbers, where it counts the few missing cells too."""
+        label = next(iter(cell)) if isinstance(cell, frozenset) and len(cell) == 1 else ""
+        numbers = label.removesuffix(f" or {gone}").removesuffix(f" | {gone}")
+        return cell if numbers == label else self._cell(numbers, name)
+
+    def missing(self, name: str) -> str:
+        """What missing cells of a column are called among counts."""
+        return missing_label(() if self.numeric(name) else self.categories(name))
+
     def counts_missing(self, name: str) -> bool:
         """Whether missing cells of a column are counted as a value of their own."""
-        return bool(self.column(name).get("keep_missing")) and any(
-            MISSING in one
+        stated = self.column(name)
+        return bool(stated.get("keep_missing")) and any(
+            self.missing(name) in one
             for table in self.tables
             for _, sets in self._axes(table, name)
             for one in sets
@@ -476,8 +531,3 @@ def _noise_of(part: pl.DataFrame) -> tuple[float, bool]:
     """The variance of the noise of a measurement, and whether it is Gaussian."""
     gaussian = "noise" in part.columns and part["noise"][0] == GAUSSIAN
     return float((1 if gaussian else 2) * part["scale"][0] ** 2), gaussian
-
-
-def covering(tables: Iterable[NoisyTable], columns: Sequence[str]) -> list[NoisyTable]:
-    """The tables that have all of these columns, each summed over the others."""
-    return [table.over(columns) for table in tables if set(columns) <= set(table.columns)]

@@ -5,14 +5,8 @@ their people overlap and what is learnt about them adds up.
 
 The order of a release is: `spend`, draw, write, `settle`. The charge is on disk before the
 first draw, so a run that is killed anywhere has spent its epsilon, and no release exists
-without its entry. An entry is never given back and never deleted; triggers in the file say so.
-
-Crashes. One transaction checks the budget and writes the entry. It begins IMMEDIATE, so
-of two runs the second waits and sees the first one's entry. The file keeps a rollback
-journal, not a write-ahead log: at rest it is one file, and a copy of it misses nothing.
-`synchronous = EXTRA` because a commit in that mode is the removal of the journal: with FULL the
-removal itself may be lost with the power, and the journal, back from the dead, would undo an
-entry whose noise was published.
+without its entry. An entry is never given back and never deleted: the file is a log of events that
+are only ever added, and everything here is derived by replaying it (`shoal.budget.event_log`).
 
 Figures of the confidential table that somebody reads, such as a comparison of methods on it, are an
 inspection, and the file keeps it for good: `Account.inspected` says so to every later release. An
@@ -20,25 +14,20 @@ inspection of public data is kept as well, and harms nothing. What all releases 
 together is derived from facts that stewards declared (`shoal.budget.composition`); the file holds
 nothing that was computed from a table: no count, no digest.
 
-Files of versions 1 to 3 are read as they are. The first transaction that writes to one brings it to
-version 4, or leaves it as it was. Its entries keep their numbers; those of versions 1 and 2 have no
-declared facts, and the order of inspections and entries, which these files kept by the clock, is
-taken for the worse. Its sources are pure: none was granted at a delta, and none holds a rho.
-
-Not promised: that nobody restores an old copy of the file, or spends on one population under
-two names.
+Not promised: that nobody restores an old copy of the file, which is noticed only where a newer
+confidential folder is met (`refuse_older_copy`), or spends on one population under two names.
 """
 
 import re
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from shoal.budget.composition import BudgetEntry, DeclaredFacts, folded, number
+from shoal.budget.event_log import EventLog, LogHead, damaged, open_log
 from shoal.budget.source import Account, Inspection, InspectionSummary, What
 from shoal.core import Neighbours
 from shoal.core.machine import now
@@ -50,90 +39,21 @@ __all__ = [
     "DeclaredFacts",
     "Inspection",
     "InspectionSummary",
+    "LogHead",
     "Reservation",
     "What",
     "account",
     "init",
     "number",
     "record_inspection",
+    "refuse_older_copy",
     "settle",
     "show",
     "spend",
 ]
 
-PATIENCE = 30.0
-"""Seconds to wait for other runs that write to the same file."""
-
 _NUMBER = re.compile(r"[1-9]\d{0,999}(/[1-9]\d{0,999})?", re.ASCII)
-_DAMAGED = "'{path}' is not a budget file of Shoal, or it is damaged."
-_APPLICATION = 0x53484F4C  # "SHOL", in the file's header
-_VERSION = 4
-_WITH_FACTS = 3  # the first version whose entries have declared facts
 _LEAST_DELTA, _MOST_DELTA = Fraction(1, 10**30), Fraction(1, 1000)
-_TABLES = """
-CREATE TABLE source (
-    name TEXT PRIMARY KEY,
-    epsilon TEXT NOT NULL,
-    neighbours TEXT NOT NULL,
-    time TEXT NOT NULL,
-    delta TEXT
-);
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    time TEXT NOT NULL,
-    source TEXT NOT NULL REFERENCES source (name),
-    policy TEXT NOT NULL,
-    method TEXT NOT NULL,
-    epsilon TEXT,
-    status TEXT NOT NULL CHECK (status IN ('reserved', 'released')),
-    note TEXT NOT NULL,
-    facts TEXT,
-    rho TEXT
-);
-"""
-_INSPECTIONS = """
-CREATE TABLE inspection (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    time TEXT NOT NULL,
-    source TEXT NOT NULL REFERENCES source (name),
-    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')),
-    what TEXT NOT NULL,
-    policy TEXT NOT NULL,
-    note TEXT NOT NULL,
-    after INTEGER NOT NULL
-);
-"""
-_TRIGGERS = """
-CREATE TRIGGER entry_stays BEFORE DELETE ON entry
-    BEGIN SELECT RAISE(ABORT, 'an entry is never deleted'); END;
-CREATE TRIGGER entry_holds BEFORE UPDATE ON entry
-    WHEN OLD.status != 'reserved' OR NEW.status != 'released'
-        OR (OLD.id, OLD.time, OLD.source, OLD.policy, OLD.method, OLD.epsilon, OLD.note, OLD.facts,
-            OLD.rho)
-        IS NOT
-        (NEW.id, NEW.time, NEW.source, NEW.policy, NEW.method, NEW.epsilon, NEW.note, NEW.facts,
-            NEW.rho)
-    BEGIN SELECT RAISE(ABORT, 'an entry is only ever settled'); END;
-CREATE TRIGGER source_stays BEFORE DELETE ON source
-    BEGIN SELECT RAISE(ABORT, 'a source is never deleted'); END;
-CREATE TRIGGER source_holds BEFORE UPDATE ON source
-    BEGIN SELECT RAISE(ABORT, 'a source is never changed'); END;
-CREATE TRIGGER inspection_stays BEFORE DELETE ON inspection
-    BEGIN SELECT RAISE(ABORT, 'an inspection is never deleted'); END;
-CREATE TRIGGER inspection_holds BEFORE UPDATE ON inspection
-    BEGIN SELECT RAISE(ABORT, 'an inspection is never changed'); END;
-"""
-# An entry of the second in which an inspection began, or of a later one, counts as later; so does
-# every entry with a larger number than such a one.
-_LOOKS = """
-INSERT INTO inspection (id, time, source, kind, what, policy, note, after)
-SELECT id, time, source, kind, 'compare', policy, note, coalesce(
-    (SELECT min(entry.id) - 1 FROM entry WHERE entry.time >= look.time),
-    (SELECT max(entry.id) FROM entry),
-    0
-) FROM look ORDER BY id;
-DROP TABLE look;
-"""
 
 
 @dataclass(frozen=True)
@@ -146,12 +66,14 @@ class Reservation:
         remaining: what is left of the budget after this.
         warnings: texts for the steward and the report.
         inspected: the table itself was inspected before.
+        head: of the file with this entry, for the confidential folder.
     """
 
     id: int
     epsilon: Fraction | None
     remaining: Fraction
     warnings: tuple[str, ...]
+    head: LogHead
     inspected: bool = False
     rho: Fraction | None = None
 
@@ -183,28 +105,21 @@ def init(
         raise InputError("Expected a delta from 1e-30 to 0.001 for a budget.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder '{path.parent}' for the budget file '{path.name}'.")
-    with _open(path, create=True) as connection:
-        if _is_new(connection):
-            _run(connection, _TABLES + _INSPECTIONS + _TRIGGERS)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        _bring_up_to_date(connection, path)
-        same = [known for known in _sources(connection, path) if folded(known) == folded(name)]
+    with open_log(path, create=True) as log:
+        same = [known for known in _accounts(log, path) if folded(known) == folded(name)]
         if same:
             raise InputError(
                 f"Source '{same[0]}' already has a budget in '{path}'; it stays as it is."
             )
-        connection.execute(
-            "INSERT INTO source (name, epsilon, neighbours, time, delta) VALUES (?, ?, ?, ?, ?)",
-            (
-                name,
-                str(Fraction(epsilon)),
-                neighbours.value,
-                now(),
-                None if delta is None else str(Fraction(delta)),
-            ),
+        log.append(
+            event="grant",
+            time=now(),
+            source=name,
+            epsilon=str(Fraction(epsilon)),
+            neighbours=neighbours.value,
+            delta=_stated(delta),
         )
-        return _account(connection, name, path)
+        return _accounts(log, path)[name]
 
 
 def show(path: Path) -> tuple[Account, ...]:
@@ -213,10 +128,8 @@ def show(path: Path) -> tuple[Account, ...]:
     Raises:
         InputError: if there is no such file, or it is something else.
     """
-    with _read(path) as connection:
-        return tuple(
-            _account(connection, name, path) for name in sorted(_sources(connection, path))
-        )
+    with open_log(path) as log:
+        return tuple(account for _, account in sorted(_accounts(log, path).items()))
 
 
 def spend(
@@ -251,8 +164,8 @@ def spend(
         raise InternalError(f"A release is booked with epsilon > 0 or none; got {epsilon or rho}.")
     if epsilon is not None and rho is not None:
         raise InternalError("A release is booked with an epsilon or a rho, not both.")
-    with _open(path, write=True) as connection:
-        before = _account(connection, _named(connection, source, path), path)
+    with open_log(path, write=True) as log:
+        before = _named(_accounts(log, path), source, path)
         if rho is not None and before.delta is None:
             raise InputError(
                 f"The budget of source '{before.source}' is pure, and this release counts in rho:"
@@ -261,21 +174,18 @@ def spend(
             )
         price = None if epsilon is None else _price(epsilon, facts.neighbours, before, 2)
         squared = None if rho is None else _price(rho, facts.neighbours, before, 4)
-        cursor = connection.execute(
-            "INSERT INTO entry (time, source, policy, method, epsilon, status, note, facts, rho)"
-            " VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
-            (
-                now(),
-                before.source,
-                policy,
-                method,
-                None if price is None else str(price),
-                note,
-                facts.to_json(),
-                None if squared is None else str(squared),
-            ),
+        log.append(
+            event="entry",
+            time=now(),
+            source=before.source,
+            policy=policy,
+            method=method,
+            epsilon=_stated(price),
+            note=note,
+            facts=facts.to_json(),
+            rho=_stated(squared),
         )
-        after = _account(connection, before.source, path)
+        after = _accounts(log, path)[before.source]
         if after.remaining < 0:
             requested = after.spent - before.spent
             raise ClaimViolationError(
@@ -283,10 +193,14 @@ def spend(
                 f" epsilon {number(requested)}, remaining {number(before.remaining)}, short by"
                 f" {number(-after.remaining)}. Nothing was spent."
             )
-        if cursor.lastrowid is None:
-            raise InternalError("The budget file gave the new entry no number.")
         return Reservation(
-            cursor.lastrowid, price, after.remaining, after.warnings, before.inspected, squared
+            after.entries[-1].id,
+            price,
+            after.remaining,
+            after.warnings,
+            log.head,
+            before.inspected,
+            squared,
         )
 
 
@@ -303,20 +217,24 @@ def record_inspection(
 
     The policy is its digest, and the note has public words; never a cell.
     """
-    with _open(path, write=True) as connection:
-        name = _named(connection, source, path)
-        connection.execute(
-            "INSERT INTO inspection (time, source, kind, what, policy, note, after)"
-            " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(id), 0) FROM entry))",
-            (now(), name, kind.value, what.value, policy, note),
+    with open_log(path, write=True) as log:
+        name = _named(_accounts(log, path), source, path).source
+        log.append(
+            event="inspection",
+            time=now(),
+            source=name,
+            kind=kind.value,
+            what=what.value,
+            policy=policy,
+            note=note,
         )
-        return _account(connection, name, path)
+        return _accounts(log, path)[name]
 
 
 def account(path: Path, source: str) -> Account:
     """One source of a budget file."""
-    with _read(path) as connection:
-        return _account(connection, _named(connection, source, path), path)
+    with open_log(path) as log:
+        return _named(_accounts(log, path), source, path)
 
 
 def settle(path: Path, reservation: int) -> None:
@@ -328,13 +246,21 @@ def settle(path: Path, reservation: int) -> None:
     Raises:
         InternalError: if no reserved entry has that number.
     """
-    with _open(path, write=True) as connection:
-        cursor = connection.execute(
-            "UPDATE entry SET status = 'released' WHERE id = ? AND status = 'reserved'",
-            (reservation,),
-        )
-        if cursor.rowcount != 1:
+    with open_log(path, write=True) as log:
+        entries = [e for account in _accounts(log, path).values() for e in account.entries]
+        if not any(e.id == reservation and e.status == "reserved" for e in entries):
             raise InternalError(f"No reserved entry {reservation} in '{path}' to settle.")
+        log.append(event="settle", entry=reservation)
+
+
+def refuse_older_copy(path: Path, head: LogHead, met: Path) -> None:
+    """Refuse a file that lacks what it had when a confidential folder, `met`, was written."""
+    with open_log(path) as log:
+        if not log.continues(head):
+            raise InputError(
+                f"'{path}' is an older copy of the budget file: it lacks what was booked when "
+                f"'{met}' was written. Restore the newest copy; nothing is spent before."
+            )
 
 
 def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: int) -> Fraction:
@@ -349,149 +275,12 @@ def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: in
     )
 
 
-@contextmanager
-def _open(path: Path, *, create: bool = False, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the file, hold one transaction around the body, and speak of faults plainly.
-
-    One that is opened to be written to is of this version then.
-    """
-    if not create and not path.is_file():
-        raise InputError(f"There is no budget file '{path}'. Make one with `shoal budget init`.")
-    mode = "rwc" if create else "rw"
-    begin = "BEGIN IMMEDIATE" if create or write else "BEGIN"
-    try:
-        with closing(
-            sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}",
-                uri=True,
-                timeout=PATIENCE,
-                isolation_level=None,
-            )
-        ) as connection:
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(begin)
-            try:
-                if write:
-                    _bring_up_to_date(connection, path)
-                yield connection
-            except BaseException:
-                if connection.in_transaction:  # Some faults of SQLite have ended it already.
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise _explain(error, path) from error
-    except UnicodeDecodeError:  # SQLite quotes what it cannot read.
-        raise InputError(_DAMAGED.format(path=path)) from None
-
-
-def _explain(error: sqlite3.Error, path: Path) -> InputError | InternalError:
-    match getattr(error, "sqlite_errorname", "").split("_")[1:2]:
-        case ["BUSY"] | ["LOCKED"]:
-            return InputError(
-                f"The budget file '{path}' was locked by another run for {PATIENCE:g} s. Try again."
-            )
-        case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
-            return InputError(f"The budget file '{path}' or its folder may not be written to.")
-        case (
-            ["NOTADB"] | ["CORRUPT"] | ["ERROR"] | ["FORMAT"]
-        ):  # The last: another table than ours.
-            return InputError(_DAMAGED.format(path=path))
-        case [] if isinstance(error, sqlite3.OperationalError):  # A text that is no UTF-8.
-            return InputError(_DAMAGED.format(path=path))
-        case ["FULL"] | ["IOERR"]:
-            return InputError(f"The disk refused to write the budget file '{path}': {error}.")
-        case _:
-            return InternalError(f"The budget file '{path}' failed: {error}.")
-
-
-def _run(connection: sqlite3.Connection, script: str) -> None:
-    """Run the statements of a script one by one; `executescript` would commit before them."""
-    statement = ""
-    for line in script.splitlines():
-        statement += line + "\n"
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    return bool(tables == 0 and application == 0)
-
-
-@contextmanager
-def _read(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file to read it; one of an older version as it would be in this one."""
-    with _open(path) as connection:
-        if (version := _check_file(connection, path)) == _VERSION:
-            yield connection
-            return
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-            connection.backup(copy)
-            _migrate(copy, version, path)
-            yield copy
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
-    """Check the file, and bring one of an older version to this one."""
-    if (version := _check_file(connection, path)) < _VERSION:
-        _migrate(connection, version, path)
-
-
-def _migrate(connection: sqlite3.Connection, version: int, path: Path) -> None:
-    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    for (name,) in triggers.fetchall():
-        connection.execute(f'DROP TRIGGER "{name}"')
-    if version < _WITH_FACTS:
-        connection.execute("ALTER TABLE entry ADD COLUMN facts TEXT")
-        _run(connection, _INSPECTIONS)
-    connection.execute("ALTER TABLE entry ADD COLUMN rho TEXT")
-    connection.execute("ALTER TABLE source ADD COLUMN delta TEXT")
-    if 1 < version < _WITH_FACTS:
-        try:
-            _run(connection, _LOOKS)
-        except sqlite3.IntegrityError:  # An old inspection lacks what every one has.
-            raise InputError(_DAMAGED.format(path=path)) from None
-    _run(connection, _TRIGGERS)
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-def _check_file(connection: sqlite3.Connection, path: Path) -> int:
-    """Refuse what is not a budget file of ours; its version."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if application != _APPLICATION:
-        raise InputError(_DAMAGED.format(path=path))
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > _VERSION:
-        raise InputError(
-            f"The budget file '{path}' has version {version}; this Shoal knows {_VERSION}."
-            " Use the newer Shoal that made it."
-        )
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode != "delete":
-        raise InputError(
-            f"The budget file '{path}' was switched to journal mode '{mode}'; only 'delete' is"
-            " kept through a crash here."
-        )
-    return int(version)
-
-
-def _sources(connection: sqlite3.Connection, path: Path) -> list[str]:
-    names = [name for (name,) in connection.execute("SELECT name FROM source")]
-    if not all(isinstance(name, str) for name in names):
-        raise InputError(_DAMAGED.format(path=path))
-    return names
-
-
-def _named(connection: sqlite3.Connection, source: str, path: Path) -> str:
-    """The name of a source as the file has it."""
-    known = _sources(connection, path)
-    same = [name for name in known if folded(name) == folded(source)]
+def _named(accounts: dict[str, Account], source: str, path: Path) -> Account:
+    """A source by any spelling of its name."""
+    same = [account for name, account in accounts.items() if folded(name) == folded(source)]
     if not same:
-        raise InputError(f"There is no source '{source}' in '{path}'.{did_you_mean(source, known)}")
+        guess = did_you_mean(source, [*accounts])
+        raise InputError(f"There is no source '{source}' in '{path}'.{guess}")
     if len(same) > 1:
         raise InputError(
             f"The budget file '{path}' has {len(same)} sources of the name '{source}', which differ"
@@ -500,41 +289,61 @@ def _named(connection: sqlite3.Connection, source: str, path: Path) -> str:
     return same[0]
 
 
-def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account:
-    """A source by the name that the file has."""
-    epsilon, neighbours, delta = connection.execute(
-        "SELECT epsilon, neighbours, delta FROM source WHERE name = ?", (source,)
-    ).fetchone()
-    entries = connection.execute(
-        "SELECT id, time, source, policy, method, epsilon, status, note, facts, rho FROM entry"
-        " WHERE source = ? ORDER BY id",
-        (source,),
-    )
-    inspections = connection.execute(
-        "SELECT time, kind, what, policy, note, after FROM inspection WHERE source = ? ORDER BY id",
-        (source,),
-    )
+def _accounts(log: EventLog, path: Path) -> dict[str, Account]:
+    """Replay what happened: every source with its entries and inspections."""
+    grants: dict[str, Account] = {}
+    entries: list[BudgetEntry] = []
+    inspections: defaultdict[str, list[InspectionSummary]] = defaultdict(list)
     try:
-        return Account(
-            source,
-            _fraction(epsilon),
-            Neighbours(neighbours),
-            tuple(map(_entry, entries)),
-            tuple(
-                InspectionSummary(time, Inspection(kind), What(what), policy, note, after)
-                for time, kind, what, policy, note, after in inspections
-            ),
-            None if delta is None else _fraction(delta),
+        for event in log.events:
+            match event.pop("event"):
+                case "grant" if event["source"] not in grants:
+                    grants[event["source"]] = _granted(event)
+                case "entry" if event["source"] in grants:
+                    entries.append(_entry(len(entries) + 1, **event))
+                case "settle" if _is_open(entries, place := event["entry"] - 1):
+                    entries[place] = replace(entries[place], status="released")
+                case "inspection" if event["source"] in grants:
+                    source = event.pop("source")
+                    event |= {"kind": Inspection(event["kind"]), "what": What(event["what"])}
+                    inspections[source].append(InspectionSummary(after=len(entries), **event))
+                case _:
+                    raise damaged(path)
+    except (ValueError, TypeError, LookupError, ArithmeticError):  # Also what pydantic refuses.
+        raise damaged(path) from None
+    return {
+        name: replace(
+            account,
+            entries=tuple(entry for entry in entries if entry.source == name),
+            inspections=tuple(inspections[name]),
         )
-    except (ValueError, TypeError, ArithmeticError):  # What pydantic refuses is a ValueError.
-        raise InputError(_DAMAGED.format(path=path)) from None
+        for name, account in grants.items()
+    }
 
 
-def _entry(cells: tuple[Any, ...]) -> BudgetEntry:
-    id_, time, source, policy, method, epsilon, status, note, facts, rho = cells
+def _is_open(entries: Sequence[BudgetEntry], place: int) -> bool:
+    return place >= 0 and entries[place].status == "reserved"
+
+
+def _granted(event: dict[str, Any]) -> Account:
+    if not all(isinstance(event[name], str) for name in ("source", "time")):
+        raise TypeError
+    delta = None if event["delta"] is None else _fraction(event["delta"])
+    neighbours = Neighbours(event["neighbours"])
+    return Account(event["source"], _fraction(event["epsilon"]), neighbours, (), (), delta)
+
+
+def _entry(
+    id_: int, *, epsilon: object, rho: object, facts: str | None, **event: Any
+) -> BudgetEntry:
     price, squared = (None if one is None else _fraction(one) for one in (epsilon, rho))
     declared = None if facts is None else DeclaredFacts.of_json(facts)
-    return BudgetEntry(id_, time, source, policy, method, price, status, note, declared, squared)
+    return BudgetEntry(id_, epsilon=price, rho=squared, facts=declared, status="reserved", **event)
+
+
+def _stated(price: Fraction | None) -> str | None:
+    """An exact number as the file has it."""
+    return None if price is None else str(Fraction(price))
 
 
 def _fraction(text: object) -> Fraction:

@@ -179,7 +179,7 @@ class DeclaredFacts:
 _FACTS = TypeAdapter(DeclaredFacts)
 
 
-@checked(frozen=True, config=ConfigDict(strict=True))
+@checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class BudgetEntry:
     """One release, or an attempt at one, in the budget file.
 

@@ -65,7 +65,7 @@ class What(StrEnum):
         return cls.EVALUATE if value == "measure" else None
 
 
-@checked(frozen=True, config=ConfigDict(strict=True))
+@checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class InspectionSummary:
     """One inspection, in the budget file.
 

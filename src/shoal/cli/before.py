@@ -1,6 +1,7 @@
 """Commands for before a release: what it will promise, and what is in its table."""
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,10 @@ def plan(
     rows: Annotated[
         int | None, typer.Option(help="How many rows the table has, or about how many.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The table's file; only its name is used, to say what [reading] lacks."),
+    ] = None,
     audience: Audience = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,7 +37,7 @@ def plan(
 
     from shoal.pipeline import forecast, planning
 
-    planned = planning.plan(policy, rows=rows, audience=audience)
+    planned = planning.plan(policy, rows=rows, audience=audience, data=data)
     say(json.dumps(forecast.plan_facts(planned), indent=2) if as_json else planned)
 
 

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shoal.cli import standard_input
-from shoal.errors import ShoalError, lacks_memory, visible, withheld
+from shoal.errors import LOST_SPARK, ShoalError, lacks_memory, lost_spark, visible, withheld
 from shoal.io import folders, memory
 
 if TYPE_CHECKING:
@@ -203,11 +203,9 @@ def _report(error: BaseException, *, interrupted: bool) -> int:
             return 141  # as a program that the signal for it ends: its reader has seen enough
         tell(f"Cannot write the output: {(error.strerror or 'unknown reason').lower()}.")
         return 2
-    if lacks_memory(error):
-        tell(MEMORY)
-        return 2
-    tell(withheld(error))
-    return 70
+    known = MEMORY if lacks_memory(error) else LOST_SPARK if lost_spark(error) else ""
+    tell(known or withheld(error))
+    return 2 if known else 70
 
 
 def _lost(error: OSError) -> bool:

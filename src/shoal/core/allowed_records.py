@@ -384,7 +384,9 @@ class _Part:
                     best[name][open_rows[better]] = made[name][better]
                 least[open_rows[better]] = cost[better]
                 open_rows, tried = open_rows[~solved], [one[~solved] for one in tried]
-        if (lost := np.flatnonzero(np.isinf(least))).size:
+        # Where no combination was found, or rounding broke the one that was, a known record stands.
+        kept = np.logical_and.reduce([one.holds(best) for one in self.constraints])
+        if (lost := np.flatnonzero(np.isinf(least) | ~kept)).size:
             if self.witness is None:  # a plan does not know which columns are of whole numbers
                 why = ConstraintSet(self.constraints, self.owner.schema, self.owner.grids)
                 raise InputError(

@@ -14,7 +14,8 @@ class ReleaseForm(StrEnum):
     """How the rows of a release relate to the rows of the original.
 
     `row-aligned`: Row i of the release is about row i of the original.
-    `linked-shuffled`: Each row of the release is about one person, and the rows are shuffled.
+    `linked-shuffled`: Each row of the release stands for one row of the original, and the rows
+    are shuffled.
     `canonical`: Groups stand in their public order, and nothing shows which row was whose.
     `column-shuffled`: Each column is permuted by itself, so the table holds no joint
     information.
@@ -57,6 +58,8 @@ SETTLED_BY = {
         "privacy_unit = true"
     ),
     "copied from the data, are public": "if they are public, remove observed = true",
+    "its last row is not empty": "state their number: rows under [reading]",
+    "every quote in it is closed": "if no cell has several lines, remove multiline = true",
     "floor(n / k) is odd": "whether this holds is known with the number of rows",
 }
 """What settles an assumption that ends in these words, usually a line of the policy."""
@@ -88,13 +91,15 @@ class Claim:
 
 
 def claim_lines(claims: Iterable[Claim]) -> list[str]:
-    """Write each claim on a line for the terminal, and each of its assumptions on a line below.
+    """Write each claim on a line for the terminal; below it what refutes it and what it assumes.
 
     If a line of the policy would settle an assumption, name that line.
     """
     lines = []
     for claim in claims:
         lines.append(f"  claim  {claim.status.value:<11} {claim.guarantee}")
+        if claim.status is Status.REFUTED:
+            lines.append(f"  refuted by  {claim.basis}")
         for text in claim.assumes:
             how = next((how for words, how in SETTLED_BY.items() if text.endswith(words)), "")
             lines.append(f"  assumes  {text}{how and f' ({how})'}")

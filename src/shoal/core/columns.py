@@ -214,6 +214,14 @@ class Column:
         return self.hierarchy.leaves if self.hierarchy else self.categories
 
     @property
+    def has_steps(self) -> bool:
+        """Whether the policy codes or rounds its values before a method sees them."""
+        return any(
+            step is not None
+            for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+        )
+
+    @property
     def stated_hierarchy(self) -> Hierarchy | None:
         """The hierarchy that the policy names for the column, whatever its kind."""
         return self.hierarchy or self.level_hierarchy

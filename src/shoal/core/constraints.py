@@ -230,17 +230,16 @@ class Constraint:
 
 
 def cells(
-    column: Column, constraints: Iterable[Constraint], grid: float | None = None
+    column: Column, constraints: Iterable[Constraint], grid: float | None
 ) -> tuple[str | float, ...]:
     """One value of each cell of a column's public domain; every atom is constant on a cell.
 
     A categorical column has a cell for each category. The domain of a number or a date is cut
-    where the atoms cut it, and the least value of each cell on the grid, by default that of
-    `grain`, stands for it; without bounds, cells reach one beyond the outermost cuts.
+    where the atoms cut it, and the least value of each cell on the grid, if it has one, stands for
+    it; without bounds, cells reach one beyond the outermost cuts.
     """
     if column.kind in CATEGORICAL:
         return column.all_categories or ()
-    grid = grain(column) if grid is None else grid
     starts = set()
     for atom in (atom for one in constraints for atom in one.atoms() if atom.column == column.name):
         for value in cast("tuple[float, ...]", atom.values):

@@ -43,12 +43,15 @@ class Extract(StrEnum):
 
 @dataclass(frozen=True)
 class FileReading:
-    """How a CSV file is written, as `[reading]` states it. None where that is detected."""
+    """How a file is written, as `[reading]` states it. None where that is detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
     sheet: str | None = None
+    date_format: str | None = None
+    rows: int | None = None
+    multiline: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def source(data: Any, *, policy: Policy | None = None, alone: bool = False) -> S
     if hasattr(data, "adopt"):
         made: Source = data
         return made
-    return local.LocalSource.of(io.take(data, policy=policy, alone=alone, plain=True))
+    return local.LocalSource.of(io.take(data, policy=policy, alone=alone))
 
 
 __all__ = ["Adoption", "Coerced", "Outcome", "Source", "is_distributed", "source"]

@@ -137,7 +137,6 @@ class Adoption:
         clamped: columns whose cells are clamped to their public domains, silently; cells of other
             columns that do not fit are refused.
         decimal: the decimal mark of numbers in text.
-        keep_missing: missing cells of clamped columns stay where the policy keeps them.
         key: random bits that choose among the rows of a person with too many.
         constraints: rules that the rows must keep. With noise those that break one are repaired;
             otherwise they are refused unless the policy lets them be repaired.
@@ -146,7 +145,6 @@ class Adoption:
     schema: Schema
     clamped: Sequence[str] | None
     decimal: str | None
-    keep_missing: bool
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
@@ -164,8 +162,7 @@ class Adoption:
                 for name in ruled.intersection(self.clamped)
             }
         if self.clamped is not None:
-            kept = (name for name in names if self.schema[name].keep_missing)
-            names = tuple(kept) if self.keep_missing else ()
+            names = tuple(name for name in names if self.schema[name].keep_missing)
         return repaired(table, self.constraints.rules, missing=names, filled=filled)
 
     def refuse(self, broken: Mapping[str, int]) -> None:
@@ -197,6 +194,10 @@ class Source(Protocol):
     @property
     def distributed(self) -> bool:
         """Whether it lies in blocks, so only some methods run on it."""
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What must hold of its file for each record to be read by itself."""
 
     def adopt(self, how: Adoption) -> Coerced:
         """Bring the rows to the types of the policy."""

@@ -28,9 +28,9 @@ from shoal.core.distinct import occurring_once
 from shoal.core.exits import for_method
 from shoal.core.row_order import word_order
 from shoal.engine.interface import Adoption
-from shoal.errors import InternalError
-from shoal.io import clamp, decomposition_table, plain_csv, validate
+from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
+from shoal.io.original import read_original
 from shoal.io.repair import repaired
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -50,7 +50,7 @@ class LocalEvidence:
 
     Attributes:
         raw: the original as it came.
-        original: the rows that the protected ones stand for, or all; clamped, if any were.
+        came: the rows that the protected ones stand for, or all, as they came.
         protected: what was made of them.
         clamped: for each clamped column, how many cells were changed.
         dropped: how many rows were left out because a person had more than stated.
@@ -58,7 +58,7 @@ class LocalEvidence:
     """
 
     raw: io.Raw
-    original: Table
+    came: Callable[[], Table]
     protected: Table | SpatialDecomposition
     clamped: Mapping[str, Mapping[str, int]]
     dropped: int
@@ -69,7 +69,7 @@ class LocalEvidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        return losses_of(self.original, self.protected, columns, form=form, raw=self.raw)
+        return losses_of(self.came(), self.protected, columns, form=form, raw=self.raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +143,15 @@ class LocalOutcome:
 
 @dataclass(frozen=True, eq=False)
 class _Typed:
-    """A table with the types of its policy, and how it came."""
+    """A table with the types of its policy, and how it came.
+
+    Attributes:
+        came: its rows as they came, see `io.original`.
+    """
 
     raw: io.Raw
     table: Table
+    came: Callable[[], Table]
     clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dropped: int = 0
     repaired: Mapping[str, int] = field(default_factory=dict)
@@ -192,10 +197,15 @@ class LocalRows:
             tools = replace(tools, recoding=for_method(recoding))
         masked = method.run(original, setting, tools)
         if isinstance(masked.data, Table):
-            masked = replace(masked, data=kept_rules(masked.data, setting, method))
-        kept = original if masked.kept is None else original.take(masked.kept)
+            masked = replace(masked, data=bring_to_domain(masked.data, setting, method))
+        rows = order if masked.kept is None else order[masked.kept]
         evidence = LocalEvidence(
-            typed.raw, kept, masked.data, typed.clamped, typed.dropped, typed.repaired
+            typed.raw,
+            lambda: typed.came().take(rows),
+            masked.data,
+            typed.clamped,
+            typed.dropped,
+            typed.repaired,
         )
         boxes = units = None
         if isinstance(masked.data, SpatialDecomposition):
@@ -212,7 +222,7 @@ class LocalRows:
             boxes=boxes,
             restore=self.restore,
             privacy_losses=masked.privacy_losses,
-            suppressed=len(original) - len(kept),
+            suppressed=len(original) - rows.size,
             notes=masked.notes,
             tables=masked.extras,
             evidence=Confidential(evidence),
@@ -223,22 +233,20 @@ class LocalRows:
         )
 
 
-def kept_rules(table: Table, setting: Setting[Any], method: Method[Any]) -> Table:
-    """Project released rows that break a rule on those that break none: post-processing.
+def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) -> Table:
+    """Move released rows into their public domain: coded extremes, then the rules.
 
-    A row's values decide what becomes of it, so rows that are alike stay alike, and groups of k
-    stay groups of k; `constraint_fit` refuses rules for which that is not enough. Whole means
-    satisfy linear rules that the records satisfy, and stay.
+    This is post-processing: noise goes beyond a `top_code` and breaks rules. A row's values decide
+    what becomes of it, so rows that are alike stay alike, and groups of k stay groups of k;
+    `constraint_fit` refuses rules for which that is not enough. Whole means satisfy linear rules
+    that the records satisfy, and stay.
     """
-    rules = setting.constraints.rules
-    if not rules:
-        return table
+    for name in method.clamps(setting) if method.noisy else ():
+        table = table.with_series(validate.code_extremes(table.frame[name], table.schema[name]))
     bare = [name for name in table.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
-    made = repaired(table, rules, frozen=bare, missing=absent, stepped=False).table
-    if any(repaired(made, rules, stepped=False).broken.values()):
-        raise InternalError("A released row breaks a rule of [constraints]. This is our bug.")
-    return made
+    rules = setting.constraints.rules
+    return repaired(table, rules, frozen=bare, missing=absent, stepped=False).table
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -303,11 +311,12 @@ class LocalSource:
     labels: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
     distributed: bool = False
+    assumes: tuple[str, ...] = ()
 
     @staticmethod
     def of(raw: io.Raw) -> "LocalSource":
         """Take a table that was read."""
-        return LocalSource(Confidential(raw), raw.all_labels(), raw.found)
+        return LocalSource(Confidential(raw), raw.all_labels(), raw.found, assumes=raw.assumes)
 
     def adopt(self, how: Adoption) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
@@ -321,26 +330,39 @@ class LocalSource:
 
 def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     schema = how.schema
+    silent = how.clamped is not None
+
+    def came() -> Table:
+        return read_original(raw.frame, schema, decimal=how.decimal, silent=silent)
+
     if how.clamped is None:
-        made = how.repaired(plain_csv.validated(raw, schema, decimal=how.decimal))
+        table = validate.validate(raw.frame, schema, decimal=how.decimal)
+        made = how.repaired(table)
         how.refuse(made.broken)
-        return _Typed(raw, made.table, repaired=made.broken)
-    table, counts = clamp.clamp(
-        raw.frame, schema, columns=how.clamped, decimal=how.decimal, keep=how.keep_missing
-    )
+        changed = any(column.has_steps for column in schema.columns)
+        return _Typed(raw, made.table, came if changed else lambda: table, repaired=made.broken)
+    table, counts = clamp.clamp(raw.frame, schema, columns=how.clamped, decimal=how.decimal)
     made = how.repaired(table, raw.frame)
     table = made.table
     if schema.persons is None:
-        return _Typed(raw, table, counts, repaired=made.broken)
+        return _Typed(raw, table, came, counts, repaired=made.broken)
     name = schema.persons.column
+    clamp.refuse_float_ids(schema[name], raw.types.get(name))
     unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
     kept = validate.at_most(table, unit, schema.persons, key=how.key)
-    return _Typed(raw, table.take(kept), counts, len(table) - kept.size, made.broken)
+    return _Typed(
+        raw,
+        table.take(kept),
+        lambda: came().take(kept),
+        counts,
+        len(table) - kept.size,
+        made.broken,
+    )
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
     """Run a method on a table that is typed already; see `LocalRows.run`."""
-    typed = _Typed(io.Raw(table.frame), table)
+    typed = _Typed(io.Raw(table.frame), table, lambda: table)
     return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
@@ -411,7 +433,9 @@ def alone(raw: io.Raw, schema: Schema, keys: Sequence[str]) -> int | None:
     missing cells are equal, and so are those that the policy lists under `missing`. None without
     columns.
     """
-    cells = [plain_csv.apart(raw, schema[name]) for name in keys if name in raw.names]
+    cells = [
+        validate.marked_missing(raw.frame[name], schema[name]) for name in keys if name in raw.names
+    ]
     return _unique_rows(pl.DataFrame(cells), [cell.name for cell in cells])
 
 

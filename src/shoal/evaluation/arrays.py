@@ -7,15 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role, Schema, SpatialDecomposition
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.io.decomposition_table import category_order
 from shoal.io.external.read import ExternalRelease
 from shoal.io.table import Table
 from shoal.metrics.boxes import WeightedBoxes
-from shoal.metrics.distributions import marginal_masses, quantile_edges
+from shoal.metrics.distributions import marginal_distances, marginal_masses, quantile_edges
 
 BINS = 16
-"""Bins of a numeric column when marginals are compared."""
+"""Bins of a numeric column when marginals are compared; missing cells have one more."""
+_BEYOND = 1e300
+"""Where marginals have the missing numbers: after every number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,7 @@ class AlignedArrays:
         original: the same as boxes, weighted where the policy names a weight.
         released: the release as boxes.
         suppressed: released boxes by axes: the cell says nothing.
+        missing: released boxes by axes: the cell is empty.
         gap: released boxes by axes: width of the places that a box holds and its cell does not.
         control: places of people who are not in the original, on the same axes and over the same
             categories; None if none were handed in.
@@ -40,7 +43,8 @@ class AlignedArrays:
     places: Floats
     original: WeightedBoxes
     released: WeightedBoxes
-    suppressed: NDArray[np.bool_]
+    suppressed: Bools
+    missing: Bools
     lows: Floats
     highs: Floats
     gap: Floats
@@ -64,15 +68,17 @@ class AlignedArrays:
         if tree is not None:
             ends = (reading.domains[:, 0], reading.domains[:, 1])
             released = WeightedBoxes.of(tree, domain=ends)
-            suppressed = np.zeros(released.lower.shape, np.bool_)
+            suppressed = missing = np.zeros(released.lower.shape, np.bool_)
             gap = np.zeros(released.lower.shape)
         else:
             ones = np.ones(len(reading.lower))
             lower, upper, suppressed = _missing_as_value(reading)
             released = WeightedBoxes(lower, upper, ones, discrete)
-            gap = reading.gap
+            gap, missing = reading.gap, reading.missing
         original = WeightedBoxes.points(places, discrete=discrete, domain=(low, high))
-        laid = cls(reading, names, places, original, released, suppressed, low, high, gap, outside)
+        laid = cls(
+            reading, names, places, original, released, suppressed, missing, low, high, gap, outside
+        )
         return laid._weighted()
 
     def _weighted(self) -> "AlignedArrays":
@@ -92,6 +98,7 @@ class AlignedArrays:
             original=_some(self.original, kept, self.reading.weights),
             released=_some(self.released, kept, weights),
             suppressed=self.suppressed[:, kept],
+            missing=self.missing[:, kept],
             lows=self.lows[kept],
             highs=self.highs[kept],
             gap=self.gap[:, kept],
@@ -121,15 +128,69 @@ class AlignedArrays:
 
     @cached_property
     def marginals(self) -> tuple[tuple[Floats, ...], tuple[Floats, ...], tuple[Floats, ...]]:
-        """Inner edges of each axis, and the one- and two-way marginals of both tables over them."""
-        edges = tuple(
-            np.arange(1.0, self.highs[axis])
+        """Inner edges of each axis, and the one- and two-way marginals of both tables over them.
+
+        The last bin of an axis has its missing cells, which are a value of their own in both
+        tables; a suppressed cell spreads over the others.
+        """
+        inner = [
+            np.arange(1.0, self.present[axis])
             if codes
             else quantile_edges(self.places[:, axis], BINS)
             for axis, codes in enumerate(self.discrete)
-        )
-        before, after = (marginal_masses(side, edges) for side in (self.original, self.released))
+        ]
+        edges = tuple(self.with_missing_edge(axis, edge) for axis, edge in enumerate(inner))
+        before, after = (marginal_masses(side, edges) for side in self.with_missing)
         return edges, before, after
+
+    @cached_property
+    def distances(self) -> dict[tuple[int, ...], float]:
+        """Total variation of each one- and two-way marginal, by axes, worst first.
+
+        Every figure and picture that says how far a distribution moved says this.
+        """
+        _, before, after = self.marginals
+        return {one.columns: one.distance for one in marginal_distances(before, after)}
+
+    def two_way(self, first: int, second: int) -> tuple[Floats, Floats]:
+        """The two-way marginal of both tables, one row per bin of the first axis."""
+        edges, *masses = self.marginals
+        count, (a, b) = len(self.names), sorted((first, second))
+        # Two-way marginals follow the one-way ones, in the order of `combinations`.
+        place = count + a * (2 * count - a - 1) // 2 + b - a - 1
+        shape = (len(edges[a]) + 1, len(edges[b]) + 1)
+        before, after = (mass[place].reshape(shape) for mass in masses)
+        return (before, after) if first < second else (before.T, after.T)
+
+    @cached_property
+    def present(self) -> NDArray[np.int64]:
+        """How many categories each discrete axis has, a missing one not counted."""
+        tree = self.reading.tree
+        return np.array([
+            0 if not codes
+            else len(tree.values) if tree is not None and tree.column == self.names[axis]
+            else len(self.categories(axis))
+            for axis, codes in enumerate(self.discrete)
+        ])  # fmt: skip
+
+    def with_missing_edge(self, axis: int, inner: Floats) -> Floats:
+        """Inner edges of an axis, and the one behind which missing cells lie."""
+        last = max(float(self.present[axis]), 1.0) if self.discrete[axis] else _BEYOND
+        return np.append(inner, last)
+
+    @cached_property
+    def with_missing(self) -> tuple[WeightedBoxes, WeightedBoxes]:
+        """Both tables as boxes in which missing cells lie behind all others."""
+        discrete, last = np.asarray(self.discrete), np.maximum(self.present, 1)
+        gone = np.where(discrete, self.places >= self.present, np.isnan(self.places))
+        sides = []
+        for boxes, missing in ((self.original, gone), (self.released, self.missing)):
+            # What is suppressed is some value, and not a missing one.
+            top = np.where(discrete & ~missing, last, np.inf)
+            lower = np.where(missing, np.where(discrete, last, _BEYOND), boxes.lower)
+            upper = np.where(missing, lower + discrete, np.minimum(boxes.upper, top))
+            sides.append(WeightedBoxes(lower, upper, boxes.weights, self.discrete))
+        return sides[0], sides[1]
 
     @property
     def keys(self) -> list[int]:

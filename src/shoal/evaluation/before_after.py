@@ -10,10 +10,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core import Kind
-from shoal.core._arrays import Bools, Floats
+from shoal.core._arrays import Floats
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import marginal_masses
@@ -36,10 +35,10 @@ def pictures(sides: AlignedArrays) -> dict[str, Any]:
     columns = [_column(sides, axis) for axis in axes]
     order = sorted(axes, key=lambda axis: -columns[axis]["distance"])
     found = list(combinations(axes, 2))
-    tables = {pair: _two_way(sides, pair) for pair in found}
-    before, after = ({pair: _cramer(tables[pair][side]) for pair in found} for side in (0, 1))
-    moved = {pair: _distance(*tables[pair]) for pair in found}
-    chosen = _chosen(before, moved)
+    before, after = (
+        {pair: _cramer(sides.two_way(*pair)[side]) for pair in found} for side in (0, 1)
+    )
+    chosen = _chosen(before, {pair: sides.distances[pair] for pair in found})
     return {
         "columns": [columns[axis] for axis in order],
         "association": {
@@ -63,17 +62,6 @@ def _chosen(
     return chosen
 
 
-def _two_way(sides: AlignedArrays, pair: tuple[int, int]) -> tuple[Floats, Floats]:
-    edges, *masses = sides.marginals
-    count = len(sides.names)
-    # Two-way marginals follow the one-way ones, in the order of `combinations`.
-    a, b = pair
-    place = count + a * (2 * count - a - 1) // 2 + b - a - 1
-    shape = tuple(len(edges[axis]) + 1 for axis in pair)
-    before, after = (mass[place].reshape(shape) for mass in masses)
-    return before, after
-
-
 def _cramer(table: Floats) -> float:
     """Cramer's V, corrected for bias: 0 where two columns are independent, else up to 1.
 
@@ -94,14 +82,6 @@ def _cramer(table: Floats) -> float:
     return 0.0 if squares <= 0 or least <= 0 else min(float(np.sqrt(squares / least)), 1.0)
 
 
-def _distance(before: NDArray[Any], after: NDArray[Any]) -> float:
-    """Total variation of two tables of counts; 1 where only one of them has any."""
-    p, q = (np.maximum(np.asarray(side, dtype=np.float64), 0.0) for side in (before, after))
-    if not p.sum() or not q.sum():
-        return float(p.sum() != q.sum())
-    return float(np.abs(p / p.sum() - q / q.sum()).sum() / 2)
-
-
 def _matrix(values: Mapping[tuple[int, int], float], count: int) -> list[list[float]]:
     matrix = np.eye(count)
     for (a, b), value in values.items():
@@ -110,21 +90,20 @@ def _matrix(values: Mapping[tuple[int, int], float], count: int) -> list[list[fl
 
 
 def _column(sides: AlignedArrays, axis: int) -> dict[str, Any]:
-    span, edges = _axis(sides, axis, categories=CATEGORIES, bins=BINS)
-    counts, missing = [], []
-    for boxes, gone in _tables(sides):
-        there: Bools = ~gone[:, axis]
-        (mass,) = marginal_masses(_some(boxes, [axis], there), [edges])
-        counts.append(_folded(mass, span))
-        missing.append(float(boxes.weights[~there].sum()))
-    distance = _distance(*(np.append(c, m) for c, m in zip(counts, missing, strict=True)))
+    span, inner = _axis(sides, axis, categories=CATEGORIES, bins=BINS)
+    edges = sides.with_missing_edge(axis, inner)
+    (before, after) = (
+        marginal_masses(_some(boxes, [axis]), [edges])[0] for boxes in sides.with_missing
+    )
+    hidden = sides.suppressed[:, axis] & ~sides.missing[:, axis]
     return {
         "name": sides.names[axis],
         **_shown(span),
-        "before": _rounded(counts[0]),
-        "after": _rounded(counts[1]),
-        "missing": _rounded(missing),
-        "distance": distance,
+        "before": _rounded(_folded(before[:-1], span)),
+        "after": _rounded(_folded(after[:-1], span)),
+        "missing": _rounded([before[-1], after[-1]]),
+        "suppressed": round(float(sides.released.weights[hidden].sum()), 1),
+        "distance": sides.distances[(axis,)],
     }
 
 
@@ -139,11 +118,11 @@ def _map(
         *(_axis(sides, axis, categories=MAP_CATEGORIES, bins=MAP_BINS) for axis in pair),
         strict=True,
     )
+    edges = [sides.with_missing_edge(a, e) for a, e in zip(pair, edges, strict=True)]
     tables = []
-    for boxes, gone in _tables(sides):
-        there: Bools = ~(gone[:, pair[0]] | gone[:, pair[1]])
-        *_, mass = marginal_masses(_some(boxes, list(pair), there), edges)
-        table = mass.reshape([len(edge) + 1 for edge in edges])
+    for boxes in sides.with_missing:
+        *_, mass = marginal_masses(_some(boxes, list(pair)), edges)
+        table = mass.reshape([len(edge) + 1 for edge in edges])[:-1, :-1]
         rows = np.array([_folded(line, spans[1]) for line in table])
         tables.append(np.array([_folded(line, spans[0]) for line in rows.T]).T)
     return {
@@ -152,7 +131,7 @@ def _map(
         "before": [_rounded(line) for line in tables[0]],
         "after": [_rounded(line) for line in tables[1]],
         "association": [round(by[pair], 3) for by in (strength, kept)],
-        "distance": _distance(*tables),
+        "distance": sides.distances[pair],
         "why": why,
     }
 
@@ -166,14 +145,10 @@ def _axis(
         edges = round_edges(sides.places[:, axis], sides.midpoints[:, axis], bins=bins)
         kind = "dates" if sides.schema[name].kind is Kind.DATE else "numbers"
         return {"kind": kind, "edges": edges.tolist()}, edges[1:-1]
-    places, tree = int(sides.highs[axis]), sides.reading.tree
-    known = tree.values if tree is not None and tree.column == name else sides.categories(axis)
-    names = [*known, *["missing"] * places][:places]
-    inner = np.arange(1.0, places)
-    (mass,) = marginal_masses(
-        WeightedBoxes(sides.original.lower[:, [axis]], sides.original.upper[:, [axis]],
-                      sides.original.weights, (True,)), [inner],
-    )  # fmt: skip
+    tree, inner = sides.reading.tree, np.arange(1.0, sides.present[axis])
+    names = tree.values if tree is not None and tree.column == name else sides.categories(axis)
+    names = names or ("",)  # of a column that is missing throughout
+    mass = sides.marginals[1][axis][:-1]
     order = np.argsort(-mass, kind="stable")[:categories]
     if len(names) == categories + 1:
         order = np.argsort(-mass, kind="stable")
@@ -200,15 +175,10 @@ def _folded(mass: Floats, span: Mapping[str, Any]) -> Floats:
     return np.append(named, mass.sum() - named.sum()) if rest else named
 
 
-def _tables(sides: AlignedArrays) -> tuple[tuple[WeightedBoxes, Bools], ...]:
-    """Both tables, each with its cells that say nothing."""
-    return (sides.original, np.isnan(sides.places)), (sides.released, sides.suppressed)
-
-
-def _some(boxes: WeightedBoxes, axes: Sequence[int], rows: Bools) -> WeightedBoxes:
+def _some(boxes: WeightedBoxes, axes: Sequence[int]) -> WeightedBoxes:
     discrete = tuple(boxes.discrete[axis] for axis in axes)
-    lower, upper = (end[rows][:, list(axes)] for end in (boxes.lower, boxes.upper))
-    return WeightedBoxes(lower, upper, boxes.weights[rows], discrete)
+    lower, upper = (end[:, list(axes)] for end in (boxes.lower, boxes.upper))
+    return WeightedBoxes(lower, upper, boxes.weights, discrete)
 
 
 def _rounded(counts: Sequence[float] | Floats) -> list[float]:

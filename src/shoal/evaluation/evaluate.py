@@ -20,6 +20,7 @@ from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Evaluation, Figure, Part
 from shoal.io import text_files
 from shoal.io.external import read
+from shoal.methods import find
 from shoal.metrics._sklearn import one_thread
 from shoal.pipeline import booking
 
@@ -108,7 +109,6 @@ def evaluate_frames(
     policy: Policy,
     *,
     control: pl.DataFrame | None,
-    came: pl.DataFrame | None = None,
     only: Part | str | None = None,
     which: Collection[str] | None = None,
     aligned: bool | None = None,
@@ -119,15 +119,20 @@ def evaluate_frames(
 ) -> Evaluation:
     """Evaluate frames; see `evaluate`.
 
-    If the original was clamped, `came` is the table before that: people are alone, or not, in
-    the table as it came. Linear algebra has one thread, and metrics run beside each other: no
-    figure depends on how many cores there are.
+    The original is the table as it was handed in. Linear algebra has one thread, and metrics run
+    beside each other: no figure depends on how many cores there are.
     """
     wanted, which = _parts(only), _names(which)
     jobs = cores() if jobs is None else jobs
     progress("reading the release", 0, 1)
     reading = read.read_external_release(
-        original, released, policy, control=control, rename=rename, aligned=aligned
+        original,
+        released,
+        policy,
+        control=control,
+        rename=rename,
+        aligned=aligned,
+        silent=find(policy.method).noisy,
     )
     sides = AlignedArrays.of(reading)
     risks: tuple[Figure, ...] = ()
@@ -137,10 +142,9 @@ def evaluate_frames(
     pictures: Mapping[str, Any] = {}
     with one_thread():
         if Part.RISK in wanted:
-            came = original if came is None else came
             rng = np.random.default_rng([seed, 1])
             risks, unattacked = disclosure_risk.evaluate_risk(
-                sides, policy, came=came, which=which, rng=rng, jobs=jobs, progress=progress
+                sides, policy, came=original, which=which, rng=rng, jobs=jobs, progress=progress
             )
         if Part.UTILITY in wanted:
             rng = np.random.default_rng([seed, 2])

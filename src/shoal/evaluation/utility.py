@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core import Estimate, Policy, Progress
 from shoal.core._arrays import Floats
@@ -141,17 +140,27 @@ def _expanded(sides: AlignedArrays, axis: int) -> Floats:
 def _marginals(task: UtilityTask) -> Iterator[Figure]:
     """Total variation of single columns and of pairs, worst first."""
     sides = task.sides
-    _, before, after = sides.marginals
-    worst = distributions.marginal_distances(before, after)
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
-        for marginal in [one for one in worst if len(one.columns) == size][: LISTED * 2 // size]:
-            what = " and ".join(sides.names[axis] for axis in marginal.columns)
-            all_discrete = all(sides.discrete[axis] for axis in marginal.columns)
-            sets = "set of values" if all_discrete else f"set of ranges (up to {BINS} per column)"
-            most = f"{100 * marginal.distance:.3g} percentage points"
-            text = f"The share of any {sets} of {what}{sides.weighted} is off by at most {most}."
-            yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
-                          marginal.distance, text)  # fmt: skip
+        worst = [one for one in sides.distances.items() if len(one[0]) == size]
+        for axes, distance in worst[: LISTED * 2 // size]:
+            names = [sides.names[axis] for axis in axes]
+            text = (
+                f"The share of any {_sets(sides, axes)} of {' and '.join(names)}{sides.weighted} "
+                f"is off by at most {_points(distance)}."
+            )
+            yield _figure(name, " x ".join(names), distance, text)
+
+
+def _points(distance: float) -> str:
+    """A distance of shares in words; what sums of floats are off by is nothing."""
+    return f"{100 * distance if distance > 1e-12 else 0:.3g} percentage points"
+
+
+def _sets(sides: AlignedArrays, axes: Sequence[int]) -> str:
+    """What shares are of: missing is a value, too."""
+    if all(sides.discrete[axis] for axis in axes):
+        return "set of values"
+    return f"set of ranges (up to {BINS} per column)"
 
 
 def _moments(task: UtilityTask) -> Iterator[Figure]:
@@ -316,7 +325,11 @@ def _query_axis(sides: AlignedArrays, axis: int) -> count_queries.QueryColumn:
 
 
 def _groups(task: UtilityTask) -> Iterator[Figure]:
-    """Losses of single columns by the values of one, the group that lost most first."""
+    """Total variation of single columns among people with one value, the worst first.
+
+    As for whole columns: the same bins, a coarser value spread over those that it covers, and an
+    interval or a set of groups shared out among them.
+    """
     sides, name = task.sides, task.policy.evaluate.groups
     if name is None:
         return
@@ -325,44 +338,23 @@ def _groups(task: UtilityTask) -> Iterator[Figure]:
     axis = sides.names.index(name)
     if not sides.discrete[axis]:
         raise InputError(f"'{name}' has no categories.")
-    mine, theirs = sides.codes(axis), sides.codes(axis, released=True)
-    aligned = sides.reading.aligned is True
-    found = []
-    for code, category in enumerate(sides.categories(axis)):
-        before = np.flatnonzero(mine == code)
-        after = before if aligned else np.flatnonzero(theirs == code)
-        if not before.size:
+    sizes = np.bincount(sides.codes(axis) + 1, minlength=len(sides.categories(axis)) + 1)[1:]
+    figures = []
+    for other, column in enumerate(sides.names):
+        if other == axis:
             continue
-        for other, column in enumerate(sides.names):
-            if other == axis:
+        before, after = sides.two_way(axis, other)
+        for code, category in enumerate(sides.categories(axis)):
+            if not sizes[code]:
                 continue
-            value, what, why = _group_loss(sides, other, before, after)
-            text = f"Among the {before.size:,} people with {name} = {category}, {what}."
-            found.append(_figure("loss by group", f"{category}: {column}", value, text, reason=why))
-    yield from _worst_first(found)
-
-
-def _group_loss(
-    sides: AlignedArrays, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> tuple[float | None, str, str]:
-    aligned = sides.reading.aligned is True
-    name = sides.names[axis]
-    if sides.discrete[axis]:
-        x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
-        if aligned:
-            value = information_loss.share_changed(x, y)
-            return value, f"'{name}' is different or missing for {value:.1%}", ""
-        value = information_loss.total_variation(x, y)
-        most = f"{100 * value:.3g} percentage points"
-        return value, f"the share of any set of values of '{name}' is off by at most {most}", ""
-    x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
-    ratio, why = information_loss.of_spread(x_, y_, paired=aligned)
-    sorted_ = "" if aligned else ", with both columns sorted,"
-    return (
-        ratio,
-        f"the squared error of '{name}'{sorted_} is {_times(ratio)} its variance (SSE / SST)",
-        why,
-    )
+            value = distributions.share_distance(before[code], after[code])
+            text = (
+                f"Among the {sizes[code]:,} people with {name} = {category}, the share of any "
+                f"{_sets(sides, [other])} of '{column}'{sides.weighted} is off by at most "
+                f"{_points(value)}."
+            )
+            figures.append(_figure("loss by group", f"{category}: {column}", value, text))
+    yield from _worst_first(figures)
 
 
 def _times(value: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.io.csv_files import (
+        CLOSED_QUOTES,
         DELIMITERS,
         GUARDED,
         SAMPLE,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         FORMATS,
         check_writable,
         is_packed,
+        is_text,
         marks,
         marks_of_other,
         read,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from shoal.io.stats_files import STATS, STATS_NAMES
 
 __all__ = [
+    "CLOSED_QUOTES",
     "DELIMITERS",
     "FORMATS",
     "GUARDED",
@@ -46,6 +49,7 @@ __all__ = [
     "from_native",
     "header_line",
     "is_packed",
+    "is_text",
     "marks",
     "marks_of_other",
     "read",

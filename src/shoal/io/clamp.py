@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -29,7 +29,7 @@ from shoal.io.table import Table
 from shoal.io.validate import (
     LARGEST,
     check_names,
-    coded_categories,
+    code_extremes,
     composed,
     first_days,
     fitting,
@@ -49,7 +49,6 @@ def clamp(
     *,
     columns: Sequence[str],
     decimal: str | None = None,
-    keep: bool = False,
 ) -> tuple[Table, dict[str, Mapping[str, int]]]:
     """Fit the protected columns of a frame to their public domains, and count what was changed.
 
@@ -59,7 +58,6 @@ def clamp(
         columns: what is clamped; other released columns are the same in neighbouring tables,
             and must fit as they are.
         decimal: the decimal mark of numbers in text: a point, unless stated.
-        keep: leave missing cells missing in columns with `keep_missing`.
 
     Returns:
         The table, and for each protected column how many cells were missing, unreadable or
@@ -75,7 +73,7 @@ def clamp(
     def bring(name: str) -> pl.Series:
         cells, column = frame[name], schema[name]
         if name in columns:
-            cells, counts[name] = clamped(cells, column, decimal, keep=keep)
+            cells, counts[name] = clamped(cells, column, decimal)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
             return cells
         cells = plain_column(cells)
@@ -87,17 +85,17 @@ def clamp(
 
 
 def clamped(
-    series: pl.Series, column: Column, decimal: str | None, *, keep: bool
+    series: pl.Series, column: Column, decimal: str | None
 ) -> tuple[pl.Series, Mapping[str, int]]:
     """Fit one column to its public domain, cell by cell, and count what was changed.
 
-    With `keep` missing cells stay where the policy says that they are values of their own.
+    Missing cells stay missing where they are values of their own (`keep_missing`).
     """
-    keep = keep and column.keep_missing
+    keep = bool(column.keep_missing)
     cells = read(series, column)
     missing = int(cells.missing.sum())
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        values, unknown = _categories(cells, column, keep=keep)
+        values, unknown = _categories(cells, column)
         return values, {"missing": missing, "unknown": unknown}
     numbers = _of_kind(cells, column, decimal)
     unreadable = numbers.null_count() - missing
@@ -107,7 +105,7 @@ def clamped(
         low, high = (limit(bound) for bound in column.bounds)
         outside = int((~values.is_between(low, high)).sum())
         values = values.clip(low, high)
-    values = values.clip(limit(column.bottom_code), limit(column.top_code))
+    values = code_extremes(values, column)
     if column.step:
         values = rounded(values, column.step)
     values = first_days(values, column)
@@ -165,11 +163,38 @@ def read(series: pl.Series, column: Column) -> CellReader:
 
 
 def texts(series: pl.Series) -> pl.Series:
-    """A column as it is, but for Python's own values, which are read as texts."""
+    """A column as it is, but for Python's own values, which are read as texts, each by itself.
+
+    A whole number keeps all its digits, whatever stands in other cells.
+    """
     if not isinstance(series.dtype, pl.Object):
         return series
-    cells = _read(series)
-    return cells.text.fill_null(_codes(cells.number, ())).alias(series.name)
+    return pl.Series(series.name, map(_object_text, series), dtype=pl.String)
+
+
+def refuse_float_ids(column: Column, dtype: Any) -> None:
+    """Refuse a pandas column of floats that numbers persons, for an epsilon release.
+
+    One fraction or missing cell makes floats of all whole numbers in pandas, and beyond 2^53 two
+    persons become one. That is decided by the type, and by no cell.
+    """
+    if getattr(dtype, "kind", "") == "f":
+        raise InputError(
+            f"Column '{column.name}' numbers the persons, and pandas holds it as {dtype}, in which "
+            "long numbers lose their last digits. Read it as text, or as whole numbers of type "
+            "Int64."
+        )
+
+
+def _object_text(cell: Any) -> str | None:
+    text, number, _, _ = _read_object(cell)
+    if number is None or text is not None:
+        return text
+    if isinstance(cell, Integral):
+        return str(cell) if abs(int(cell)) < LARGEST_TEXT else hex(int(cell))
+    if isinstance(cell, Decimal):
+        return f"{cell:f}" if abs(cell.adjusted()) < LONGEST_TEXT else str(cell)
+    return str(int(number)) if number.is_integer() and abs(number) < 2**63 else repr(number)
 
 
 def _read(series: pl.Series) -> CellReader:
@@ -259,24 +284,31 @@ def _either(first: pl.Series, second: pl.Series) -> pl.Series:
     return first.fill_null(second) if _some(first) else second
 
 
-def _categories(cells: CellReader, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
+def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
     categories = cast("tuple[str, ...]", column.all_categories)
-    came = composed(cells.text)
-    if _some(cells.number):
-        came = _either(came, _codes(cells.number, categories))
-    if column.missing:
-        came = came.set(cells.missing, None)
-    text, gone = came, cells.missing
-    if column.recode:
-        text = came.replace({old: new or None for old, new in column.recode.items()})
-        gone = gone | (text.is_null() & came.is_not_null())
+    text = category_texts(cells, column)
+    # A cell of another sort, a nested one for example, has no text and is not missing.
+    came = cells.text.is_not_null() | cells.number.is_not_null()
+    gone = cells.missing | (text.is_null() & came)
     values = text.cast(pl.Enum(categories), strict=False)
     unknown = values.is_null() & ~gone
     other = column.other or categories[0]
     missing = str(column.missing_as) if column.missing_as is not None else other
-    values = values.set(unknown, other).set(gone, None if keep else missing)
-    values = coded_categories(values, column)
+    values = values.set(unknown, other).set(gone, None if column.keep_missing else missing)
+    values = code_extremes(values, column)
     return values.alias(column.name), int(unknown.sum())
+
+
+def category_texts(cells: CellReader, column: Column) -> pl.Series:
+    """Write cells as categories after the policy's `recode`; null where missing or not one."""
+    text = composed(cells.text)
+    if _some(cells.number):
+        text = _either(text, _codes(cells.number, column.all_categories or ()))
+    if column.missing:
+        text = text.set(cells.missing, None)
+    if column.recode:
+        text = text.replace({old: new or None for old, new in column.recode.items()})
+    return text
 
 
 def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:
@@ -294,6 +326,9 @@ def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:
     return text.replace(alike) if alike else text
 
 
+LONGEST_TEXT = 400
+LARGEST_TEXT = 10**LONGEST_TEXT
+"""Whole numbers below this are written with all their digits."""
 LARGEST_CODE = float(2**63 - 1024)
 """Largest whole number that a category written as a number is read as."""
 

@@ -1,7 +1,7 @@
 """CSV files.
 
-They are read as text, or as `plain_csv` says: the policy's kinds say what each column is, and
-`validate` parses it. So a number that is not one is counted, and not guessed at.
+They are read as text: the policy's kinds say what each column is, and `validate` parses it. So a
+number that is not one is counted, and not guessed at. `csv_records` says what a record is.
 """
 
 import csv
@@ -10,16 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 from polars import selectors
-from polars.exceptions import PolarsError
 
-from shoal.errors import InputError, counted
-from shoal.io.plain_csv import LONG, Cells, PlainRaw, read_plain, read_texts
+from shoal.errors import InputError
+from shoal.io.csv_records import read_lines, read_strictly
 from shoal.io.raw import Raw, check_names
 from shoal.io.validate import is_number, parse_numbers
 
@@ -32,6 +29,9 @@ FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Ex
 FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 """How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
 has apostrophes before such a sign already."""
+CLOSED_QUOTES = "whoever is in the file, every quote in it is closed"
+"""What an epsilon release assumes where cells of a CSV file have several lines."""
+MALFORMED = "a line has another number of cells than the header, or a quote is not closed."
 GUARDED = (
     "In the CSV file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
     "spreadsheet does not run it. Shoal removes it when it reads the file beside its manifest."
@@ -130,7 +130,7 @@ def read_csv(
     delimiter: str | None,
     encoding: str | None,
     alone: bool,
-    plain: bool,
+    multiline: bool = False,
 ) -> Raw:
     """Read the text of a file as text; for the arguments see `shoal.io.files.read`."""
     for mark, name in FOREIGN.items():
@@ -140,62 +140,74 @@ def read_csv(
                 "ending of its format."
             )
     known = encoding or found_encoding(raw, path, alone=alone)
-    if alone or known not in {"utf-8", "utf8"}:
-        try:
-            # A byte that the encoding lacks makes a cell unknown, and not the table unreadable.
-            text = raw.decode(known, "replace" if alone else "strict")
-        except (ValueError, LookupError):
-            raise InputError(
-                f"Cannot read '{path}' with the encoding '{known}'. State another one."
-            ) from None
-        raw = text.removeprefix("\ufeff").encode()
-    raw = raw.lstrip(b"\r\n")
-    if not raw or raw.isspace():
+    text = _decode(raw, known, path, alone=alone).lstrip("\r\n")
+    if not text or text.isspace():
         raise InputError(f"'{path}' is empty; expected a header and one row per person.")
-    first = header_line(raw)
-    if raw[len(first) : len(first) + 1] == b"\r" and raw[len(first) : len(first) + 2] != b"\r\n":
-        raw = raw.replace(b"\r", b"\n")
-    sample = first if alone else raw[:SAMPLE]
-    separator = stated_delimiter(delimiter) or found_delimiter(sample.decode(errors="ignore"))
-    found = f"{known}, delimiter {separator!r}"
+    by_line = alone and not multiline
+    first = re.split("[\r\n]", text, maxsplit=1)[0] if by_line else header_line(text)
+    if re.match("\r(?!\n)", text[len(first) : len(first) + 2]):
+        text = text.replace("\n", " ") if by_line else text
+        text = text.replace("\r", "\n")
+    sample = first if alone else text[:SAMPLE]
+    separator = stated_delimiter(delimiter) or found_delimiter(sample)
     reading = {"delimiter": separator, "encoding": known}
-    if separator == "," and b'"' not in raw:  # no cell has a comma
+    if not alone and separator == "," and '"' not in text:  # no cell has a comma
         reading["decimal"] = "."
-    if plain and (cells := _plain(raw, first, separator)):
-        check_header(tuple(cells), path)
-        texts = partial(_texts, raw, separator, path, alone=False)
-        return PlainRaw(cells, lambda: texts()[0], found=found, reading=reading)
-    named, numbered = _texts(raw, separator, path, alone=alone)
-    found += ", row numbers in the first column left out" if numbered else ""
-    return Raw(named, found=found, reading=reading, alone=alone)
-
-
-def _plain(raw: bytes, first: bytes, separator: str) -> Cells | None:
-    """The columns of a long file with names that can be told apart, if it is plain."""
-    names = first.decode(errors="replace").split(separator)
-    if len(raw) < LONG or not all(names) or len(set(names)) < len(names):
-        return None
-    start = raw.find(b"\n") + 1 or len(raw)
-    return read_plain(raw, start=start, separator=separator, names=names)
-
-
-def _texts(raw: bytes, separator: str, path: Path, *, alone: bool) -> tuple[pl.DataFrame, bool]:
-    """The cells as texts, and whether a first column of row numbers was left out."""
+    header = _header(first, separator, path)
     try:
-        frame = read_texts(raw, separator)
-    except PolarsError:
-        raise InputError(
-            f"Cannot read '{path}' as CSV with the delimiter {separator!r}: a row has more cells "
-            "than the header, or a quote is never closed."
-        ) from None
-    header = [name or "" for name in frame.row(0)]
-    _check_numbers(header, path)
-    rows = _complete_rows(raw, separator, frame, path)[1:]
+        if by_line:
+            lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")[1:]
+            rows = read_lines(lines, separator, len(header))
+        else:
+            rows = read_strictly(text.encode(), separator, len(header))[1:]
+    except InputError as error:
+        where = f"Cannot read '{path}' as CSV"
+        # The number of a line would tell of other lines than the one that is wrong.
+        raise InputError(f"{where}: {MALFORMED if alone else error}") from None
     numbered = header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows))
     if numbered:
-        header, rows, frame = header[1:], rows[:, 1:], frame[:, 1:]
+        header, rows = header[1:], rows[:, 1:]
     check_names(header, f"'{path}'")
-    return rows.rename(dict(zip(frame.columns, header, strict=True))), numbered
+    found = f"{known}, delimiter {separator!r}"
+    found += ", row numbers in the first column left out" if numbered else ""
+    named = rows.rename(dict(zip(rows.columns, header, strict=True)))
+    assumes = (CLOSED_QUOTES,) if alone and multiline else ()
+    return Raw(named, found=found, reading=reading, alone=alone, assumes=assumes)
+
+
+def _decode(raw: bytes, encoding: str, path: Path, *, alone: bool) -> str:
+    """Decode a file; where lines are read each by itself, a byte that is not text spoils its cell.
+
+    Lines are found before they are decoded then, so no byte takes the end of its line along.
+    """
+    try:
+        lines_are_bytes = "\n".encode(encoding) == b"\n"
+        if not alone:
+            return raw.decode(encoding).removeprefix("\ufeff")
+    except (ValueError, LookupError):
+        raise InputError(
+            f"Cannot read '{path}' with the encoding '{encoding}'. State another one."
+        ) from None
+    if not lines_are_bytes and encoding != "utf-8-sig":
+        raise InputError(
+            f"An epsilon release reads each line of '{path}' by itself, which the encoding "
+            f"'{encoding}' does not allow. Save the file as UTF-8."
+        )
+    whole = encoding.lower().replace("_", "-") in {"utf-8", "utf8", "utf-8-sig"}
+    lines = [raw] if whole else raw.split(b"\n")
+    return "\n".join(line.decode(encoding, "replace") for line in lines).removeprefix("\ufeff")
+
+
+def _header(line: str, separator: str, path: Path) -> list[str]:
+    """The names in the first line of a file."""
+    try:
+        header = next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error:
+        raise InputError(
+            f"Cannot read '{path}' as CSV: a quote in its header is not closed."
+        ) from None
+    _check_numbers(header, path)
+    return header
 
 
 def check_header(header: Sequence[str], path: Path) -> None:
@@ -214,15 +226,15 @@ def _check_numbers(header: Sequence[str], path: Path) -> None:
         )
 
 
-def header_line(raw: bytes) -> bytes:
+def header_line(text: str) -> str:
     """The first line of a CSV file, without its end; a line end in quotes is not one."""
     quoted = False
-    for place, byte in enumerate(raw):
-        if byte == ord('"'):
+    for end in re.finditer('["\r\n]', text):
+        if end[0] == '"':
             quoted = not quoted
-        elif byte in b"\r\n" and not quoted:
-            return raw[:place]
-    return raw
+        elif not quoted:
+            return text[: end.start()]
+    return text
 
 
 def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
@@ -234,33 +246,6 @@ def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
     return first in {0, 1} and numbers.equals(
         pl.Series(numbers.name, range(first, first + rows.height), dtype=pl.Int64)
     )
-
-
-def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Drop blank lines, and refuse rows with fewer cells than the header.
-
-    Polars fills both up with missing cells, and would so make persons of blank lines. With the
-    quoted parts taken out, a line is a row and every delimiter ends a cell. In a table of one
-    column a blank line is a missing cell, as Polars writes it.
-    """
-    if frame.width == 1:
-        return frame
-    plain = re.sub(rb'"[^"]*"', b"\0", raw) if b'"' in raw else raw
-    mark = separator.encode()
-    if np.count_nonzero(np.frombuffer(plain, np.uint8) == ord(mark)) == frame.height * (
-        frame.width - 1
-    ):
-        return frame
-    lines = plain.replace(b"\r\n", b"\n").split(b"\n")
-    cells = [line.count(mark) + 1 if line else 0 for line in lines]
-    filled = pl.Series(cells[: frame.height], dtype=pl.Int64)
-    short = int(((filled > 0) & (filled != frame.width)).sum())
-    if short or filled.len() < frame.height:
-        raise InputError(
-            f"'{path}' has {counted(short, 'row')} with another number of cells than its header; "
-            f"expected {counted(frame.width, 'cell')}, split at {separator!r}."
-        )
-    return frame.filter(filled > 0)
 
 
 def stated_delimiter(delimiter: str | None) -> str | None:

@@ -11,6 +11,8 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
+from shoal.errors import InputError
+
 ISO = "%Y-%m-%d"
 """How dates are written where the policy states no format."""
 DATES = (
@@ -62,6 +64,31 @@ def days(value: Any) -> Any:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
         return value
+
+
+def in_calendar(frame: pl.DataFrame, *, alone: bool) -> pl.DataFrame:
+    """Make days outside the years 1 to 9999 missing, each by itself; refuse them if not `alone`.
+
+    Parquet, Arrow and Polars hold such days as numbers, and Polars ends the process where one of
+    them is written as text.
+    """
+    for column in frame.select(pl.col(pl.Date, pl.Datetime)):
+        unit = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+        day = unit.get(getattr(column.dtype, "time_unit", ""), 1)
+        epoch = date(1970, 1, 1).toordinal()
+        first, last = ((end.toordinal() - epoch) * day for end in (date.min, date.max))
+        cells = column.to_physical().cast(pl.Int128)
+        outside = ~cells.is_between(first, last + day - 1).fill_null(value=True)
+        if not outside.any():
+            continue
+        if not alone:
+            raise InputError(
+                f"Column '{column.name}' has a date outside the years 1 to 9999 in row "
+                f"{outside.arg_true()[0] + 1:,}. Correct it, or make it missing."
+            )
+        cells = column.to_physical().set(outside, None)
+        frame = frame.with_columns(cells.cast(column.dtype))
+    return frame
 
 
 def is_format(form: str) -> bool:

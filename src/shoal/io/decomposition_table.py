@@ -45,7 +45,9 @@ def category_order(column: Column, categories: Sequence[str]) -> NDArray[np.int6
         return np.arange(len(categories))
     from shoal.partition import hierarchy_order  # noqa: PLC0415 (loads kernels, for boxes alone)
 
-    return hierarchy_order(column.hierarchy.edges())[0]
+    order = hierarchy_order(column.hierarchy.edges())[0]
+    # What an original has beyond the hierarchy stands behind it.
+    return np.append(order, np.arange(order.size, len(categories)))
 
 
 def of_tree(

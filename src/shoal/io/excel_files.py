@@ -7,16 +7,17 @@ it; an error such as `#N/A` is a missing cell.
 
 A workbook is a zip archive of XML, and may be hostile. One cell in the last row and column makes a
 reader lay out 17 billion cells, and a long text is stored once for all the cells that show it. So
-the archive is searched before the reader sees it.
+the archive is searched before the reader sees it. Bytes are added up, each cell's own: one long
+cell counts once, and does not multiply with the number of cells.
 """
 
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -33,11 +34,17 @@ CELL = 32
 """Bytes that the reader takes for a cell, beside its text."""
 MOST_WORKBOOK = 16 << 20
 """Bytes of the list of sheets that are parsed."""
+LAST_FILLED = "whoever is in the sheet, its last row is not empty"
+"""What an epsilon release assumes where the number of rows of a sheet is not stated."""
 SHOWN = 10
 """Names of sheets that a message lists."""
 CHUNK, TAIL = 1 << 20, 1 << 14
 PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
-TEXT = re.compile(rb"<(?:\w+:)?si[\s>]")
+TEXT = re.compile(rb"<(?:\w+:)?si[\s/>]")
+SHARED = re.compile(
+    rb"""<(?:\w+:)?c\s[^>]*?\bt\s*=\s*["']s["'][^>]*>[^<]*(?:<(?!(?:\w+:)?[cv][\s>])[^<]*)*"""
+    rb"""<(?:\w+:)?v(?:\s[^>]*)?>\s*([0-9]{1,9})"""
+)
 MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s[^>]*?ref\s*=\s*["']([A-Z]{1,3}[0-9]+:[A-Z0-9]+)""")
 UNSTORED = re.compile(
     rb"""<c\b(?![^>]*t="str")[^>]*>\s*<f\b[^>]*?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"""
@@ -48,20 +55,25 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 @dataclass
 class _Facts:
-    """What a part of the archive says of its cells."""
+    """What a part of the archive says of its cells.
+
+    Attributes:
+        texts: where the texts begin that cells share, and where the part ends.
+        used: how many cells show each of them, by its number.
+    """
 
     rows: int = 0
     columns: int = 0
-    cells: int = 0
-    longest: int = 0
     merged: str = ""
     unstored: bool = False
+    texts: list[int] = field(default_factory=list)
+    used: Counter[int] = field(default_factory=Counter)
 
 
-def read_excel(path: Path, sheet: str | None, *, alone: bool, limit: int) -> Raw:
+def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, limit: int) -> Raw:
     """Read one sheet of a workbook: the one that is named, or the only one.
 
-    For `alone` and `limit` see `shoal.io.files.read`.
+    For `rows`, `alone` and `limit` see `shoal.io.files.read`.
     """
     library = _library()
     try:
@@ -77,14 +89,16 @@ def read_excel(path: Path, sheet: str | None, *, alone: bool, limit: int) -> Raw
         book = library.read_excel(str(path))
         name = _chosen(path, book.sheet_names, sheet)
         _refuse_odd(path, parts.get(homes.get(name, ""), _Facts()), alone=alone)
-        rows = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+        cells = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
     except library.FastExcelError:  # Its messages may quote cells.
         raise InputError(
             f"Cannot read '{path}' as an Excel workbook: the file is damaged. Open it and save it "
             "again."
         ) from None
     found = f"the sheet '{visible(name)}'"
-    return Raw(_table(path, name, rows), found=found, reading={"sheet": name})
+    table = _table(path, name, cells, rows, alone=alone)
+    assumes = (LAST_FILLED,) if alone and rows is None else ()
+    return Raw(table, found=found, reading={"sheet": name}, alone=alone, assumes=assumes)
 
 
 def sheets(path: Path) -> tuple[str, ...]:
@@ -123,33 +137,48 @@ def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
 
 
 def _refuse_odd(path: Path, facts: _Facts, *, alone: bool) -> None:
+    if alone:  # a merged cell is the first of its cells, a formula without a value is missing
+        return
     if facts.merged:
         raise InputError(
             f"'{path}' has merged cells at {facts.merged}; expected one name above each column and "
             "one cell per value. Unmerge them, and fill the empty cells."
         )
-    if facts.unstored and not alone:
+    if facts.unstored:
         raise InputError(
             f"'{path}' has formulas without a stored value. Open the workbook in a spreadsheet "
             "program and save it, so the values are stored."
         )
 
 
-def _table(path: Path, name: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows below the header, without blank rows and blank columns, in the form of a CSV."""
-    rows = rows.with_columns(pl.all().replace("", None))
-    rows = rows.filter(~pl.all_horizontal(pl.all().is_null())) if rows.width else rows
-    if not rows.height:
+def _table(
+    path: Path, name: str, cells: pl.DataFrame, rows: int | None, *, alone: bool
+) -> pl.DataFrame:
+    """The rows below the header, in the form of a CSV: as many as stated, or up to the last cell.
+
+    An empty row between them is a record. A column without a name is left out if it is empty; where
+    cells are read alone, whether it is or not.
+    """
+    cells = cells.with_columns(pl.all().replace("", None))
+    filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    if not filled.len():
         raise InputError(
             f"The sheet '{visible(name)}' of '{path}' is empty; expected a header and one row per "
             "person."
         )
-    header = rows.row(0)
-    body = rows[1:]
+    header = cells.row(filled[0])
+    body = cells[filled[0] + 1 : filled[-1] + 1]
+    if rows is not None:
+        if body.height > rows:
+            raise InputError(
+                f"The sheet '{visible(name)}' of '{path}' has cells below the {rows:,} rows that "
+                "[reading] states. Correct the number, or remove those cells."
+            )
+        body = pl.concat([body, body.clear(rows - body.height)])
     kept = [
         place
         for place, title in enumerate(header)
-        if title is not None or body.to_series(place).null_count() < body.height
+        if title is not None or (not alone and body.to_series(place).null_count() < body.height)
     ]
     names = [header[place] or "" for place in kept]
     check_header(names, path)
@@ -177,30 +206,34 @@ def _searched(path: Path, limit: int) -> tuple[dict[str, _Facts], dict[str, str]
             with archive.open(part) as file:  # which ends where the stated size does
                 parts[part.filename] = _facts(file)
         homes = _homes(archive)
-    cells = max((one.cells for one in parts.values()), default=0)
-    longest = max((one.longest for one in parts.values()), default=0)
-    dense = max((one.rows * one.columns for one in parts.values()), default=0)
-    hold(max(CELL * dense, cells * longest), path, limit)
+    shared = [part.texts for part in parts.values() if part.texts]
+    texts = max((_text_bytes(part.used, at) for part in parts.values() for at in shared), default=0)
+    dense = max((part.rows * part.columns for part in parts.values()), default=0)
+    hold(CELL * dense + texts, path, limit)
     return parts, homes
+
+
+def _text_bytes(used: Counter[int], starts: Sequence[int]) -> int:
+    """Bytes of the texts of all cells, each its own; `starts` says where shared texts begin."""
+    known = (text for text in used if text < len(starts) - 1)
+    return sum(used[text] * (starts[text + 1] - starts[text]) for text in known)
 
 
 def _facts(file: IO[bytes]) -> _Facts:
     facts = _Facts()
-    since = 0
+    end = 0
     for new, window in _windows(file):
+        start, end = end - (len(window) - new), end + new
         for letters, row in PLACE.findall(window):
             facts.rows = max(facts.rows, int(row))
             facts.columns = max(facts.columns, _column(letters))
-            facts.cells += 1
-        starts = [found.start() for found in TEXT.finditer(window, len(window) - new)]
-        ends = [len(window) - new, *starts, len(window)]
-        spans = [end - start for start, end in pairwise(ends)]
-        spans[0] += since
-        facts.longest = max(facts.longest, *spans) if starts or facts.longest else facts.longest
-        since = spans[-1]
+        facts.used.update(map(int, SHARED.findall(window)))
+        last = facts.texts[-1] if facts.texts else -1
+        facts.texts += [at for tag in TEXT.finditer(window) if (at := start + tag.start()) > last]
         if not facts.merged and (merged := MERGED.search(window)):
             facts.merged = merged[1].decode()
         facts.unstored = facts.unstored or UNSTORED.search(window) is not None
+    facts.texts += [end] if facts.texts else []
     return facts
 
 

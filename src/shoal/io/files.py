@@ -17,7 +17,7 @@ from polars.exceptions import DuplicateError, PanicException, PolarsError
 
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.io import csv_files, decoded_size, excel_files, memory, stats_files, text_files
+from shoal.io import csv_files, dates, decoded_size, excel_files, memory, stats_files, text_files
 from shoal.io.csv_files import SAMPLE, header_line, stated_delimiter
 from shoal.io.excel_files import EXCEL
 from shoal.io.frames import from_native
@@ -25,6 +25,7 @@ from shoal.io.raw import Raw
 from shoal.io.stats_files import STATS, STATS_NAMES
 
 PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".ipc", ".feather")
 PACKED = (".csv.gz", ".tsv.gz", ".txt.gz")
 """How the name of a CSV file ends that is packed by gzip."""
 FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
@@ -39,8 +40,9 @@ def read(  # noqa: PLR0911 (one for each format)
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    rows: int | None = None,
+    multiline: bool = False,
     alone: bool = False,
-    plain: bool = False,
     limit: int | None = None,
 ) -> Raw:
     r"""Read a table: CSV, Parquet or Arrow IPC; Excel, SPSS, Stata and SAS with their extras.
@@ -54,36 +56,37 @@ def read(  # noqa: PLR0911 (one for each format)
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
         sheet: of an Excel workbook; not needed where there is one only.
+        rows: how many records a sheet of a workbook has below its header, where the last of them
+            may be empty.
+        multiline: a cell of a CSV file may have several lines, also where cells are read alone.
         alone: cells are read each by itself, and no record decides how the others are read: what
-            is not stated follows from the header, and bytes that are not text make their own cell
-            unknown.
-        plain: a long CSV file without quotes is read by numbers and codes, for whoever fits it to
-            a policy; its texts are read when they are asked for. Not where cells are read alone.
+            is not stated follows from the header, one line of a CSV file is one record, and one
+            that is not well formed has missing cells.
         limit: bytes that a file may take once decoded; the memory of this machine, if none is
             given.
     """
     if not isinstance(path, str | PathLike):
-        return from_native(path)
+        return from_native(path, alone=alone)
     path = Path(path)
     limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
     if path.is_dir():
-        return _read_folder(path, limit)
+        return Raw(dates.in_calendar(_read_folder(path, limit), alone=alone))
     text_files.refuse_special(path)
     memory.refuse_large(path)
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:
-            return stats_files.read_stats(path, suffix)
+            return stats_files.read_stats(path, suffix, alone=alone)
         if suffix in EXCEL:
-            raw = excel_files.read_excel(path, sheet, alone=alone, limit=limit)
-            return replace(raw, alone=alone)
+            return excel_files.read_excel(path, sheet, rows=rows, alone=alone, limit=limit)
         if suffix in PARQUET:
-            return Raw(_read_parquet(path, limit))
-        if suffix in {".arrow", ".ipc", ".feather"}:
+            return Raw(dates.in_calendar(_read_parquet(path, limit), alone=alone))
+        if suffix in ARROW:
             # From an open file, because a path would be expanded as a pattern.
             _refuse_bombs(path, limit)
             with path.open("rb") as file:
-                return Raw(decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit))
+                frame = decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit)
+            return Raw(dates.in_calendar(frame, alone=alone))
         released = csv_files.written(path)
         if released is not None:
             delimiter = delimiter or released.dialect.delimiter
@@ -93,33 +96,41 @@ def read(  # noqa: PLR0911 (one for each format)
             delimiter=delimiter,
             encoding=encoding,
             alone=alone,
-            plain=plain and not alone and released is None,
+            multiline=multiline,
         )
     if released is None:
         return raw
-    return Raw(released.undone(raw.frame), found=raw.found, reading=raw.reading, alone=alone)
+    return replace(raw, frame=released.undone(raw.frame))
 
 
-def take(
-    data: Any, *, policy: Policy | None = None, alone: bool = False, plain: bool = False
-) -> Raw:
+def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw:
     """Take a table, whatever it is: a path is read, and a frame is converted.
 
     Args:
         data: a path, what `read` returned, or what `shoal.io.frames.from_native` takes.
         policy: how a file is written, where it is not found out.
         alone: as `read` has it. What was read otherwise is refused then.
-        plain: as `read` has it.
     """
     if isinstance(data, str | Path):
         stated = {} if policy is None else marks(policy)
-        return read(data, **stated, alone=alone, plain=plain)
+        return read(data, **stated, alone=alone)
     if isinstance(data, Raw) and alone and not data.alone:
         raise InputError(
             "For a release with an epsilon each cell is read by itself, but this table was read as "
             "a whole. Hand over the path of the file, or read it with alone=True."
         )
     return from_native(data, alone=alone)
+
+
+def is_text(data: Any) -> bool:
+    """Whether a table is, or was read from, a CSV file: by its name, or by how it was read."""
+    if isinstance(data, Raw):
+        return "delimiter" in data.reading
+    if not isinstance(data, str | PathLike):
+        return False
+    path = Path(data)
+    others = {*STATS, *EXCEL, *PARQUET, *ARROW}
+    return not path.is_dir() and path.suffix.lower() not in others
 
 
 def is_packed(path: Path) -> bool:
@@ -142,7 +153,7 @@ def _read_parquet(path: Path, limit: int) -> pl.DataFrame:
     return decoded_size.refuse_texts(frame, path, limit=limit)
 
 
-def _read_folder(folder: Path, limit: int) -> Raw:
+def _read_folder(folder: Path, limit: int) -> pl.DataFrame:
     """Read the Parquet files of a folder, in the order of their names, as one table.
 
     Files that Spark and others leave beside them, which begin with a point or an underscore, are
@@ -170,7 +181,7 @@ def _read_folder(folder: Path, limit: int) -> Raw:
             _refuse_other_schema(frames[0].schema, inside[0], frame.schema, path)
             frame = frame.select(frames[0].columns)
         frames.append(frame)
-    return Raw(pl.concat(frames))
+    return pl.concat(frames)
 
 
 def _refuse_other_schema(one: pl.Schema, first: Path, other: pl.Schema, path: Path) -> None:
@@ -206,11 +217,13 @@ def marks(
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> dict[str, Any]:
-    """Delimiter, encoding and sheet for `read`: as given, or else as the policy states them."""
+    """How `read` reads a file: as given, or else as the policy states it."""
     return {
         "delimiter": delimiter or policy.reading.delimiter,
         "encoding": encoding or policy.reading.encoding,
         "sheet": sheet or policy.reading.sheet,
+        "rows": policy.reading.rows,
+        "multiline": policy.reading.multiline,
     }
 
 
@@ -220,11 +233,12 @@ def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     if path.is_dir():
         return dict(marks)
     with _refusing(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
-        header = header_line(file.read(SAMPLE)).decode(errors="ignore")
+        header = header_line(file.read(SAMPLE).decode(errors="ignore"))
     mark = stated_delimiter(marks["delimiter"])
     return {
         **marks,
         "sheet": None,
+        "rows": None,
         "delimiter": mark if mark is not None and mark in header else None,
     }
 

@@ -27,6 +27,8 @@ from shoal.io.disk import flush, locked
 from shoal.io.text_files import refuse_special
 
 INTERNAL_SUFFIX = ".internal"
+FIGURES = "figures.json"
+"""What a confidential folder knows, as plain values."""
 UNFINISHED = ".unfinished"
 """Suffix of a folder that keeps a release whose place could not be written."""
 _open: dict[Path, Path | None] = {}

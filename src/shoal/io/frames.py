@@ -9,6 +9,7 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from shoal.errors import InputError
+from shoal.io.dates import in_calendar
 from shoal.io.raw import Raw, check_names
 
 
@@ -23,7 +24,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     if isinstance(data, Raw):
         return data
     if isinstance(data, pl.DataFrame):
-        return Raw(data)
+        return Raw(in_calendar(data, alone=alone))
     import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)
 
     try:
@@ -33,7 +34,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
             "The table has two columns of the same name; expected each name once."
         ) from None
     except TypeError:
-        return _from_stream(data)
+        return _from_stream(data, alone=alone)
     check_names(native.columns, "The table")
     if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
         raise InputError(
@@ -44,11 +45,15 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
             types = {name: data.schema.field(name) for name in native.columns}
             ordered = {name: _in_order(data[name]) for name, field in types.items()
                        if getattr(field.type, "ordered", False)}  # fmt: skip
-            return Raw(native.to_polars(), restore=_to_arrow, types=types, ordered=ordered)
+            frame = in_calendar(native.to_polars(), alone=alone)
+            return Raw(frame, restore=_to_arrow, types=types, ordered=ordered)
         types = {name: data[name].dtype for name in native.columns}
         ordered = {name: tuple(map(str, dtype.categories)) for name, dtype in types.items()
                    if getattr(dtype, "ordered", False)}  # fmt: skip
         frame = pl.DataFrame(map(_cells, data.items())) if alone else native.to_polars()
+        frame = in_calendar(frame, alone=alone)
+    except InputError:
+        raise
     except ImportError:
         raise InputError("Reading a pandas table needs pyarrow: pip install pyarrow.") from None
     except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
@@ -59,7 +64,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     return Raw(frame, restore=_to_pandas, types=types, ordered=ordered)
 
 
-def _from_stream(data: Any) -> Raw:
+def _from_stream(data: Any, *, alone: bool) -> Raw:
     """Take any object that hands out its rows by the Arrow C stream; what is released is Polars'.
 
     DuckDB's relations, ADBC's readers, and the frames of other libraries do. A stream is read once.
@@ -84,7 +89,7 @@ def _from_stream(data: Any) -> Raw:
     if not isinstance(frame, pl.DataFrame):
         raise refusal
     check_names(frame.columns, "The table")
-    return Raw(frame)
+    return Raw(in_calendar(frame, alone=alone))
 
 
 def _in_order(column: Any) -> tuple[str, ...]:

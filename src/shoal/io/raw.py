@@ -26,6 +26,7 @@ class Raw:
         found: how the file was written, in words, where that was found out.
         reading: the same as `[reading]` states it.
         alone: each cell was read by itself, and none decided how the others were read.
+        assumes: what must hold of the file for that to be so, in the words of a claim.
     """
 
     frame: pl.DataFrame
@@ -38,6 +39,7 @@ class Raw:
     found: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
     alone: bool = True
+    assumes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         frame = self.frame

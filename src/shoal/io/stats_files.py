@@ -1,15 +1,19 @@
 """SPSS, Stata and SAS files, with their labels, through pyreadstat."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from shoal.errors import InputError
+from shoal.io.dates import in_calendar
 from shoal.io.raw import Raw
+from shoal.io.validate import change_cells
 
 STATS = {".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta",
          ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport"}  # fmt: skip
@@ -19,6 +23,11 @@ STATS_NAMES = {"sav": r"[^\W\d_][\w.$#@]{0,63}", "dta": r"[^\W\d]\w{0,31}",
 STATS_LABEL = {"sav": 255, "dta": 80, "xpt": 40}
 """How long the label of a column, or of the file, may be there."""
 PROGRAMS = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS"}
+SECONDS = 86_400
+START, SPSS_START = date(1960, 1, 1), date(1582, 10, 14)
+"""The day from which Stata and SAS count, and that of SPSS, which counts seconds."""
+TIMES = re.compile(r"DATETIME|YMDHMS|E8601DT|%tc(?!HH)", re.IGNORECASE)
+"""Formats of columns that hold times of a day of the calendar."""
 MEASURES = ("nominal", "ordinal", "scale")
 """How a column is measured, in the words of SPSS."""
 
@@ -33,16 +42,18 @@ def _library() -> Any:
     return pyreadstat
 
 
-def read_stats(path: Path, suffix: str) -> Raw:
-    """Read a file with the labels and the measures of its columns."""
+def read_stats(path: Path, suffix: str, *, alone: bool = False) -> Raw:
+    """Read a file with the labels and the measures of its columns; see `files.read` for `alone`."""
     library = _library()
+    read = partial(getattr(library, STATS[suffix]), str(path), output_format="polars")
     try:
-        frame, meta = getattr(library, STATS[suffix])(str(path), output_format="polars")
+        frame, meta = _read_alone(read, suffix) if alone else read()
     except (library.ReadstatError, library.PyreadstatError, LookupError, TypeError, ValueError):
         raise InputError(
             f"Cannot read '{path}': the file is damaged or of another format."
         ) from None
     # These formats have no missing text but the empty one.
+    frame = in_calendar(frame, alone=alone)
     frame = frame.with_columns(pl.col(pl.String).replace("", None))
     columns = {name: label for name, label in meta.column_names_to_labels.items() if label}
     values = {
@@ -59,6 +70,46 @@ def read_stats(path: Path, suffix: str) -> Raw:
         if measure in MEASURES and suffix in {".sav", ".zsav", ".por"}
     }
     return Raw(frame, labels=values, column_labels=columns, measures=measures)
+
+
+def _read_alone(read: Callable[..., Any], suffix: str) -> tuple[pl.DataFrame, Any]:
+    """Read texts and dates cell by cell: the library refuses a whole file for one of them.
+
+    Texts come byte by byte, as Latin-1, and are decoded here; dates come as numbers. What a column
+    is follows from what the file says of it.
+    """
+    empty, meta = read(metadataonly=True)
+    frame, _ = read(encoding="ISO-8859-1", disable_datetime_conversion=True)
+    frame.columns = empty.columns
+    per_day = SECONDS if suffix in {".sav", ".zsav", ".por"} else 1
+    start = SPSS_START if per_day > 1 else START
+    columns = []
+    for column in frame:
+        form = str(meta.original_variable_types.get(column.name))
+        if column.dtype == pl.String:
+            column = _decode(column, meta.file_encoding)  # noqa: PLW2901
+        elif empty.schema[column.name] == pl.Date and column.dtype.is_numeric():
+            column = _days(column.cast(pl.Float64) / per_day, start)  # noqa: PLW2901
+        elif TIMES.match(form) and column.dtype.is_numeric():
+            unit = SECONDS * 1000 if form.startswith("%") else SECONDS
+            column = _days(column.cast(pl.Float64) / unit, start)  # noqa: PLW2901
+        columns.append(column)
+    return pl.DataFrame(columns), meta
+
+
+def _days(days: pl.Series, start: date) -> pl.Series:
+    days = days.floor() + (start - date(1970, 1, 1)).days
+    return days.set(~days.is_between(-(2**31), 2**31 - 1), None).cast(pl.Int32).cast(pl.Date)
+
+
+def _decode(text: pl.Series, encoding: str | None) -> pl.Series:
+    """Decode cells that were read as Latin-1; a byte that is not text spoils its own cell."""
+
+    def decode(cells: pl.Series) -> pl.Series:
+        raw = [cell.encode("latin-1") for cell in cells]
+        return pl.Series([cell.decode(encoding or "utf-8", "replace") for cell in raw])
+
+    return change_cells(text, r"[^\x00-\x7f]", decode)
 
 
 def check_stats_names(form: str, names: Sequence[str]) -> None:

@@ -25,8 +25,6 @@ from shoal.io.text_files import quoted
 
 LARGEST = 1e150
 """Numbers beyond this are refused: their squares would overflow."""
-
-
 KEPT_ROWS = 100
 """How many rows a misfit keeps."""
 SHOWN_ROWS = 5
@@ -205,8 +203,8 @@ def spelled(series: pl.Series, column: Column) -> pl.Series:
         text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
     if cells.dtype.is_integer():
         return text
-    text = _changed(text, r"[^!-~]", _visible).str.to_lowercase()
-    text = _changed(text, r"^[+-]?0|^\+|\.", _by_value)
+    text = change_cells(text, r"[^!-~]", _visible).str.to_lowercase()
+    text = change_cells(text, r"^[+-]?0|^\+|\.", _by_value)
     return text.set(text == "", None)
 
 
@@ -226,10 +224,10 @@ def composed(text: pl.Series) -> pl.Series:
     An accent may be a character of its own or part of its letter. A reader sees no difference, so
     the two must not count as two values.
     """
-    return _changed(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
+    return change_cells(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
 
 
-def _changed(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def change_cells(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Change the cells that match a pattern; the others would come out as they are."""
     found = text.str.contains(odd).fill_null(value=False).arg_true()
     return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
@@ -243,12 +241,13 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
     the file nor another person's row has a say, and equal rows are interchangeable. Cells are
     hashed after they were clamped: the type of a column in the file may follow any of its cells.
 
-    Returned are the numbers of the rows that stay, in their order. Refused are a row of nobody, and
-    where the policy states how many rows every person has, persons with more or fewer. The error
+    Returned are the numbers of the rows that stay, in their order. Rows without a person count as
+    rows of one person, so a cell that is missing changes nobody else. Where the policy states how
+    many rows every person has, they are refused, and so are persons with more or fewer. The error
     goes to the steward and names no person.
     """
-    refuse_nobody(persons, unit.null_count())
     if not persons.dropped:
+        refuse_nobody(persons, unit.null_count())
         refuse_uneven(persons, *uneven(unit, persons), rows=unit.len())
         return np.arange(unit.len())
     return first_of_each(table, unit, persons, key=key)
@@ -390,7 +389,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         misfits += [_infinite(values), _misfit(large, f"found numbers beyond {LARGEST:g}", "")]
         values = values.set(~values.is_between(-LARGEST, LARGEST), None)
     _refuse(column, [*misfits, *_outside(values, column)])
-    values = _coded(values, column, limit(column.bottom_code), limit(column.top_code))
+    values = code_extremes(values, column)
     return rounded(values, column.step) if column.step else values
 
 
@@ -474,7 +473,7 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
         _fitting_form(series),
     )
     _refuse(column, [unreadable, *_outside(values, column)])
-    return first_days(_coded(values, column, column.bottom_code, column.top_code), column)
+    return first_days(code_extremes(values, column), column)
 
 
 def first_days(values: pl.Series, column: Column) -> pl.Series:
@@ -522,9 +521,16 @@ def limit(value: Decimal | date | str | None) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Series:
+def code_extremes(values: pl.Series, column: Column) -> pl.Series:
+    """Code the top and the bottom of a typed column, as the policy says."""
+    bottom, top = limit(column.bottom_code), limit(column.top_code)
     if bottom is None and top is None:
         return values
+    if isinstance(values.dtype, pl.Enum):
+        categories = values.dtype.categories
+        ends = [None if end is None else categories.index_of(end) for end in (bottom, top)]
+        places = values.to_physical().cast(pl.Int64).clip(*ends).cast(pl.UInt32)
+        return categories.cast(values.dtype).gather(places).alias(column.name)
     if values.dtype == pl.Int64 and all(
         limit is None or float(limit).is_integer() for limit in (bottom, top)
     ):
@@ -546,7 +552,7 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if categories and not column.recode and all(is_normalized("NFC", one) for one in categories):
         values = text.cast(pl.Enum(categories), strict=False)
         if values.null_count() == text.null_count():  # so all of it is composed
-            return coded_categories(values, column)
+            return code_extremes(values, column)
     text = composed(text)
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
@@ -560,24 +566,7 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
         "Add them, or list them under 'missing' or 'recode'.",
     )
     _refuse(column, [lacking])
-    return coded_categories(values, column)
-
-
-def coded_categories(values: pl.Series, column: Column) -> pl.Series:
-    """Code the top and the bottom of an ordinal, as the policy says."""
-    if column.top_code is None and column.bottom_code is None:
-        return values
-    categories = column.all_categories or ()
-    order = pl.Series(categories, dtype=pl.Enum(categories))
-    low = categories.index(str(column.bottom_code)) if column.bottom_code is not None else 0
-    high = (
-        categories.index(str(column.top_code))
-        if column.top_code is not None
-        else len(categories) - 1
-    )
-    return order.gather(values.to_physical().cast(pl.Int64).clip(low, high).cast(pl.UInt32)).alias(
-        column.name
-    )
+    return code_extremes(values, column)
 
 
 def as_text(series: pl.Series) -> pl.Series:

@@ -19,7 +19,7 @@ def project(counts: NDArray[Any], total: float) -> Floats:
 
     Args:
         counts: at least one.
-        total: positive.
+        total: not negative.
 
     References:
         Held, Wolfe, Crowder, "Validation of subgradient optimization", Math. Program. 6 (1974).
@@ -29,11 +29,28 @@ def project(counts: NDArray[Any], total: float) -> Floats:
     array([4., 0., 0.])
     """
     counts = np.asarray(counts, dtype=np.float64)
+    counts = counts - counts.max()  # a total far below the counts would be lost in rounding
     falling = np.sort(counts)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    last = np.flatnonzero(falling > excess)[-1]
+    last = np.flatnonzero(falling >= excess)[-1]
     projected: Floats = np.maximum(counts - excess[last], 0.0)
     return projected
+
+
+def scale_to(weights: Floats, total: float) -> Floats:
+    """Weights in proportion, with a given sum; weights without any mass all get the same.
+
+    Every step that divides an answer by its own sum asks here: noise can leave nothing to divide.
+
+    >>> scale_to(np.array([1.0, 3.0]), 8), scale_to(np.zeros(2), 8)
+    (array([2., 6.]), array([4., 4.]))
+    """
+    mass = float(weights.sum())
+    factor = total / mass if mass > 0 else np.inf
+    if not 0 < factor < np.inf:
+        return np.full(weights.shape, total / max(weights.size, 1))
+    scaled: Floats = weights * factor
+    return scaled
 
 
 def shrink(
@@ -58,7 +75,7 @@ def shrink(
 
     Args:
         counts: at least one.
-        total: positive.
+        total: not negative.
         variance: of their noise, positive.
         towards: positive, with any sum.
 
@@ -67,6 +84,8 @@ def shrink(
     >>> shrink(np.array([60, -20]), 40, 10_000.0).round(1)
     array([21.5, 18.5])
     """
+    if total <= 0:
+        return np.zeros(len(counts))
     shares = np.asarray(counts, dtype=np.float64) / total
     others = np.ones(shares.size) if towards is None else np.maximum(towards, 1e-300)
     others = others / others.sum()
@@ -80,8 +99,7 @@ def shrink(
         else:
             high = middle
     found = pull * scipy.special.wrightomega((shares - high) / pull + start)
-    shrunk: Floats = found * (total / found.sum())
-    return shrunk
+    return scale_to(found, total)
 
 
 def apportion(weights: Floats, total: int) -> Ints:
@@ -90,7 +108,7 @@ def apportion(weights: Floats, total: int) -> Ints:
     >>> apportion(np.array([1.0, 1.0, 2.0]), 5)
     array([1, 1, 3])
     """
-    shares = weights * (total / weights.sum())
+    shares = scale_to(weights, total)
     whole: Ints = np.floor(shares).astype(np.int64)
     missing = total - int(whole.sum())
     # The floor of a share that rounding pushed over a whole number can take one too many.

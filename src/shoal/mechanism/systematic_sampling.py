@@ -6,6 +6,7 @@ All of this is post-processing of noisy answers, with a generator that carries n
 import numpy as np
 
 from shoal.core._arrays import Floats, Ints
+from shoal.mechanism.consistent_counts import scale_to
 
 
 def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Ints:
@@ -23,7 +24,7 @@ def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Ints:
     >>> systematic(np.array([1.0, 1.0, 2.0]), 8, np.random.default_rng(0))
     array([2, 2, 4])
     """
-    cumulative = np.cumsum(weights)
+    cumulative = np.cumsum(scale_to(weights, 1.0))
     cumulative /= cumulative[-1]
     ends = np.floor(cumulative * total + rng.random()).astype(np.int64)
     ends = np.minimum(ends, total)
@@ -62,7 +63,7 @@ def spread(edges: Ints, weights: Floats, total: int, rng: np.random.Generator) -
     """
     if weights.sum() <= 0:
         weights = np.diff(edges).astype(np.float64)
-    cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+    cumulative = np.concatenate([[0.0], np.cumsum(scale_to(weights, 1.0))])
     cumulative /= cumulative[-1]
     points = (np.arange(total) + rng.random()) / total
     places = np.interp(points, cumulative, edges.astype(np.float64))

@@ -40,12 +40,6 @@ def _refuse(setting: Setting[CopulaParameters]) -> None:
             "Expected at least two columns, because this method models their dependence; found "
             "one. Use privtree, maxent or auto."
         )
-    kept = [name for name in setting.columns if setting.schema[name].keep_missing]
-    if kept and setting.parameters.margins is Margins.BLOCKS:
-        raise InputError(
-            f"Column '{kept[0]}', keep_missing: rank blocks cannot represent a missing cell. Use "
-            'margins = "tree", or privtree, maxent or auto.'
-        )
     if setting.rows is not None and setting.rows < 2 and setting.parameters.strata is None:
         raise InputError(
             "Expected at least two rows, because a rank correlation needs them; found one. Use "
@@ -81,4 +75,6 @@ METHOD = synthetic_method(
         "Dependence of nominal columns: their categories are ranked in the declared order.",
     ),
     refuse=_refuse,
+    # A rank block has no place for a missing cell.
+    missing=lambda parameters: parameters.margins is not Margins.BLOCKS,
 )

@@ -192,23 +192,31 @@ def _run(table: Table, setting: Setting[LocalSuppressionParameters], tools: Tool
         for name, mask in zip(columns, found.blanked.T, strict=True)
     ]
     released = replace(table, frame=table.frame.with_columns(blanked))
-    return Masked(released, notes=_notes(columns, found, exact=persons is None))
+    notes = _notes(columns, found, parameters.missing, exact=persons is None)
+    return Masked(released, notes=notes)
 
 
 def _codes(series: pl.Series) -> np.ndarray[Any, np.dtype[np.int64]]:
     return (series.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy()
 
 
-def _notes(columns: tuple[str, ...], found: Suppression, *, exact: bool) -> tuple[str, ...]:
+def _notes(
+    columns: tuple[str, ...], found: Suppression, meaning: MissingMeaning, *, exact: bool
+) -> tuple[str, ...]:
     blanked = found.blanked.sum(axis=0).tolist()
     shown = ", ".join(f"{name} {number:,}" for name, number in zip(columns, blanked, strict=True))
     if not exact:
         return (f"Cells blanked: {shown}. They cost {found.cost:,.6g}; k counts persons.",)
+    compared = (
+        "no solution"
+        if meaning is MissingMeaning.OWN_VALUE
+        else "no solution that blanks a cell of every rare record"
+    )
     near = (
-        "no solution costs less"
+        f"{compared} costs less"
         if found.exact
-        else f"no solution costs less than {found.bound:,.6g}, so it is at most "
-        f"{100 * found.gap:.3g}% above the least"
+        else f"{compared} costs less than {found.bound:,.6g}, so it is at most "
+        f"{100 * found.gap:.3g}% above the least of them"
     )
     return (f"Cells blanked: {shown}. They cost {found.cost:,.6g}; {near}.",)
 

@@ -1,7 +1,7 @@
 """What every method is made of. A method's file fills this in, and the registry lists it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -243,14 +243,14 @@ class MethodInput(Generic[P]):
         clamped: which columns are clamped to their public domains, as differential privacy
             needs; None if cells that do not fit are refused.
         scaled: whether a numeric column's public transform is used.
-        missing: missing cells reach it if the policy says that they are values of their own.
+        missing: whether it counts a missing cell as a value of its own, by its parameters.
         sort_by: columns by which rows are put in canonical order; by default all.
     """
 
     columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
     clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
     scaled: bool = False
-    missing: bool = False
+    missing: Callable[[P], bool] = lambda _parameters: False
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
 
 
@@ -323,6 +323,27 @@ class Method(Generic[P]):
     def clamps(self, setting: Setting[P]) -> tuple[str, ...]:
         """The columns whose cells become values of their public domains, whatever they were."""
         return () if self.input.clamped is None else self.input.clamped(setting)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it puts records into groups of a stated size."""
+        return "k" in self.parameters.model_fields
+
+    def has_centres(self, setting: Setting[P]) -> bool:
+        """Whether the release has centres of groups: an aggregate, and not ranges or boxes."""
+        output = getattr(setting.parameters, "output", "centroids")
+        return hasattr(setting.parameters, "aggregate") and output == "centroids"
+
+    def settle_missing(self, schema: Schema, parameters: P) -> Schema:
+        """Settle for each column whether a missing cell stays one; never by whether any is."""
+        able = self.input.missing(parameters)
+        return replace(
+            schema,
+            columns=tuple(
+                replace(column, keep_missing=able and column.keep_missing)
+                for column in schema.columns
+            ),
+        )
 
     def approximate(self, *, distributed: bool) -> str:
         """The sentence on how a run differs from one on one machine, or nothing."""

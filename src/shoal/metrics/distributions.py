@@ -113,7 +113,7 @@ def total_variations(
         masses = [
             np.bincount(key, weights=w, minlength=cells) for key, w in zip(keys, heavy, strict=True)
         ]
-        distances.append(MarginalDistance(chosen, _distance(masses[0], masses[1])))
+        distances.append(MarginalDistance(chosen, share_distance(masses[0], masses[1])))
     return _worst_first(distances)
 
 
@@ -165,9 +165,17 @@ def marginal_distances(
     """Total variation of marginals from their masses, worst first, see `marginal_masses`."""
     axes = round((np.sqrt(8 * len(original) + 1) - 1) / 2)
     return _worst_first([
-        MarginalDistance(chosen, _distance(p, q))
+        MarginalDistance(chosen, share_distance(p, q))
         for chosen, p, q in zip(_one_and_two(axes), original, released, strict=True)
     ])  # fmt: skip
+
+
+def share_distance(p: NDArray[Any], q: NDArray[Any]) -> float:
+    """Total variation of two tables of weights, by their shares; 1 where only one has any."""
+    total_p, total_q = float(p.sum()), float(q.sum())
+    if total_p <= 0 or total_q <= 0:
+        return float((total_p > 0) != (total_q > 0))
+    return float(np.abs(p / total_p - q / total_q).sum() / 2)
 
 
 def joint_wasserstein(
@@ -236,13 +244,6 @@ def _transport(x: Floats, y: Floats, whole: float) -> float:
 def _one_and_two(columns: int) -> Iterator[tuple[int, ...]]:
     yield from combinations(range(columns), 1)
     yield from combinations(range(columns), 2)
-
-
-def _distance(p: NDArray[Any], q: NDArray[Any]) -> float:
-    full_p, full_q = float(p.sum()), float(q.sum())
-    if full_p <= 0 or full_q <= 0:
-        return float((full_p > 0) != (full_q > 0))
-    return float(np.abs(p / full_p - q / full_q).sum() / 2)
 
 
 def _worst_first(distances: list[MarginalDistance]) -> tuple[MarginalDistance, ...]:

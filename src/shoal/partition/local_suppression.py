@@ -80,8 +80,9 @@ class Suppression:
     Attributes:
         blanked: records by columns.
         cost: of the blanked cells, weighted.
-        bound: no solution costs less.
-        exact: none does, up to rounding: the optimum was computed.
+        bound: no solution costs less; where missing matches anything, none that blanks a cell of
+            every rare record.
+        exact: the cost is the least of these, up to rounding: the optimum was computed.
     """
 
     blanked: NDArray[np.bool_]

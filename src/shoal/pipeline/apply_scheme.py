@@ -68,11 +68,8 @@ def apply(
         raise InputError("A scheme is applied on one machine; expected a table that fits into it.")
     own = found.scheme.policy
     planned = plan(own, keep_order=keep_order, audience=audience)
-    done = protect_table.run(
-        planned, engine.source(data, policy=own), progress=progress, applied=found
-    )
-    done.close()
-    return done.release
+    source = engine.source(data, policy=own)
+    return protect_table.run(planned, source, progress=progress, applied=found).settle()
 
 
 def apply_file(

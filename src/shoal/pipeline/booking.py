@@ -1,6 +1,6 @@
 """Everything that a run does with the budget file: granting, booking, and recording inspections.
 
-The file itself, and the rule by which entries add up, live in `shoal.hazmat`.
+The file itself, and the rule by which entries add up, live in `shoal.budget`.
 """
 
 from collections.abc import Iterable
@@ -10,9 +10,10 @@ from typing import Any
 
 from shoal.budget import budget_file
 from shoal.core import BudgetUse, Claim, Neighbours, Policy
-from shoal.core.serialise import plain
+from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
 from shoal.io import text_files
+from shoal.io.folders import FIGURES, INTERNAL_SUFFIX
 from shoal.methods import find
 from shoal.pipeline.planning import Plan, price
 
@@ -27,8 +28,29 @@ def open_budget(path: Path, source: str, epsilon: str, delta: str | None = None)
     return str(budget_file.init(path, source, granted, delta=at))
 
 
+def refuse_older_copies(path: Path, *places: Path) -> None:
+    """Refuse a budget file that is older than a confidential folder in one of these places.
+
+    Each confidential folder keeps the head of the budget file as it was when its release was
+    booked. One that has none, or cannot be read, says nothing.
+    """
+    for folder in sorted({f for place in places for f in place.glob(f"*{INTERNAL_SUFFIX}")}):
+        if (account := kept_account(folder)) is not None:
+            budget_file.refuse_older_copy(path, account["head"], folder)
+
+
+def kept_account(folder: Path) -> dict[str, Any] | None:
+    """What a confidential folder says of its entry in the budget file, if it can be read."""
+    try:
+        account = parsed(text_files.read_bytes(folder / FIGURES, FIGURES))["budget"]
+        return {**account, "head": budget_file.LogHead(**account["head"])}
+    except (InputError, ValueError, LookupError, TypeError):
+        return None
+
+
 def show_budget(path: Path) -> str:
     """Say what was granted, spent and left for each population of a budget file."""
+    refuse_older_copies(path, path.parent)
     return "\n\n".join(str(account) for account in budget_file.show(path))
 
 

@@ -25,6 +25,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.core._arrays import Ints
+from shoal.core.claims import ONE_ROW
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ROWS, ColumnCounts
@@ -108,14 +109,19 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
         raise InputError("The table has no rows; there is nothing to check.")
     texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
     frame = frame.with_columns(composed(series) for series in texts)
-    unit = schema.flagged("privacy_unit")
-    rows = unit is not None and unit not in frame.columns
-    more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
     made = (check_frame(frame, guarantee, schema) for guarantee in wanted)
-    return (
-        *(replace(one, remarks={**one.remarks, **more}) if rows else one for one in made),
-        *rules,
-    )
+    rows = _say_that_rows_are_counted(frame, schema)
+    return (*(replace(one, remarks={**one.remarks, **rows}) for one in made), *rules)
+
+
+def _say_that_rows_are_counted(frame: pl.DataFrame, schema: Schema) -> dict[str, str]:
+    """Say under which condition rows are persons, unless the policy states it."""
+    unit = schema.flagged("privacy_unit")
+    if unit is None and not schema.one_row_per_person:
+        return {"counted": f"rows; they are persons if {ONE_ROW}, which the policy does not state"}
+    if unit is not None and unit not in frame.columns:
+        return {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
+    return {}
 
 
 def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import io
-from shoal.core import Confidential, Policy, Progress, Release, silent
+from shoal.core import Confidential, Kind, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
 from shoal.core.serialise import parsed
 from shoal.engine import local
 from shoal.errors import InputError, counted, withheld
-from shoal.io import folders
+from shoal.io import clamp, folders
+from shoal.io.folders import FIGURES
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, public_folder
 from shoal.pipeline.manifest import read as read_manifest
@@ -30,11 +31,10 @@ from shoal.pipeline.scheme_files import text as scheme_text
 from shoal.policy.load import load
 from shoal.report import evidence, html
 from shoal.report.html import REPORT
+from shoal.report.phrases import percent
 
 if TYPE_CHECKING:
     from shoal.evaluation.evaluate import Evaluation
-
-FIGURES = "figures.json"
 
 
 @dataclass(frozen=True)
@@ -106,22 +106,50 @@ def write(
     return Written(measured, unmeasured)
 
 
-_UNREAD = {**local.figures(None, uniques=(None, None, None)), "clamped": {}}
+_UNREAD = {**local.figures(None, uniques=(None, None, None)), "clamped": {}, "prepared": []}
 """Figures of an original that nobody reads."""
 
 
 def losses(planned: Plan, found: Any) -> dict[str, Any]:
     """What compares the release with the original, row by row."""
     compared: dict[str, Any] = found.figures(planned.setting.columns, planned.setting.release_form)
-    for column in compared["columns"]:
-        if column["name"] in found.clamped:  # the original here is already clamped
-            column["missing_original"] = found.clamped[column["name"]]["missing"]
     return {
         **compared,
         "clamped": found.clamped,
+        "prepared": _prepared(
+            planned, found.clamped, compared["unique_on_quasi_identifiers"]["rows"]
+        ),
         "beyond_max_contributions": found.dropped,
-        "remarks": [*_unreadable(found.clamped, compared["rows"]), *_repaired(found.repaired)],
+        "remarks": _repaired(found.repaired),
     }
+
+
+def _prepared(
+    planned: Plan, clamped: Mapping[str, Mapping[str, int]], rows: int | None
+) -> list[str]:
+    """Say which share of each column was imputed or clamped before the method ran, most first."""
+    said: list[tuple[float, str]] = []
+    for name, counts in clamped.items():
+        column, parts = planned.policy.schema[name], []
+        other = column.other or (column.all_categories or ("",))[0]
+        constant = f"'{column.missing_as or other}'"
+        if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+            constant = f"{clamp.constant(column):g}" if column.kind is Kind.NUMERIC else str(
+                clamp.constant(column))  # fmt: skip
+        filled = "stay missing" if column.keep_missing else f"count as {constant}"
+        words = {
+            "missing": "" if column.keep_missing else f"were missing and {filled}",
+            "unreadable": f"could not be read and {filled}",
+            "unknown": f"had a category that the policy does not list and count as '{other}'",
+            "outside": "lay outside the bounds and were clamped",
+        }
+        for sort, words_of in words.items():
+            if words_of and counts.get(sort, 0):
+                parts.append((counts[sort] / max(rows or 0, 1), words_of))
+        if parts:
+            listed = "; ".join(f"{percent(share)} of the cells {words}" for share, words in parts)
+            said.append((max(share for share, _ in parts), f"'{name}': {listed}."))
+    return [text for _, text in sorted(said, key=lambda one: -one[0])]
 
 
 def _repaired(broken: Mapping[str, int]) -> list[str]:
@@ -132,17 +160,6 @@ def _repaired(broken: Mapping[str, int]) -> list[str]:
         "the method saw it."
         for text, rows in broken.items()
         if rows
-    ]
-
-
-def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> list[str]:
-    """Say where much of a column could not be read."""
-    return [
-        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as the column's "
-        f"constant. Check "
-        "the decimal mark, the date format and the categories."
-        for name, counts in clamped.items()
-        if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
     ]
 
 
@@ -215,11 +232,14 @@ def report(
     facts = evidence.facts(
         data, policy, out, evaluation, alone=planned.method.noisy, **vars(reading)
     )
+    if stated.budget is not None:
+        booking.refuse_older_copies(stated.budget.file, out.parent)
     kept = folders.internal_of(out) / SCHEME
     scheme = read_scheme(kept) if kept.is_file() else None
     made = Release(io.read(table).frame, (), (), (), manifest, scheme=scheme)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
+    booked = booking.kept_account(folders.internal_of(out))
     with folders.workplace(out) as place:
         with folders.refusing(folders.internal_of(out)):
             folders.recover(place, out)
@@ -232,7 +252,7 @@ def report(
             planned=planned,
             release=made,
             manifest=manifest,
-            facts={"budget": None, **facts},
+            facts={"budget": booked, **facts},
             evaluate=evaluation.evaluate,
             control=control,
             progress=progress,

@@ -32,7 +32,7 @@ def may_be_missing(method: Method[Any], schema: Schema) -> tuple[str, ...]:
     """Columns in which a rule may ask for a missing cell: with noise those that keep them."""
     if not method.noisy:
         return schema.released
-    return tuple(n for n in schema.released if schema[n].keep_missing and method.input.missing)
+    return tuple(n for n in schema.released if schema[n].keep_missing)
 
 
 def refuse_contradiction(method: Method[Any], setting: Setting[Any]) -> None:

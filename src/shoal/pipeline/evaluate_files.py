@@ -21,6 +21,7 @@ from shoal.io import folders, text_files
 from shoal.io.folders import check_text, prepare, write_text
 from shoal.metrics.attacks.result import DIFFERENCE
 from shoal.pipeline.options import BudgetOptions, ReadingOptions
+from shoal.pipeline.stated_reading import refuse_unstated
 from shoal.report import html
 
 KEPT = "results"
@@ -195,5 +196,7 @@ def _opened(
         raise InputError(f"'{out}' holds more than a comparison; choose another --out.")
     listed = None if candidates is None else grid.read(candidates)
     stated = budget.stated(policy)
+    if alone:
+        refuse_unstated(stated, data, delimiter=reading.delimiter)
     progress("reading the file", 0, 1)
     return stated, listed, io.read(data, **reading.marks(stated), alone=alone).frame

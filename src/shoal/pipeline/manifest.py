@@ -3,9 +3,10 @@
 `protect_table` and `protect_file` write a manifest; `verify_folder` compares it with the folder.
 """
 
+import json
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shoal.core import Neighbours, ReleaseForm, Status
-from shoal.core.serialise import parsed
+from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
 from shoal.policy.misfits import EXPECTED
 from shoal.policy.values import choice
@@ -279,3 +280,32 @@ def _misfit(error: ValidationError) -> str:
         return f"{place!a}: {ascii(first['msg'])[1:-1]}"
     text = EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
     return f"{place!a}: expected {text}".rstrip(".") + "."
+
+
+def reread(value: Any) -> Any:
+    """A plain value as it comes back from a JSON file."""
+    return json.loads(json.dumps(plain(value)))
+
+
+def list_differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
+    """Where two plain values differ, each difference a sentence."""
+    if isinstance(stated, Mapping) and isinstance(derived, Mapping):
+        for name in dict.fromkeys([*derived, *stated]):
+            inner = f"{place}.{ascii(name)[1:-1]}"
+            if name not in stated:
+                yield f"{inner}: expected {abridge(derived[name])}, and nothing is recorded."
+            elif name not in derived:
+                yield f"{inner}: {abridge(stated[name])} recorded, expected nothing."
+            else:
+                yield from list_differences(stated[name], derived[name], inner)
+    elif isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
+        for number, (one, other) in enumerate(zip(stated, derived, strict=True)):
+            yield from list_differences(one, other, f"{place}.{number}")
+    elif stated != derived or isinstance(stated, bool) is not isinstance(derived, bool):
+        yield f"{place}: {abridge(stated)} recorded, {abridge(derived)} derived."
+
+
+def abridge(value: Any) -> str:
+    """A value of a manifest as JSON, cut off where it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

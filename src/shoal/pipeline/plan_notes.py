@@ -18,22 +18,16 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
     weight = schema.flagged("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
-        said.append(
-            f"The sampling weight in column '{weight}' is released as it is; centres of groups "
-            f"are unweighted."
-        )
+        unused = "centres of groups are unweighted" if method.has_centres(setting) else "not used"
+        said.append(f"The sampling weight in column '{weight}' is released as it is; {unused}.")
     stratum = schema.flagged("stratum")
     if stratum:
-        said.append(
-            f"The sampling stratum in column '{stratum}' is not used: groups may span strata."
-        )
+        spans = ": groups may span strata" if method.has_groups else ""
+        said.append(f"The sampling stratum in column '{stratum}' is not used{spans}.")
     household = schema.flagged("household")
     if household:
-        said.append(
-            f"Column '{household}', which numbers the households, is not used: a group may hold "
-            f"several members of one "
-            "household."
-        )
+        several = ": a group may hold several members of one household" if method.has_groups else ""
+        said.append(f"Column '{household}', which numbers the households, is not used{several}.")
     observed = [column.name for column in schema.columns if column.observed]
     if observed:
         said.append(
@@ -86,7 +80,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     notes = ["Cells outside their bounds are clamped silently, record by record."]
     for name in columns:
         column = setting.schema[name]
-        if method.input.missing and column.keep_missing:
+        if column.keep_missing:
             unknown = ""
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
                 first = column.other or (column.all_categories or ("",))[0]

@@ -37,7 +37,7 @@ from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof, Expectation
-from shoal.pipeline import audiences, constraint_fit, forecast
+from shoal.pipeline import audiences, constraint_fit, forecast, stated_reading
 from shoal.pipeline.doubts import SeenTable, doubts
 from shoal.pipeline.plan_notes import notes
 from shoal.policy.misfits import sentence
@@ -85,6 +85,8 @@ def plan(
     distributed: bool = False,
     audience: str | None = None,
     rows: int | None = None,
+    data: Any = None,
+    delimiter: str | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
 
@@ -96,6 +98,9 @@ def plan(
             secure-use.
         rows: how many rows the table has, or about: claims may depend on it where it is public,
             and so does what survives, which the plan then says. No data is read.
+        data: the table, or the path of its file, if it is known. Of a path only the name is used:
+            an epsilon release of a text file needs [reading].
+        delimiter: of that file, where the policy does not state it.
 
     Raises:
         InputError: something does not fit, or the claims will not do for the audience.
@@ -113,6 +118,7 @@ def plan(
             "role quasi-identifier, or list columns under [protect]."
         )
     parameters = _parameters(method, policy.parameters)
+    policy = replace(policy, schema=method.settle_missing(policy.schema, parameters))
     setting = Setting(
         schema=policy.schema,
         columns=columns,
@@ -122,6 +128,8 @@ def plan(
         constraints=policy.constraints,
     )
     _refuse_contributions(method, setting)
+    if method.noisy:
+        stated_reading.refuse_unstated(policy, data, delimiter=delimiter)
     for name in method.clamps(setting):
         clamp.refuse_alike(policy.schema[name])
     constraint_fit.refuse_contradiction(method, setting)

@@ -14,7 +14,7 @@ from shoal import engine as engines
 from shoal import io
 from shoal.core import Kind, Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.core.serialise import parsed
-from shoal.errors import InputError, ShoalError
+from shoal.errors import LOST_SPARK, ClaimViolationError, InputError, ShoalError, lost_spark
 from shoal.io import folders, text_files
 from shoal.io.csv_files import Dialect, chosen_dialect
 from shoal.io.folders import UNFINISHED
@@ -84,6 +84,8 @@ def protect(
         keep_order=output.keep_order,
         distributed=engine.distributed,
         audience=output.audience,
+        data=data,
+        delimiter=reading.delimiter,
     )
     io.check_writable(output.file_format, planned.policy.schema.released)
     if planned.setting.release_form is ReleaseForm.TREE and output.file_format in io.STATS_NAMES:
@@ -93,7 +95,7 @@ def protect(
     progress("reading the file", 0, 1)
     marks = reading.marks(stated)
     marks_alone = marks | {"alone": planned.method.noisy}
-    raw = None if engine.distributed else io.read(data, **marks_alone, plain=True)
+    raw = None if engine.distributed else io.read(data, **marks_alone)
     table = _on_spark(data, marks_alone, engine) if raw is None else engines.source(raw)
     output = replace(output, dialect=_dialect(planned, reading, raw))
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
@@ -105,9 +107,12 @@ def protect(
         import_module("shoal.evaluation.evaluate")
     with folders.workplace(out) as place:
         recovered = _ready(place, out, force=output.force)
+        if (used := planned.policy.budget) is not None:
+            booking.refuse_older_copies(used.file, out.parent, used.file.parent)
         folders.reserve(place, 2 * evidence.size_of(data) + _ROOM)
-        done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name,
-                                 applied=applied)  # fmt: skip
+        with _keeping_stopped(out, output, distributed=engine.distributed):
+            done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name,
+                                     applied=applied)  # fmt: skip
         if done.release.unexpected:
             raise InputError(f"{' '.join(done.release.unexpected)} Nothing was written.")
         progress("writing", 0, 1)
@@ -240,6 +245,24 @@ def _on_spark(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> en
 
 
 @contextmanager
+def _keeping_stopped(out: Path, output: OutputOptions, *, distributed: bool) -> Iterator[None]:
+    """Keep a drawn release that fails a check in the confidential folder, and nowhere else."""
+    try:
+        yield
+    except protect_table.StoppedError as stopped:
+        kept = folders.internal_of(out) / "stopped"
+        where = f"What was drawn is kept in '{kept}', for you alone: it is not to be published."
+        try:
+            kept.mkdir(mode=0o700, parents=True)
+            kept.parent.chmod(0o700)
+            public_folder.write(stopped.release, kept, output, distributed=distributed)
+        except (OSError, ShoalError):
+            shutil.rmtree(kept, ignore_errors=True)
+            where = "What was drawn could not be kept."
+        raise ClaimViolationError(f"{stopped} {where}") from None
+
+
+@contextmanager
 def in_place(done: protect_table.Run, out: Path) -> Iterator[None]:
     """Say in every error after a release was put in place that it is there, and what it cost."""
     try:
@@ -260,7 +283,11 @@ def keeping(
     """Keep a release that is paid for where its place cannot be written, and say where it is."""
     try:
         yield
-    except (OSError, InputError) as error:
+    except Exception as error:
+        if lost_spark(error):
+            raise InputError(f"{LOST_SPARK} {_spent(done)}The release is lost.") from None
+        if not isinstance(error, OSError | InputError):
+            raise
         reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
         first = f"Cannot write '{out}': {reason.rstrip('.')}. {_spent(done)}"
         if not done.release.privacy_losses:  # it can be made again for nothing

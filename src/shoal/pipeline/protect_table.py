@@ -42,7 +42,14 @@ from shoal.core import (
 from shoal.core.machine import now
 from shoal.core.serialise import plain
 from shoal.engine import Outcome, Source
-from shoal.errors import ClaimViolationError, InternalError, ShoalError
+from shoal.errors import (
+    LOST_SPARK,
+    ClaimViolationError,
+    InputError,
+    InternalError,
+    ShoalError,
+    lost_spark,
+)
 from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io.column_counts import ColumnCounts
@@ -53,6 +60,7 @@ from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed, version_of
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
+from shoal.pipeline.stated_reading import assume
 from shoal.policy import PolicySource
 
 
@@ -82,6 +90,18 @@ class Run:
     def close(self) -> None:
         """Let go of the original."""
         self.evidence.map(lambda evidence: evidence.close())
+
+    def settle(self) -> Release:
+        """Mark the budget's entry as released, let go of the original, and return the release."""
+        settle(self)
+        self.close()
+        return self.release
+
+
+class StoppedError(ClaimViolationError):
+    """A release that noise was drawn for, and that fails a check: for its steward alone."""
+
+    release: Release
 
 
 def protect(
@@ -117,13 +137,14 @@ def protect(
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
     planned = plan(
-        policy, keep_order=keep_order, distributed=engine.is_distributed(data), audience=audience
+        policy,
+        keep_order=keep_order,
+        distributed=engine.is_distributed(data),
+        audience=audience,
+        data=data,
     )
     source = engine.source(data, policy=planned.policy, alone=planned.method.noisy)
-    done = run(planned, source, progress=progress, noise=noise)
-    settle(done)
-    done.close()
-    return done.release
+    return run(planned, source, progress=progress, noise=noise).settle()
 
 
 def run(
@@ -152,13 +173,13 @@ def run(
         schema=planned.policy.schema,
         clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
         decimal=planned.policy.reading.decimal,
-        keep_missing=planned.method.input.missing,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
         constraints=planned.policy.constraints,
     )
     rows = source.adopt(how)
     planned = with_rows(planned, rows.public_rows(planned.setting))
-    claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
+    claims = assume(planned.claims, source.assumes)
+    claims = tuple(c for c in claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
     _not_inspected(planned, claims)
     booked = booking.book(planned, claims, note)
@@ -172,7 +193,10 @@ def run(
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
         _verify(claims, outcome.privacy_losses, drawn)
-        checks = _checked(planned, claims, outcome)
+        checks = outcome.checks(testable(planned, claims), planned.policy.schema)
+        failed = _failed(planned, claims, checks)
+        if failed is not None and not outcome.privacy_losses:
+            raise failed
         release = Release(
             data=outcome.data,
             claims=claims,
@@ -192,6 +216,11 @@ def run(
                 public=outcome.recoding_public and is_public(planned.policy),
             ),
         )
+        if failed is not None:
+            # Noise was paid for: whoever paid may see it, and nobody else.
+            stopped = StoppedError(str(failed))
+            stopped.release = release
+            raise stopped
     used = planned.policy.budget
     if booked is None or used is None:
         return Run(release, outcome.evidence, outcome.counts)
@@ -201,6 +230,7 @@ def run(
         "rho": booked.rho,
         "remaining": booked.remaining,
         "warnings": booked.warnings,
+        "head": booked.head,
     }
     entry = (used.file, booked.id)
     return Run(release, outcome.evidence, outcome.counts, plain(account), entry)
@@ -264,12 +294,15 @@ def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]
     """Say in every error after the booking that it stays."""
     try:
         yield
-    except ShoalError as error:
+    except Exception as error:
+        if lost_spark(error):
+            error = InputError(f"{LOST_SPARK} Nothing was written.")
         price = None if booked is None else booked.epsilon or booked.rho
-        if booked is None or price is None:
-            raise
+        if not isinstance(error, ShoalError) or booked is None or price is None:
+            raise error from None
         spent = f"{'Epsilon' if booked.epsilon else 'Rho'} {shown(price)} still counts as spent."
-        raise type(error)(f"{error} {spent}") from None
+        error.args = (f"{error} {spent}",)
+        raise error from None
 
 
 def settle(done: Run) -> None:
@@ -407,10 +440,9 @@ def _promised(claims: Iterable[Claim]) -> list[Guarantee]:
     return [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
 
 
-def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[Check, ...]:
-    """Recompute every promise that a table can be tested for, once; stop if one fails."""
+def _failed(planned: Plan, claims: Iterable[Claim], checks: Iterable[Check]) -> ShoalError | None:
+    """The error of the first check that fails, if one does; what was promised is our bug."""
     promised = _promised(claims)
-    checks = outcome.checks(testable(planned, claims), planned.policy.schema)
     noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
     for check in checks:
         if check.holds or isinstance(check.guarantee, KeptRule):
@@ -418,15 +450,15 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
         failure = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
         again = " Each further try draws new noise and spends epsilon again." if noisy else ""
         if check.guarantee in promised:
-            raise InternalError(
+            return InternalError(
                 f"The release was stopped: {failure}, although it is promised. This is a bug of "
                 "Shoal; please report it."
             )
-        raise ClaimViolationError(
+        return ClaimViolationError(
             f"The policy requires a promise that the release of '{planned.method.name}' does not "
-            f"keep: {failure}.{able(planned, check.guarantee)} Nothing was written.{again}"
+            f"keep: {failure}.{able(planned, check.guarantee)} Nothing was published.{again}"
         )
-    return checks
+    return None
 
 
 def _manifest(

@@ -16,7 +16,7 @@ from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
 from shoal.io import dates
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.folders import digest
+from shoal.io.folders import FIGURES, digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
 from shoal.pipeline.options import OutputOptions
@@ -30,7 +30,7 @@ EXTRAS = (MEASUREMENTS,)
 LABELS = "labels.json"
 """Labels of columns and values beside a CSV or SAS file, which has no room for them."""
 _TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
-_FIGURES, _SCHEME = "figures.json", "scheme.toml"
+_SCHEME = "scheme.toml"
 
 
 def write(
@@ -143,13 +143,13 @@ def refuse_place(folder: Path, *, force: bool) -> None:
             "Python, force=True)."
         )
     names = {path.name for path in folder.iterdir()}
-    known = {MANIFEST, SIGNATURE, _FIGURES, _SCHEME, REPORT, LABELS, *_TABLES, *EXTRAS}
+    known = {MANIFEST, SIGNATURE, FIGURES, _SCHEME, REPORT, LABELS, *_TABLES, *EXTRAS}
     if not names <= known or not _is_ours(folder):
         raise InputError(f"'{folder}' is not a Shoal release, and is never replaced.")
 
 
 def _is_ours(folder: Path) -> bool:
-    for name, key in ((MANIFEST, "shoal_version"), (_FIGURES, "confidential")):
+    for name, key in ((MANIFEST, "shoal_version"), (FIGURES, "confidential")):
         with suppress(InputError, ValueError):
             found = parsed(read_bytes(folder / name, name))
             if isinstance(found, dict) and key in found:

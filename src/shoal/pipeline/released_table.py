@@ -36,11 +36,16 @@ def read_pictured(
         return None
     try:
         table = read_table(path, fields) if table is None else table
-        there = MEASUREMENTS in fields.files and is_inside(path, MEASUREMENTS)
-        measured = io.read(path / MEASUREMENTS).frame if there else None
-        return released_columns.columns(table, measured)
+        return released_columns.columns(table, read_measurements(path, fields))
     except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
         return None
+
+
+def read_measurements(path: Path, fields: Manifest) -> pl.DataFrame | None:
+    """The noisy answers that a release publishes beside its rows, if it does."""
+    if MEASUREMENTS not in fields.files or not is_inside(path, MEASUREMENTS):
+        return None
+    return io.read(path / MEASUREMENTS).frame
 
 
 def recorded_policy(

@@ -62,6 +62,8 @@ def text(scheme: Scheme, recoding: Mapping[str, Any]) -> str:
     lines = [f"# How a release by {scheme.policy.method} recoded its table.", f"# {mark}",
              "# Recode another table the same way: shoal apply scheme.toml DATA --out DIR",
              "scheme = 1", f"public = {as_toml(scheme.public)}"]  # fmt: skip
+    if scheme.policy.budget is not None:
+        lines.insert(2, "# Remove [policy.budget] before you hand it on: it names a budget file.")
     for name, part in zip(_SECTIONS, parts, strict=True):
         lines += _section([name], _plain(part))
     return "\n".join(lines) + "\n"

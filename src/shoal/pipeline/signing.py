@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from shoal.errors import InputError
-from shoal.io.disk import flush
+from shoal.io import folders
 
 
 def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
@@ -39,8 +39,12 @@ def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    _write_new(file, private, mode=0o600)
-    _write_new(shown, public, mode=0o644)
+    folders.write_bytes(file, private, force=False, confidential=True)
+    try:
+        folders.write_bytes(shown, public, force=False)
+    except InputError:
+        file.unlink(missing_ok=True)  # a key without its public one is of no use
+        raise
     return shown
 
 
@@ -95,14 +99,3 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InputError(f"Cannot read '{file}': {reason}.") from None
-
-
-def _write_new(file: Path, content: bytes, *, mode: int) -> None:
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
-        flush(file)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InputError(f"Cannot write the key '{file}': {reason}.") from None

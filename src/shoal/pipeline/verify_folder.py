@@ -2,15 +2,18 @@
 
 Everything that a manifest says and that follows from something else is derived again: digests from
 the files, figures of checks from the table, claims from the policy, the price from the entries of
-the accounting, the report from the manifest and the table. What differs is named.
+the accounting, the report from the manifest and the table. What differs is named, and so is what
+is taken as stated, in the verdict itself: `FIELDS` says for each field of a manifest which part
+derives it, and what of it no folder can show.
+
+`open_verified` is the door for whoever computes with a folder: it opens none that does not verify.
 
 Not promised: that the table was made as the manifest says. Whoever has the folder can make another
 that is as consistent; only a signature says whose folder it is.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -19,13 +22,16 @@ from typing import Any
 
 import polars as pl
 from jinja2 import TemplateError
+from polars.exceptions import PolarsError
 
 from shoal.core import (
     Check,
-    Claim,
     DifferentialPrivacy,
     Distance,
+    Diversity,
+    KAnonymity,
     KeptRule,
+    LDiversity,
     Neighbours,
     PrivacyLoss,
     ReleaseForm,
@@ -33,26 +39,31 @@ from shoal.core import (
     Status,
     TCloseness,
     Testable,
+    figure,
 )
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
-from shoal.pipeline import check_table, manifest, planning, protect_table
-from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
+from shoal.pipeline import check_table, manifest, protect_table
+from shoal.pipeline.manifest import (
+    MANIFEST,
+    PUBLIC_VERSIONS,
+    SIGNATURE,
+    abridge,
+    list_differences,
+    reread,
+)
+from shoal.pipeline.opened_folder import ODD, OpenedFolder, claims_epsilon, open_folder
 from shoal.pipeline.planning import Plan
 from shoal.pipeline.released_table import (
-    PARTS,
+    MEASUREMENTS,
     is_inside,
     read_pictured,
-    read_table,
-    recorded_policy,
 )
 from shoal.report import html
 
 SHOWN = 5
 """How many differences of a part are named."""
-_ODD = (ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
-"""What values that nobody checked can do to code that expects our own."""
 
 
 class PartStatus(StrEnum):
@@ -84,10 +95,15 @@ class VerifiedPart:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in the folder of a release, part by part."""
+    """What was found in the folder of a release, part by part.
+
+    Attributes:
+        taken: what is taken as stated, because the folder cannot show it.
+    """
 
     folder: Path
     parts: tuple[VerifiedPart, ...]
+    taken: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -97,46 +113,23 @@ class Verification:
     def __getitem__(self, name: str) -> VerifiedPart:
         return next(part for part in self.parts if part.name == name)
 
+    @property
+    def verdict(self) -> str:
+        """In a sentence, what was verified and what was not."""
+        if not self.holds:
+            return "NOT VERIFIED: the folder is not as it was released."
+        return (
+            "Verified, except for what the folder cannot show and is taken as stated: "
+            f"{'; '.join(self.taken)}."
+        )
+
     def __str__(self) -> str:
-        last = "NOT VERIFIED: the folder is not as it was released."
-        if self.holds:
-            last = "Verified: all that could be derived again agrees with the manifest."
-        return "\n".join([*map(str, self.parts), last])
+        return "\n".join([*map(str, self.parts), self.verdict])
 
     def facts(self) -> dict[str, Any]:
         """The same as plain values."""
-        return {"holds": self.holds, "parts": [plain(part) for part in self.parts]}
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A release as it was read, and what follows from its policy.
-
-    Attributes:
-        frame: the table, or none where it cannot be read.
-        planned: none where the policy cannot be planned.
-        faults: why not, in sentences.
-        exact: the file keeps the types of cells.
-    """
-
-    path: Path
-    recorded: Recorded
-    frame: pl.DataFrame | None
-    planned: Plan | None
-    faults: tuple[str, ...]
-    exact: bool
-
-    @property
-    def fields(self) -> Manifest:
-        return self.recorded.fields
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the policy lets it claim; less where the noise carried no claim."""
-        claims = () if self.planned is None else self.planned.claims
-        if _claims_epsilon(self.fields):
-            return claims
-        return tuple(one for one in claims if isinstance(one.guarantee, Testable))
+        parts = [plain(part) for part in self.parts]
+        return {"holds": self.holds, "parts": parts, "taken": list(self.taken)}
 
 
 def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification:
@@ -153,10 +146,27 @@ def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification
         InputError: it is not a release, or the key cannot be used.
     """
     path = Path(folder)
-    recorded = manifest.read(path)
-    opened = _opened(path, recorded)
+    return _verified(open_folder(path), key)
+
+
+def open_verified(folder: Path) -> OpenedFolder:
+    """Open the folder of a release to compute with it; refuse one that does not verify."""
+    opened = open_folder(folder)
+    found = _verified(opened)
+    failing = [part for part in found.parts if part.status is PartStatus.FAILS]
+    if failing:
+        raise InputError(
+            f"'{folder}' does not verify, so nothing is computed from it. {failing[0]} "
+            "`shoal verify` says more; ask for an unchanged copy of the release."
+        )
+    return opened
+
+
+def _verified(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
     parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
-    return Verification(path, (*(part(opened) for part in parts), _signature(opened, key)))
+    found = (*(part(opened) for part in parts), _signature(opened, key))
+    taken = tuple(field.taken for field in FIELDS.values() if field.taken and field.holds(opened))
+    return Verification(opened.path, found, taken)
 
 
 def sign(
@@ -197,39 +207,7 @@ def _part(
     return VerifiedPart(name, PartStatus.VERIFIED, (compared,))
 
 
-def _opened(path: Path, recorded: Recorded) -> _Folder:
-    """Read the table, and plan what the recorded policy says."""
-    fields, faults = recorded.fields, []
-    frame, planned = None, None
-    exact = "release.parquet" in fields.files
-    try:
-        frame = read_table(path, fields)
-    except InputError as error:
-        faults.append(str(error))
-    try:
-        planned = _planned(fields, frame)
-    except _ODD as error:
-        why = (
-            str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
-        )
-        faults.append(f"The recorded policy cannot be planned: {why}")
-    return _Folder(path, recorded, frame, planned, tuple(faults), exact)
-
-
-def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
-    """Plan the release again from what the manifest records."""
-    planned = planning.plan(
-        recorded_policy(fields.policy, fields.hierarchies, frame),
-        keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
-        distributed=any(name.startswith(PARTS) for name in fields.files),
-        audience=fields.audience,
-    )
-    if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
-        return planned  # its rows are not those of the original
-    return planning.with_rows(planned, fields.rows + fields.suppressed)
-
-
-def _files(opened: _Folder) -> VerifiedPart:
+def _files(opened: OpenedFolder) -> VerifiedPart:
     """Every file that is listed has its size and digest, and no other file is there."""
     path, listed = opened.path, opened.fields.files
     faults = []
@@ -253,28 +231,33 @@ def _files(opened: _Folder) -> VerifiedPart:
     return _part("files", faults, compared)
 
 
-def _settled(opened: _Folder) -> VerifiedPart:
+def _settled(opened: OpenedFolder) -> VerifiedPart:
     """Rows and columns are those of the table, and what follows from the policy follows from it."""
     fields, faults = opened.fields, list(opened.faults)
-    if opened.frame is not None:
+    if opened.readable:
         if opened.frame.height != fields.rows:
             faults.append(f"rows: {fields.rows:,} recorded, {opened.frame.height:,} in the table.")
         types = {name: str(dtype) for name, dtype in opened.frame.schema.items()}
         columns = types if opened.exact else dict.fromkeys(types, "")
         stated = fields.columns if opened.exact else dict.fromkeys(fields.columns, "")
-        faults += _differences(stated, columns, "columns")
+        faults += list_differences(stated, columns, "columns")
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
     if opened.planned is not None:
         for name, value in protect_table.settled(opened.planned).items():
-            faults += _differences(opened.recorded.values[name], _as_read(value), name)
+            faults += list_differences(opened.recorded.values[name], reread(value), name)
         notes = list(opened.planned.notes)
-        faults += _differences(fields.notes[: len(notes)], notes, "notes")
+        faults += list_differences(fields.notes[: len(notes)], notes, "notes")
+        most = int(_suppressible(opened) * (fields.rows + fields.suppressed))
+        if fields.suppressed > most:
+            faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
+    if "release.csv" not in fields.files and (fields.guard_formulas or fields.dialect):
+        faults.append("guard_formulas and dialect: recorded, but the table is not a CSV file.")
     compared = "rows and columns match the table, and the rest follows from the policy."
     return _part("manifest", faults, compared)
 
 
-def _claims(opened: _Folder) -> VerifiedPart:
+def _claims(opened: OpenedFolder) -> VerifiedPart:
     """Each claim is what the policy lets the method claim, or less."""
     if opened.planned is None:
         fault = "no claim can be derived without a policy that can be planned."
@@ -287,18 +270,18 @@ def _claims(opened: _Folder) -> VerifiedPart:
             f"derived from the policy."
         )
     for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
-        forms = [_as_read(plain(form)) for form in protect_table.published_forms(claim)]
+        forms = [reread(plain(form)) for form in protect_table.published_forms(claim)]
         if one not in forms:
-            nearest = min(forms, key=lambda form: len(list(_differences(one, form, ""))))
-            faults += _differences(one, nearest, f"claims.{number}")
+            nearest = min(forms, key=lambda form: len(list(list_differences(one, form, ""))))
+            faults += list_differences(one, nearest, f"claims.{number}")
     less = len(opened.planned.claims) - len(derived)
     more = " It claims no epsilon, as if made with fake noise." if less else ""
     return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
 
 
-def _checks(opened: _Folder) -> VerifiedPart:
+def _checks(opened: OpenedFolder) -> VerifiedPart:
     """Each check, recomputed on the table, has the recorded figures."""
-    if opened.planned is None or opened.frame is None:
+    if opened.planned is None or not opened.readable:
         fault = "no check can be recomputed without the table and a policy that can be planned."
         return _part("checks", [fault], "")
     stated = opened.recorded.values["checks"]
@@ -310,18 +293,20 @@ def _checks(opened: _Folder) -> VerifiedPart:
             f"derived from the policy."
         )
     for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
-        if why := _not_shown(opened, guarantee, one):
-            left.append(f"checks.{number}: {why}")
-            continue
+        why = _not_shown(opened, guarantee, one)
         try:
+            if why:
+                faults += [f"checks.{number}: {text}" for text in _refuted(opened, guarantee, one)]
+                left.append(f"checks.{number}: {why}")
+                continue
             check = _recomputed(opened.frame, guarantee, opened.planned)
-        except _ODD as error:
+        except ODD as error:
             why = f" {error}" if isinstance(error, ShoalError) else ""
             faults.append(f"checks.{number}: {guarantee} cannot be recomputed.{why}")
             continue
-        pair = (one, _as_read(plain(check)))
+        pair = (one, reread(plain(check)))
         pair = pair if opened.exact else _without_order(*pair)
-        faults += _differences(*pair, f"checks.{number}")
+        faults += list_differences(*pair, f"checks.{number}")
         if not check.holds:
             faults.append(f"checks.{number}: {guarantee} does not hold.")
     compared = f"{len(stated) - len(left)} recomputed on the table."
@@ -337,7 +322,7 @@ def _checks(opened: _Folder) -> VerifiedPart:
     return _part("checks", faults, compared, left)
 
 
-def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
+def _not_shown(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
     """Why a check cannot be recomputed from what is public, or nothing."""
     schema = opened.planned.policy.schema if opened.planned else Schema(())
     distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
@@ -347,10 +332,33 @@ def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) 
     if distance is Distance.HIERARCHICAL and hidden_order:
         return f"{guarantee} follows a hierarchy that is not published."
     unit = schema.flagged("privacy_unit")
-    hidden = unit is not None and opened.frame is not None and unit not in opened.frame.columns
+    hidden = unit is not None and unit not in opened.frame.columns
     if hidden and stated["remarks"].get("counted") == "persons":
         return f"{guarantee} counts persons, and the table does not say whose rows they are."
     return ""
+
+
+def _refuted(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> list[str]:
+    """What rows refute of a check that cannot be recomputed.
+
+    A class of p persons has at least p rows, and as many different values as its rows have.
+    """
+    schema = opened.planned.policy.schema if opened.planned else Schema(())
+    faults = [] if stated["holds"] is True else [f"{guarantee} does not hold."]
+    if stated["guarantee"] != reread(plain(guarantee)):
+        faults.append("the recorded guarantee is not that of the policy.")
+    if isinstance(guarantee, TCloseness):
+        return faults
+    if isinstance(guarantee, LDiversity):  # every kind needs l different values
+        guarantee = replace(guarantee, kind=Diversity.DISTINCT, c=None)
+    rows = check_table.check_frame(opened.frame, guarantee, schema)
+    if not rows.holds:
+        faults.append(f"{guarantee} does not hold: a class has {figure(rows.achieved)}.")
+    if isinstance(guarantee, KAnonymity) and stated["achieved"] > rows.achieved:
+        faults.append(f"{stated['achieved']} persons recorded, in {rows.achieved} rows.")
+    if stated["remarks"].get("classes") != rows.remarks["classes"]:
+        faults.append(f"the table has {rows.remarks['classes']:,} classes.")
+    return faults
 
 
 def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
@@ -374,7 +382,7 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
     return both[0], both[1]
 
 
-def _accounting(opened: _Folder) -> VerifiedPart:
+def _accounting(opened: OpenedFolder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
     fields, faults = opened.fields, []
     entries: list[PrivacyLoss] = []
@@ -386,12 +394,13 @@ def _accounting(opened: _Folder) -> VerifiedPart:
     drawn: Counter[tuple[str, Fraction]] = Counter()
     for draw in fields.draws:
         drawn[draw.mechanism, draw.scale] += draw.count
-    if not _claims_epsilon(fields):  # a fake noise, which need not count
+    if not claims_epsilon(fields):  # a fake noise, which need not count
         drawn = Counter()
         for entry in entries:
             drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
         faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
+    faults += _unaccounted(opened, drawn)
     if not fields.privacy_losses:
         return _part("accounting", faults, "no epsilon was spent.")
     adds = counted(len(entries), "entry adds up to the epsilon and accounts",
@@ -399,14 +408,27 @@ def _accounting(opened: _Folder) -> VerifiedPart:
     return _part("accounting", faults, f"{adds} for every draw.")
 
 
-def _claims_epsilon(fields: Manifest) -> bool:
-    return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)
+def _unaccounted(opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]) -> Iterator[str]:
+    """Published noisy answers that no draw accounts for, by their scale."""
+    if opened.measurements is None:
+        return
+    known: Counter[float] = Counter()
+    for (_, scale), count in drawn.items():
+        known[float(scale)] += count
+    try:
+        answers = Counter(opened.measurements["scale"].cast(pl.Float64).to_list())
+    except PolarsError:
+        yield f"{MEASUREMENTS}: expected a column of scales."
+        return
+    for scale, count in answers.items():
+        if count > known[scale]:
+            yield f"{MEASUREMENTS}: {count:,} answers of scale {scale}, {known[scale]:,} drawn."
 
 
 _SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
 
 
-def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
+def _priced(opened: OpenedFolder) -> list[DifferentialPrivacy]:
     """The epsilons that must be accounted for: derived from the policy, and recorded."""
     derived = () if opened.planned is None else opened.planned.claims
     found = [
@@ -426,12 +448,12 @@ def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
             neighbours = Neighbours(stated["neighbours"])
             delta = Fraction(str(stated.get("delta", 0)))
             found.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
-        except _ODD:
+        except ODD:
             continue  # named among the claims
     return [replace(one, protects=(), invariants=()) for one in found]
 
 
-def _report(opened: _Folder) -> VerifiedPart:
+def _report(opened: OpenedFolder) -> VerifiedPart:
     """The report is what manifest and table render to, if this Shoal renders as the other did."""
     ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
     if opened.fields.versions.get("shoal") != ours:
@@ -439,9 +461,10 @@ def _report(opened: _Folder) -> VerifiedPart:
         return VerifiedPart("report", PartStatus.OPEN, (words,))
     faults = []
     try:
-        drawn = read_pictured(opened.path, opened.fields, opened.frame)
+        table = opened.frame if opened.readable else None
+        drawn = read_pictured(opened.path, opened.fields, table)
         page = html.public_report(opened.recorded.values, drawn).encode()
-    except (*_ODD, TemplateError):
+    except (*ODD, TemplateError):
         page = None
     if not is_inside(opened.path, html.REPORT):
         faults.append(f"{html.REPORT}: the file is missing.")
@@ -451,7 +474,7 @@ def _report(opened: _Folder) -> VerifiedPart:
     return _part("report", faults, compared)
 
 
-def _versions(opened: _Folder) -> VerifiedPart:
+def _versions(opened: OpenedFolder) -> VerifiedPart:
     """Which versions made it; others may be installed here."""
     stated = opened.fields.versions
     if stated.get("shoal") != opened.fields.shoal_version:
@@ -459,7 +482,7 @@ def _versions(opened: _Folder) -> VerifiedPart:
         return VerifiedPart("versions", PartStatus.FAILS, (fault,))
     here = manifest.installed(PUBLIC_VERSIONS)
     other = [
-        f"{_shown(name)[1:-1]} {_shown(stated.get(name, 'none'))[1:-1]}, here "
+        f"{abridge(name)[1:-1]} {abridge(stated.get(name, 'none'))[1:-1]}, here "
         f"{here.get(name, 'none')}."
         for name in dict.fromkeys([*here, *stated])
         if stated.get(name) != here.get(name)
@@ -472,7 +495,7 @@ def _versions(opened: _Folder) -> VerifiedPart:
     )
 
 
-def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
+def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
     """The signature is that of the manifest's bytes by the key that was given."""
     there = is_inside(opened.path, SIGNATURE)
     if key is None:
@@ -494,29 +517,74 @@ def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
     return _part("signature", faults, f"this key signed {MANIFEST}, which covers every file.")
 
 
-def _as_read(value: Any) -> Any:
-    """A plain value as it comes back from a JSON file."""
-    return json.loads(json.dumps(plain(value)))
+def _suppressible(opened: OpenedFolder) -> Fraction:
+    """The share of the rows that the policy lets the method leave out."""
+    parameters = opened.planned.setting.parameters if opened.planned else None
+    return Fraction(getattr(parameters, "record_suppression", 0))
 
 
-def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
-    """Where two plain values differ, each difference a sentence."""
-    if isinstance(stated, Mapping) and isinstance(derived, Mapping):
-        for name in dict.fromkeys([*derived, *stated]):
-            inner = f"{place}.{ascii(name)[1:-1]}"
-            if name not in stated:
-                yield f"{inner}: expected {_shown(derived[name])}, and nothing is recorded."
-            elif name not in derived:
-                yield f"{inner}: {_shown(stated[name])} recorded, expected nothing."
-            else:
-                yield from _differences(stated[name], derived[name], inner)
-    elif isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
-        for number, (one, other) in enumerate(zip(stated, derived, strict=True)):
-            yield from _differences(one, other, f"{place}.{number}")
-    elif stated != derived or isinstance(stated, bool) is not isinstance(derived, bool):
-        yield f"{place}: {_shown(stated)} recorded, {_shown(derived)} derived."
+def _hides_checks(opened: OpenedFolder) -> bool:
+    """Whether a check follows persons or an order that the folder does not show."""
+    if opened.planned is None:
+        return False
+    wanted = protect_table.testable(opened.planned, opened.claims)
+    pairs = zip(wanted, opened.recorded.values["checks"], strict=False)
+    return any(_not_shown(opened, guarantee, stated) for guarantee, stated in pairs)
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _is_noisy(opened: OpenedFolder) -> bool:
+    return bool(opened.fields.privacy_losses)
+
+
+@dataclass(frozen=True)
+class DerivedField:
+    """How far a field of a manifest is derived again.
+
+    Attributes:
+        part: of the verification, that derives it.
+        taken: what of it is taken as stated, because no folder can show it.
+        where: of which releases, in words; of all, if none.
+        holds: whether a release is one of these.
+    """
+
+    part: str
+    taken: str = ""
+    where: str = ""
+    holds: Callable[[OpenedFolder], bool] = lambda _: True
+
+
+_MANIFEST = DerivedField("manifest")
+FIELDS: Mapping[str, DerivedField] = {
+    "shoal_version": DerivedField("versions"),
+    "versions": DerivedField("versions", "the versions that made it"),
+    "created": DerivedField("report", "when it was made"),
+    **dict.fromkeys(("method", "reference", "parameters", "protected_columns"), _MANIFEST),
+    **dict.fromkeys(("release_form", "rows", "columns", "hierarchies"), _MANIFEST),
+    **dict.fromkeys(("policy_digest", "not_claimed", "dialect"), _MANIFEST),
+    "audience": DerivedField(
+        "manifest", "its audience", "one is stated", lambda one: one.fields.audience is not None
+    ),
+    "suppressed": DerivedField(
+        "manifest", "how many rows were left out", "the policy states record_suppression",
+        lambda one: _suppressible(one) > 0,
+    ),
+    "policy": DerivedField("manifest", "the policy, and that the table was made by it"),
+    "claims": DerivedField(
+        "claims", "whether the table was inspected before", "the method draws noise", _is_noisy
+    ),
+    "notes": DerivedField("manifest", "notes on how the run went"),
+    "checks": DerivedField(
+        "checks", "checks by persons or by an order that is not published",
+        "such a check is promised or required", _hides_checks,
+    ),
+    "privacy_losses": DerivedField(
+        "accounting", "sensitivities and draws of the noise", "the method draws noise", _is_noisy
+    ),
+    "draws": DerivedField("accounting"),
+    "guard_formulas": DerivedField(
+        "manifest", "how its text was guarded", "the table is a CSV file",
+        lambda one: bool(one.fields.dialect),
+    ),
+    "files": DerivedField("files"),
+}  # fmt: skip
+"""For each field of a manifest, how far it is derived again."""

@@ -14,6 +14,7 @@ import polars as pl
 from shoal import io, policy
 from shoal.core import Kind, Role
 from shoal.errors import InputError, visible
+from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
 from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
@@ -135,11 +136,15 @@ def _reading(
         for mark in (".", ",")
         if not any(parse_numbers(text, decimal=mark).null_count() for text in numbers)
     )
-    stated = {**raw.reading, "decimal": decimal or next(marks, None)}
+    stated = {**raw.reading, "decimal": decimal or next(marks, ".")}
+    if "delimiter" in stated and any(made.kind is Kind.DATE for made in guesses.values()):
+        stated["date_format"] = in_words(ISO)  # of columns that state no other
+    sheet = f"# rows = {raw.height}  # for an epsilon release: the records of the sheet, empty too"
     return [
         "",
         "[reading]  # how the file is written",
-        *(f"{key} = {quoted(mark)}" for key, mark in stated.items() if mark is not None),
+        *(f"{key} = {quoted(mark)}" for key, mark in stated.items()),
+        *([sheet] if "sheet" in stated else ()),
         *([f"missing = [{', '.join(map(quoted, missing))}]"] if missing else ()),
     ]
 

@@ -41,7 +41,7 @@ from shoal.core import (
 from shoal.core.constraint_language import named, parse
 from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
-from shoal.io import text_files
+from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import sentence
 from shoal.policy.rules_spec import ConstraintsSpec
@@ -127,8 +127,8 @@ Rows = Mapping[str, list[list[str]]]
 def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
     """A policy with all that it was read from: its document, hierarchies and recodings by column.
 
-    The budget, the context and the evaluation are left out. Categories that were read off the data
-    are in it.
+    The context and the evaluation are left out. Categories that were read off the data are in it,
+    and the budget: whoever recodes another table of the source books that too.
     """
     columns, stated = policy.schema.columns, dict(policy.document)
     stated["columns"] = {name: dict(own) for name, own in stated["columns"].items()}
@@ -143,6 +143,9 @@ def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
         for column in columns
         if column.stated_hierarchy
     }
+    if policy.budget is not None:
+        used = {**vars(policy.budget), "file": str(policy.budget.file.absolute())}
+        stated["budget"] = {key: shown(value) for key, value in used.items() if value}
     pairs = {c.name: [list(pair) for pair in c.recode.items()] for c in columns if c.recode}
     return stated, trees, pairs
 
@@ -212,6 +215,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         spec = PolicySpec.model_validate(content)
     except ValidationError as error:
         raise InputError(sentence(error, where)) from None
+    spec = _with_date_format(spec)
     reading = dict(spec.reading)
     missing = tuple(reading.pop("missing"))
     schema = Schema(
@@ -243,6 +247,20 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         accept_distinct=tuple(spec.release.accept_distinct),
         constraints=_constraints(spec.constraints, schema),
     )
+
+
+def _with_date_format(spec: PolicySpec) -> PolicySpec:
+    """Give the date format of `[reading]` to the columns of dates that state none."""
+    form = spec.reading.date_format
+    if form in {None, dates.ISO}:
+        return spec
+    columns = {
+        name: column.model_copy(update={"date_format": form})
+        if column.kind is Kind.DATE and column.date_format is None
+        else column
+        for name, column in spec.columns.items()
+    }
+    return spec.model_copy(update={"columns": columns})
 
 
 def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
@@ -306,7 +324,8 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
         plain.get("constraints", {}).pop("lookups", None)
-    plain.get("reading", {}).pop("sheet", None)  # a name that concerns the original alone
+    for key in ("sheet", "rows"):  # which concern the original alone
+        plain.get("reading", {}).pop(key, None)
     for name, column in spec.columns.items():
         if column.observed:
             plain["columns"][name].pop("categories", None)

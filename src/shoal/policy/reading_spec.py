@@ -2,8 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
+from shoal.io.dates import is_format, strptime_format
 from shoal.policy.values import Category
 
 
@@ -17,32 +19,51 @@ _Mark = Annotated[str, Field(min_length=1, max_length=1)]
 _Decimal = Annotated[str, Field(pattern=r"^[.,]$")]
 
 
+def _date_format(pattern: str) -> str:
+    form = strptime_format(pattern)
+    if not is_format(form):
+        raise PydanticCustomError(
+            "date_format", "expected year, month and day, such as '%d.%m.%Y' or 'dd.mm.yyyy'."
+        )
+    return form
+
+
 class ReadingSpec(Spec):
-    """How the data file is written, where that cannot be detected."""
+    """How the data file is written. An epsilon release of a text file detects nothing of it."""
 
     delimiter: _Mark | None = Field(
         None,
-        description="The character between two cells of a CSV file. Comma, semicolon, tab and bar "
-        "are detected, in an epsilon release from the first line alone.",
+        description="The character between cells of a CSV file. Comma, semicolon, tab and bar are "
+        "detected.",
     )
     encoding: str | None = Field(
         None,
-        description="The character encoding of a CSV file. UTF-8, UTF-16 with a byte order mark "
-        "and Windows-1252 are detected. An epsilon release does not detect Windows-1252: cells "
-        "that are not UTF-8 count as unknown.",
+        description="The encoding of a CSV file. UTF-8, UTF-16 with a byte order mark and "
+        "Windows-1252 are detected; beside an epsilon it is UTF-8.",
     )
     decimal: _Decimal | None = Field(
         None,
         description="The decimal mark of numbers in text. A comma is detected unless it could "
-        "separate thousands. In the protected columns of an epsilon release the mark is a point "
-        "unless stated. Where it is stated, marks between thousands, currencies and percent signs "
-        "are left out: $1,234.50 is 1234.5.",
+        "separate thousands. If stated, marks between thousands, currencies and percent signs are "
+        "left out: $1,234.50 is 1234.5.",
     )
-    sheet: str | None = Field(None, description="The sheet of an Excel workbook that has several.")
+    date_format: Annotated[str, AfterValidator(_date_format)] | None = Field(
+        None,
+        description="How dates are written, unless a column says.",
+    )
+    sheet: str | None = Field(None, description="The sheet of an Excel workbook.")
+    rows: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Records of an Excel sheet, empty ones too. Without it an epsilon is "
+        "conditional.",
+    )
+    multiline: bool = Field(
+        default=False,
+        description="Cells of a CSV file may have several lines. An epsilon is then conditional.",
+    )
     missing: list[Category] = Field(
         default_factory=list,
-        description="Cells that mean missing in every column. Those that a column states are "
-        "added to them.",
+        description="Cells that mean missing in every column, beside its own.",
     )
 
 

@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.core.serialise import parsed
 from shoal.errors import InputError, ShoalError
-from shoal.io import clamp
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
@@ -46,9 +43,7 @@ def measured(
     """Evaluate a release for its officer, or say why it was not done.
 
     A release that is paid for is not lost because it cannot be evaluated: whatever stops the
-    evaluation becomes a sentence. In an epsilon release, the original is compared as it was
-    clamped; its unique rows are counted before that. Unless `wanted` says so, at most `MEASURED`
-    rows are evaluated.
+    evaluation becomes a sentence. Unless `wanted` says so, at most `MEASURED` rows are evaluated.
     """
     rows = raw.height
     if wanted is False:
@@ -64,11 +59,10 @@ def measured(
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
         evaluation = evaluate.evaluate_frames(
-            _clamped(planned, raw.frame),
+            raw.frame,
             io.from_native(release.data).frame,
             planned.policy,
-            came=raw.frame,
-            control=None if control is None else _clamped(planned, control.frame),
+            control=None if control is None else control.frame,
             aligned=True if aligned and rows == release.manifest["rows"] else None,
             progress=progress,
         )
@@ -202,12 +196,3 @@ def size_of(path: Path) -> int:
     if path.is_dir():
         return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
     return path.stat().st_size
-
-
-def _clamped(planned: Plan, frame: pl.DataFrame) -> pl.DataFrame:
-    if not planned.method.noisy:
-        return frame
-    schema, decimal = planned.policy.schema, planned.policy.reading.decimal
-    columns = planned.method.clamps(planned.setting)
-    known = frame.select(name for name in frame.columns if name in schema.names)
-    return clamp.clamp(known, schema, columns=columns, decimal=decimal)[0].publishable()

@@ -9,6 +9,7 @@ from math import inf, isfinite
 from typing import Any
 
 from shoal.core import Estimate
+from shoal.core.claims import KNOWN_COLUMNS
 from shoal.errors import counted
 from shoal.metrics.intervals import difference
 from shoal.report import pictures
@@ -404,7 +405,7 @@ def frontier(
         for row in (*comparison["candidates"], *comparison["baselines"])
         if all(row[axis] and isfinite(row[axis]["value"]) for axis in ("risk", "error"))
     ]
-    order = ("frontier", "tied", "beaten", "baseline")
+    order = ("frontier", "tied", "beaten", "does not meet the policy", "baseline")
     rows.sort(key=lambda row: (order.index(row["standing"]), row["error"]["value"]))
     return {
         "rows": rows,
@@ -436,6 +437,13 @@ def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "name": name,
                     "stated": _stated(one),
                     "claims": [c for c in claims if c["status"] != "refuted"],
+                    "conditions": [
+                        text
+                        for claim in claims
+                        if claim["status"] == "conditional"
+                        for text in claim["assumes"]
+                        if text != KNOWN_COLUMNS
+                    ],
                     "checks": checks,
                 }
             )

@@ -20,7 +20,7 @@ STATUS_WORDS = {
 
 FORM_WORDS = {
     "row-aligned": "Row i of the release is about row i of the original.",
-    "linked-shuffled": "Each row is about one person; the rows are shuffled.",
+    "linked-shuffled": "Each row stands for one row of the original; the rows are shuffled.",
     "canonical": "Groups of rows stand in a public order, which does not show whose row is whose.",
     "column-shuffled": "Each column is shuffled by itself: no row is a person.",
     "synthetic": "Rows are drawn from a model: no row is a person.",

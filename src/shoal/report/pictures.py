@@ -323,10 +323,10 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
     """
     listed = [{"place": place, **row} for place, row in enumerate(facts["candidates"])]
     candidates = [row for row in listed if _placed(row)]
-    most = [
-        1.15 * max((row[axis]["value"] for row in candidates), default=0.0) or 1.0
-        for axis in ("risk", "error")
-    ]
+    largest = [max((row[axis]["value"] for row in candidates), default=0.0) or 1.0
+               for axis in ("risk", "error")]  # fmt: skip
+    # A share ends at 100%.
+    most = [value if value > 1 else min(1.15 * value, 1.0) for value in largest]
     rows = candidates + [
         row
         for row in facts["baselines"]
@@ -339,7 +339,7 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         return left + (right - left) * x, floor - (floor - top) * y
 
     beta = facts.get("settings", {}).get("axes") == "alpha-beta"
-    risk = "increase in prediction accuracy" if beta else "advantage of the worst attack"
+    risk = "increase in prediction accuracy" if beta else "linkage and inference, worst attack"
     parts = [_line(left, top, left, floor), _line(left, floor, right, floor)]
     parts += [
         _text((left + right) / 2, floor + 32, f"risk: {risk}", anchor="middle"),

@@ -38,6 +38,7 @@ class VerificationOut(BaseModel):
 
     holds: bool
     parts: list[PartOut]
+    taken: list[str]
 
 
 def released(studio: TheStudio, job: Id) -> Path:

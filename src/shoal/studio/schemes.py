@@ -139,7 +139,8 @@ def _check_columns(studio: "Studio", workspace: Workspace, names: Collection[str
 def _text(policy: Policy, folder: Path, *, now: str) -> str:
     """The policy of a scheme as TOML, with its files in a folder; the table is read as now."""
     document, trees, pairs = self_contained(policy)
-    document.pop("files", None)
+    for key in ("files", "budget"):  # a file of another machine says nothing here
+        document.pop(key, None)
     for key, files in (("hierarchy", trees), ("recode", pairs)):
         for name, rows in files.items():
             path = folder / f"scheme-{key}-{new_id()}.csv"

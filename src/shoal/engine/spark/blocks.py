@@ -25,7 +25,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from shoal.core._arrays import Ints
-from shoal.errors import InputError, InternalError, ShoalError
+from shoal.errors import (
+    LOST_SPARK,
+    InputError,
+    InternalError,
+    ShoalError,
+    SparkError,
+    lost_spark,
+)
 
 SEQ, RID = "\0seq", "\0rid"
 """Where a record stood in the file, and where it stands in the canonical order."""
@@ -423,17 +430,11 @@ def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not type(error).__module__.startswith(("pyspark", "py4j")):
+        if not lost_spark(error):
             raise
         text = str(error)
         if _MARK in text:
             name, _, said = text.split(_MARK)[1].partition(":")
             sort = InputError if name == "InputError" else InternalError
             raise sort(said.rstrip(":")) from None
-        raise (
-            otherwise
-            or InternalError(
-                f"Spark could not finish a job ({type(error).__name__}); Spark's log says why. "
-                "Nothing was written."
-            )
-        ) from None
+        raise (otherwise or SparkError(f"{LOST_SPARK} Nothing was written.")) from None

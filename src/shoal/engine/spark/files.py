@@ -3,12 +3,13 @@
 import csv
 import io as streams
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -18,6 +19,7 @@ from shoal.engine.spark.session import session
 from shoal.engine.spark.source import SparkSource
 from shoal.errors import InputError
 from shoal.io import text_files
+from shoal.io.csv_records import read_lines
 
 _BAD = "shoal_bad_row"
 
@@ -28,14 +30,16 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,  # noqa: ARG001 (for Excel, which Spark does not read)
+    rows: int | None = None,  # noqa: ARG001 (as well)
+    multiline: bool = False,
     alone: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSource:
     """Open a Parquet file, a folder of them, or a CSV file on Spark.
 
     The path is a place that the driver and all workers see. Delimiter and encoding of a CSV file
-    (UTF-8 and Windows-1252) are detected unless given; for `alone` see `shoal.io.files.read`,
-    for Spark's settings `session`.
+    (UTF-8 and Windows-1252) are detected unless given; for `alone` and `multiline` see
+    `shoal.io.files.read`, for Spark's settings `session`.
     """
     if not path.exists():
         raise InputError(f"Cannot read '{path}': no such file or directory.")
@@ -58,14 +62,20 @@ def read(
         sample = file.read(io.SAMPLE)
     sample = sample[: sample.rfind(b"\n") + 1] or sample  # no half a character at the end
     known = encoding or io.found_encoding(sample, path, alone=alone)
-    guide = io.header_line(sample) if alone else sample
-    mark = io.stated_delimiter(delimiter) or io.found_delimiter(guide.decode(known, "ignore"))
-    header = next(csv.reader(streams.StringIO(sample.decode(known, "ignore")), delimiter=mark), [])
-    header = [name.removeprefix("\ufeff") for name in header]
+    text = sample.decode(known, "ignore").removeprefix("\ufeff")
+    guide = io.header_line(text) if alone else text
+    mark = io.stated_delimiter(delimiter) or io.found_delimiter(guide)
+    by_line = alone and not multiline
+    head = streams.StringIO(text.partition("\n")[0] if by_line else text)
+    header = next(csv.reader(head, delimiter=mark), [])
     io.check_header(header, path)
+    found = f"{known}, delimiter {mark!r}"
+    if by_line:
+        with speaking(why):
+            return SparkSource(_read_lines(spark, path, known, mark, header), found=found)
     form = StructType([StructField(f"c{place}", StringType()) for place in range(len(header))])
     with speaking(why):
-        rows = spark.read.csv(
+        table = spark.read.csv(
             where,
             schema=form.add(_BAD, StringType()),
             sep=mark,
@@ -82,13 +92,47 @@ def read(
         )
         # All columns are asked for: Spark counts the cells of a row only where it reads them all.
         read = [f.count(f"c{place}") for place in range(len(header))]
-        bad = rows.agg(f.count(_BAD), *read).collect()[0][0]
+        bad = table.agg(f.count(_BAD), *read).collect()[0][0]
     if bad:
+        many = "" if alone else f", {bad:,} of them"
         raise InputError(
-            f"'{path}' has rows with another number of cells than its header, {bad:,} of them; "
+            f"'{path}' has rows with another number of cells than its header{many}; "
             f"expected {len(header)} cells, split at {mark!r}."
         )
-    return SparkSource(rows.drop(_BAD).toDF(*header), found=f"{known}, delimiter {mark!r}")
+    assumes = (io.CLOSED_QUOTES,) if alone else ()
+    return SparkSource(table.drop(_BAD).toDF(*header), found=found, assumes=assumes)
+
+
+def _read_lines(
+    spark: SparkSession, path: Path, encoding: str, mark: str, header: Sequence[str]
+) -> DataFrame:
+    """Read each line by itself, as `shoal.io.csv_records` has it, on the workers."""
+    if encoding.lower().replace("_", "-") not in {"utf-8", "utf8", "utf-8-sig"}:
+        raise InputError(
+            f"On Spark an epsilon release reads CSV in UTF-8; expected no encoding '{encoding}'. "
+            "Save the file as UTF-8, or protect it on one machine."
+        )
+    width = len(header)
+    names = [f"c{place}" for place in range(width)]
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # The header is the first line of the part that begins where the file does.
+        first = True
+        for batch in batches:
+            raw = batch.column("value").to_pylist()
+            lines = [line.decode(errors="replace").removesuffix("\r") for line in raw]
+            if first and lines and batch.column("start")[0].as_py() == 0:
+                lines = lines[1:]
+            first = first and not batch.num_rows
+            cells = read_lines(lines, mark, width).to_arrow(compat_level=pl.CompatLevel.oldest())
+            yield from cells.rename_columns(names).to_batches()
+
+    lines = spark.read.text(path.absolute().as_uri(), lineSep="\n")
+    placed = lines.select(
+        f.col("value").cast("binary"), f.col("_metadata.file_block_start").alias("start")
+    )
+    form = StructType([StructField(name, StringType()) for name in names])
+    return placed.mapInArrow(parse, form).toDF(*header)
 
 
 def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:

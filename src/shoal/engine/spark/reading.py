@@ -110,13 +110,13 @@ def _bringing(
     evidence: Mapping[str, pl.Series],
 ) -> Step:
     """Type the blocks: some columns silently, the others with notes on what does not fit."""
-    decimal, keep = how.decimal, how.keep_missing
+    decimal = how.decimal
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:
         series, misfits, counts = [], [], []
         for name, column in columns.items():
             if name in quiet:
-                values, changed = clamp.clamped(block[name], column, decimal, keep=keep)
+                values, changed = clamp.clamped(block[name], column, decimal)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
                 values, wrong = _read(block[name], column, decimal, evidence.get(name))
@@ -198,7 +198,7 @@ def _raw(frame: DataFrame, block_rows: int) -> Blocks:
 
 def _framed(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.DataFrame]:
     frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches(batches).rename_columns(names)))
-    return int(frame[SEQ][0]), frame
+    return int(frame[SEQ][0]), dates.in_calendar(frame, alone=True)
 
 
 def _read(
@@ -391,8 +391,8 @@ def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.ST
     made = typed.blocks.map(part).gather(count, choose).keep()
     counts = pl.concat([frame for note, frame in made.notes if note == _COUNTS]).sum()
     lacking, wrong, found = counts.row(0)
-    validate.refuse_nobody(persons, lacking)
     if not persons.dropped:
+        validate.refuse_nobody(persons, lacking)
         validate.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
     typed.blocks.drop()
     return replace(typed, blocks=made)

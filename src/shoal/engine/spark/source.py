@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from shoal.core import Confidential
 from shoal.engine.interface import Adoption
-from shoal.engine.local import kept_rules
+from shoal.engine.local import bring_to_domain
 from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
@@ -30,6 +30,7 @@ class SparkSource:
     labels: Mapping[str, Any] = field(default_factory=dict)
     distributed: bool = True
     found: str = ""
+    assumes: tuple[str, ...] = ()
 
     def adopt(self, how: Adoption) -> "SparkCoerced":
         """Bring the rows to the types of the policy, block by block.
@@ -71,9 +72,9 @@ class SparkCoerced:
         rows = ordered(self.typed, columns)
         with speaking():
             done = method.distributed.run(rows, setting, tools)
-        move = partial(kept_rules, setting=setting, method=method)
+        move = partial(bring_to_domain, setting=setting, method=method)
         data = move(done.data) if isinstance(done.data, Table) else done.data
-        moved = move if setting.constraints.rules else None
+        moved = move if setting.constraints.rules or method.noisy else None
         runs = done.canonical if isinstance(done.canonical, RunGroups) else None
         changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.core import Noise, ReleaseForm
+from shoal.core import FileReading, Noise, ReleaseForm
 from shoal.core._arrays import Floats
+from shoal.io.dates import ISO
 from shoal.metrics import epsilon_lower_bound
 from shoal.pipeline import protect_file, public_folder
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
@@ -55,8 +56,9 @@ class Releases:
         self._data = folder / "people.csv"
         table.write_csv(self._data)
         # An audit of invented people must not be booked on the population's budget, and goes to
-        # nobody.
-        self._policy = replace(planned.policy, budget=None, audience=None)
+        # nobody. Its file is written here, and not as the steward's.
+        written = FileReading(delimiter=",", decimal=".", date_format=ISO)
+        self._policy = replace(planned.policy, budget=None, audience=None, reading=written)
         self._form = planned.setting.release_form
         self._noise = noise
 

@@ -211,7 +211,6 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
         planned.policy.schema,
         columns=planned.method.clamps(planned.setting),
         decimal=planned.policy.reading.decimal,
-        keep=planned.method.input.missing,
     )[0]
 
 

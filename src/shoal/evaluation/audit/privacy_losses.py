@@ -18,22 +18,23 @@ epsilon where it is one of the two truths. Uniform numbers see no data: both run
 If the neighbour asks another question (another number of answers, another scale), something that
 was not paid for decided what to ask: the loss is infinite.
 
-`replay` is sharper still. It adds up losses by mechanism and scale, which are to be held against
-the entries of the accounting of that mechanism and scale: a part of a release that costs too much
-is found even where the others are far below their price. And it goes on to what either run returns:
-all that follows the last answer is post-processing, so both must be the same.
+`replay` is sharper still. It keeps the loss of each part of a run: of a question, or of all
+decisions of a tree, which have one price. Parts are added up as composition does, by mechanism and
+scale: in epsilon their absolute losses, because a signed sum would hide one part behind another.
+The sums are to be held against the entries of that mechanism and scale. And it goes on to what
+either run returns: all that follows the last answer is post-processing, so both must be the same.
 
 Where prices are in rho no run has a largest loss. There the sharpest figure is the price of what
-moved: for Gaussian noise the sum of squared moves over 2 s^2, and for the exponential mechanism the
-square of the range of its log-ratios over 8. `replay` states these in place of losses, which are to
-be held against the rho of the entries; a loss of Laplace noise in such an account against
-sqrt(2 rho).
+moved: for Gaussian noise the sum of squared moves over 2 s^2, for the exponential mechanism the
+square of the range of its log-ratios over 8, and for a part with a pure price, such as a tree, half
+its squared loss, since epsilon costs epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4).
+Composition adds these up over parts: the sum of squares, not the square of a sum.
 
 Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` examines released
 tables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -76,14 +77,32 @@ class Replay:
     """A run on one table, and its answers given back on another.
 
     Attributes:
-        losses: of the answers of each mechanism and scale; infinite where questions differ.
+        parts: mechanism and scale of each part, with its loss, or with the rho of what moved if it
+            is priced in rho; infinite where questions differ.
         first: what the mechanism returned on the first table.
         second: what it returned on the second for the same answers; none where questions differ.
     """
 
-    losses: Mapping[Draw, float]
+    parts: Sequence[tuple[Draw, float]]
     first: Any
     second: Any
+
+    @property
+    def losses(self) -> Mapping[Draw, float]:
+        """What the parts of each mechanism and scale cost: absolute losses, added up."""
+        return self._added(abs)
+
+    @property
+    def rhos(self) -> Mapping[Draw, float]:
+        """The same in rho: a loss of pure noise costs half its square."""
+        return self._added(lambda loss: loss**2 / 2)
+
+    def _added(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
+        found: dict[Draw, float] = {}
+        for draw, loss in self.parts:
+            cost = loss if draw[0] in {EXPONENTIAL, GAUSSIAN} else pure(loss)
+            found[draw] = found.get(draw, 0.0) + cost
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +194,7 @@ class _Replay(_Asked):
     kept: list[_Answer]
     laws: Laws
     to_the_end: bool = False
-    losses: dict[Draw, float] = field(default_factory=dict)
+    parts: list[tuple[Draw, float]] = field(default_factory=list)
     place: int = 0
 
     def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
@@ -186,7 +205,10 @@ class _Replay(_Asked):
         if asked != (answer.draw, answer.values.shape, answer.categories):
             raise _Apart
         loss = self._loss(answer, np.asarray(values))
-        self.losses[draw] = self.losses.get(draw, 0.0) + loss
+        tree = draw[0] == LAPLACE and self.laws.threshold(draw[1]) is not None
+        if tree and self.parts and self.parts[-1][0] == draw:
+            loss += self.parts.pop()[1]
+        self.parts.append((draw, loss))
         self.place += 1
         if self.place == len(self.kept) and not self.to_the_end:
             raise _Over
@@ -314,7 +336,7 @@ def loss(
     try:
         mechanism(after, given)
     except _Over:
-        return sum(given.losses.values())
+        return sum(loss for _, loss in given.parts)
     except _Apart:
         return np.inf
     return 0.0 if not recorder.kept else np.inf
@@ -334,10 +356,10 @@ def replay(
     try:
         second = mechanism(after, given)
         if given.place == len(recorder.kept):
-            return Replay(given.losses, first, second)
+            return Replay(given.parts, first, second)
     except _Apart:
         pass
-    return Replay({answer.draw: np.inf for answer in recorder.kept}, first, None)
+    return Replay([(answer.draw, np.inf) for answer in recorder.kept], first, None)
 
 
 def losses(

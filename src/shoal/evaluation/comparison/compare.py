@@ -67,8 +67,9 @@ SHARES = (0.01, 0.05, 0.2, 0.5)
 AXIS = ("naive Bayes", "linkability", "inference")
 """Attacks that the risk is the worst of: they start from what others know of a person.
 
-Singling out is left to `shoal.evaluate`. One exact income singles somebody out whatever the groups
-are, so it is near 1 for every method that releases confidential columns as they are.
+Singling out stands beside the risk, and is no part of it. One exact income singles somebody out
+whatever the groups are, so it is near 1 for every method that releases confidential columns as they
+are.
 """
 
 
@@ -426,7 +427,10 @@ def _compared(
     }
     places = [place for place, row in enumerate(rows) if row.point is not None]
     points = [row.point for row in rows if row.point is not None]
-    stands = dict(zip(places, frontier.standings(points), strict=True))
+    stands = dict.fromkeys(places, Standing.UNMET)
+    met = [place for place in places if rows[place].unmet is None]
+    own = [point for place, point in zip(places, points, strict=True) if place in met]
+    stands |= zip(met, frontier.standings(own), strict=True)
     shown = tuple(
         placed(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
     )
@@ -471,12 +475,15 @@ def _sentence(
     if not eligible:
         return f"No candidate is recommended: there is none {single}."
     limit = f"{settings['max_risk']:.3g} or below with {settings['confidence']:.0%} confidence"
+    risk = "the risk of linkage and inference"
+    if settings["axes"] == Axes.ALPHA_BETA:
+        risk = "the risk"
     unsure = _unsure(rows, choice)
     if choice.best is None:
         least = min((rows[place] for place in eligible), key=_most_risk)
         return (
             f"No candidate is recommended: of {_counted(len(eligible))} "
-            f"{single if len(eligible) == 1 else whom}, none is shown to keep the risk at {limit}. "
+            f"{single if len(eligible) == 1 else whom}, none is shown to keep {risk} at {limit}. "
             f"{least.label} has the lowest upper end of its interval, {_most_risk(least):.1%}."
             f"{unsure}"
         )
@@ -484,17 +491,23 @@ def _sentence(
         names = _names([rows[place].label for place in choice.ties])
         times = min(rows[place].repeats for place in choice.ties)
         return (
-            f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep the risk "
+            f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep {risk} "
             f"at {limit}, none is clearly the best: after {times:,} repeats, their intervals "
             "overlap. Choose among them for other reasons, or compare again with more repeats."
             f"{unsure}"
         )
     row, point = rows[choice.index], rows[choice.index].point
+    single_out = row.singling_out or 0.0
+    if single_out > settings["max_risk"]:
+        unsure += (
+            f" This risk leaves singling out aside: {single_out:.0%} of the conditions that match "
+            "one released row match one person."
+        )
     assert point is not None  # noqa: S101 (only points are chosen)
     wrong = f"{point.error.value:.1%} ({row.like})"
     if choice.within == 1:
         return (
-            f"Take {row.label}, the only candidate {single} and keeps the risk at {limit}; its "
+            f"Take {row.label}, the only candidate {single} and keeps {risk} at {limit}; its "
             f"counts are off by {wrong}.{unsure}"
         )
     if choice.index == choice.best and len(choice.close) == 1:
@@ -505,7 +518,7 @@ def _sentence(
             f"{len(choice.close)} whose counts have the smallest error up to noise; its counts are "
             f"off by {wrong}"
         )
-    head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep the risk at {limit}, "
+    head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep {risk} at {limit}, "
     return f"{head}{reason}.{unsure}"
 
 

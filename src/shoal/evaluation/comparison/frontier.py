@@ -24,12 +24,14 @@ class Standing(StrEnum):
     """Where a candidate stands.
 
     `frontier`: no other is better on one axis and as good on the other. `tied`: another is, and
-    within noise. `beaten`: another is, and clearly so on one axis.
+    within noise. `beaten`: another is, and clearly so on one axis. `does not meet the policy`: it
+    is shown, and compared with nobody.
     """
 
     FRONTIER = "frontier"
     TIED = "tied"
     BEATEN = "beaten"
+    UNMET = "does not meet the policy"
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ class Axes(StrEnum):
 
 
 RISK = (
-    "Risk: how much more the worst attack succeeds on people in the table than on people not in "
-    "it, as a share of the most that it could (naive Bayes, linkability, inference of each "
-    "confidential column)."
+    "Risk of linkage and inference: how much more the worst attack succeeds on people in the table "
+    "than on people not in it, as a share of the most that it could (naive Bayes, linkability, "
+    "inference of each confidential column). Singling out stands beside it: one exact value that "
+    "is released as it is singles a person out, whatever the groups are."
 )
 BETA = (
     "Risk: how much more often naive Bayes, trained on the release, guesses the confidential "
@@ -70,7 +71,7 @@ class Row:
         require: as `[require]` would state it; plain values.
         point: risk and error; None if the candidate failed or cannot be placed.
         attack: which attack the risk is of.
-        standing: on the frontier, tied with it, or beaten; None for baselines and failures.
+        standing: among the candidates that meet the policy; None for baselines and failures.
         proved: it carries a proved claim for the quasi-identifiers together.
         unmet: why it does not keep what the policy requires, or none.
         failed: why it could not be released, or none.
@@ -101,6 +102,16 @@ class Row:
     seconds: float = 0.0
     repeats: int = 0
 
+    @property
+    def singling_out(self) -> float | None:
+        """How often a condition that singles out a released row singles out a person."""
+        rates = [
+            value.value
+            for (_, metric, _, _), value in (self.figures or {}).items()
+            if metric == "singling out"
+        ]
+        return max(rates, default=None)
+
     def facts(self) -> dict[str, Any]:
         """The row as plain JSON values."""
         point = self.point
@@ -112,6 +123,7 @@ class Row:
             "risk": None if point is None else _ends(point.risk),
             "error": None if point is None else _ends(point.error),
             "attack": self.attack,
+            "singling_out": self.singling_out,
             "standing": None if self.standing is None else self.standing.value,
             "proved": self.proved,
             "unmet": self.unmet,
@@ -187,15 +199,18 @@ class Comparison:
             (row for row in self.rows if row.point is not None),
             key=lambda row: (list(Standing).index(row.standing or Standing.BEATEN), _error(row)),
         )
-        lines.append(f"{'':{width}}  {'risk':21}  {'error of counts':21}")
+        head = f"{'linkage, inference':21}  {'error of counts':21}  singling out"
+        lines.append(f"{'':{width}}  {head}")
         for row in (*shown, *self.baselines):
             if row.point is None:
                 continue
             words = [row.standing.value if row.standing else "baseline", row.like or ""]
             words.append("" if row.standing is None or row.proved else "no proved claim")
-            words.append("required promise not kept" if row.unmet else "")
             notes = ", ".join(word for word in words if word)
-            lines.append(f"{row.label:{width}}  {row.point.risk}  {row.point.error}  {notes}")
+            single = "" if row.singling_out is None else f"{row.singling_out:.0%}"
+            lines.append(
+                f"{row.label:{width}}  {row.point.risk}  {row.point.error}  {single:12}  {notes}"
+            )
         lost: dict[str, list[str]] = {}
         for row in self.rows:
             if row.point is None:

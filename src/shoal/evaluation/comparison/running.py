@@ -43,7 +43,7 @@ from shoal.pipeline.planning import plan
 
 CONTROL_SHARE = 3
 """One in this many people is held out."""
-ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
+ATTACKS = ("naive Bayes", "linkability", "inference", "singling out", "uniques")
 METRICS = (
     "losses by column",
     "marginals",

@@ -318,8 +318,11 @@ class Categories:
         }
 
     def read(self, text: str) -> Cell:
-        """Read one cell, without spaces around it."""
+        """Read one cell: as it is written, else without spaces around it, else loosely."""
         cell = self._cells.get(text)
+        if cell is None:
+            text = text.strip()
+            cell = self._cells.get(text)
         if cell:
             return cell._replace(form=Form.STAR) if _STARS.fullmatch(text) else cell
         return (

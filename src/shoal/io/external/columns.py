@@ -14,6 +14,7 @@ from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.decomposition_table import category_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
+from shoal.io.original import read_original
 from shoal.io.table import Table
 
 CATEGORICAL = frozenset({Kind.ORDINAL, Kind.NOMINAL})
@@ -40,7 +41,8 @@ class ColumnAxis:
     Attributes:
         places: of the original's cells; NaN for a missing number or day, the number of categories
             for a missing category.
-        domain: lower <= place < upper for every place of the original and of the declaration.
+        domain: lower <= place < upper for every declared place; where none is declared, for every
+            place of the original.
         declared: the policy states the bounds or the categories.
         unit: 1 where places are whole numbers, days or categories; 0 where they are not.
     """
@@ -97,15 +99,12 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     days = table.frame.schema[name] == pl.Date
     whole = days if column.kind is Kind.DATE else bool((present == np.rint(present)).all())
     unit = 1.0 if whole else 0.0
-    ends = [present.min(), present.max()] if present.size else []
+    low, high = (present.min(), present.max()) if present.size else (0.0, 0.0)
     if column.bounds is not None:
+        # What lies beyond stated bounds keeps its place, and does not widen the domain.
         low, high = table.limits(name)
-        # A bound that is a day includes all of it, whatever the column's precision.
-        ends += [
-            low,
-            np.nextafter(high + 1, low) if column.kind is Kind.DATE and not days else high,
-        ]
-    low, high = (min(ends), max(ends)) if ends else (0.0, 0.0)
+        if column.kind is Kind.DATE and not days:  # a bound that is a day includes all of it
+            high = np.nextafter(high + 1, low)
     domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
     comma = decimal == ","
     if text.dtype == pl.String and decimal is None:
@@ -138,7 +137,7 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
         return _boxed(scale, [Cell(Form.UNKNOWN)], np.zeros(released.len(), np.int64))
     series = validate.marked_missing(released, scale.column)
     if scale.discrete:
-        return _texts(_trimmed(series), scale, _categories(scale).read)
+        return _texts(validate.as_text(series), scale, _categories(scale).read)
     if scale.column.kind is Kind.DATE:
         return _date_column(series, scale)
     if series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
@@ -330,7 +329,12 @@ def _boxes(
 
 
 def typed_alike(
-    original: pl.DataFrame, control: pl.DataFrame | None, schema: Schema, *, decimal: str | None
+    original: pl.DataFrame,
+    control: pl.DataFrame | None,
+    schema: Schema,
+    *,
+    decimal: str | None,
+    silent: bool,
 ) -> tuple[Table, Table | None]:
     """Type the original and the people not in it, over one list of categories for each column.
 
@@ -338,7 +342,7 @@ def typed_alike(
     none, it has the categories of the original in their order, and then those that only the
     control has, in theirs: the control never moves a category of the original.
     """
-    table = validate.validate(original.select(schema.names), schema, decimal=decimal)
+    table = read_original(original, schema, decimal=decimal, silent=silent)
     if control is None:
         return table, None
     absent = [name for name in schema.names if name not in control.columns]
@@ -350,7 +354,7 @@ def typed_alike(
     if control.height == 0:
         raise InputError("Control group: expected one row per person, found no rows.")
     try:
-        others = validate.validate(control.select(schema.names), schema, decimal=decimal)
+        others = read_original(control, schema, decimal=decimal, silent=silent)
     except InputError as error:
         raise InputError(f"Control: {error}") from None
     shared = {

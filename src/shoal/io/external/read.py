@@ -121,12 +121,13 @@ def read_external_release(
     control: pl.DataFrame | None = None,
     rename: Mapping[str, str] | None = None,
     aligned: bool | None = None,
+    silent: bool = False,
 ) -> ExternalRelease:
     """Read a release beside its original and people not in it, by the original's policy.
 
-    The policy's steps (missing marks, recoding, coding, rounding) are taken on the original;
-    of the release, its missing marks and recoded categories are understood. Cost
-    O(rows x columns), and one parse for each distinct text that is not a plain value.
+    The original is the table as it came (`io.original`); of the release, missing marks and recoded
+    categories are understood. Cost O(rows x columns), and one parse for each distinct text that is
+    not a plain value.
 
     Args:
         original: the table that the policy describes.
@@ -137,6 +138,7 @@ def read_external_release(
         aligned: whether row i of the release is about row i of the original, if the caller
             knows. A `privacy_unit` column in both tables shows it, too; rows are then put in
             order.
+        silent: cells of the original that do not fit are read as a run with noise reads them.
 
     Raises:
         InputError: the release is empty, shares no column with the original, or the original
@@ -148,10 +150,10 @@ def read_external_release(
         raise InputError("The original has no rows; there is nothing to compare with.")
     decimal = policy.reading.decimal
     if decomposition_table.is_tree(released, policy.schema):
-        return _read_tree(original, released, policy, decimal, control)
+        return _read_tree(original, released, policy, control, silent=silent)
     matched = columns.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
-    table, others = typed_alike(original, control, schema, decimal=decimal)
+    table, others = typed_alike(original, control, schema, decimal=decimal, silent=silent)
     released, aligned, keyed = _in_order(original, released, policy, matched, aligned)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in schema.names]
     axes = [
@@ -195,16 +197,11 @@ def _outside(others: Table | None, names: tuple[str, ...]) -> NDArray[np.float64
 
 def _steps(schema: Schema) -> list[str]:
     """Say where the original is not compared as it was written."""
-    stepped = [
-        c.name
-        for c in schema.columns
-        if c.step or c.recode or (c.top_code, c.bottom_code) != (None,) * 2
-    ]
-    if not stepped:
+    recoded = [column.name for column in schema.columns if column.recode]
+    if not recoded:
         return []
-    listed = ", ".join(f"'{name}'" for name in stepped)
-    text = f"The policy codes, recodes or rounds {listed}: the release is compared with the"
-    return [f"{text} original after these steps."]
+    listed = ", ".join(f"'{name}'" for name in recoded)
+    return [f"The policy recodes {listed}: the release is compared with the recoded original."]
 
 
 def _in_order(
@@ -263,17 +260,19 @@ def _read_tree(
     original: pl.DataFrame,
     released: pl.DataFrame,
     policy: Policy,
-    decimal: str | None,
     control: pl.DataFrame | None,
+    *,
+    silent: bool,
 ) -> ExternalRelease:
     """Read a release that is a spatial tree: one box per row, with counts."""
+    decimal = policy.reading.decimal
     boxes = decomposition_table.from_frame(_typed_tree(released, policy.schema), policy.schema)
     wanted = {*boxes.columns, boxes.column}
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in wanted))
     absent = [name for name in schema.names if name not in original.columns]
     if absent:
         raise InputError(f"The release is a tree over '{absent[0]}', which the original lacks.")
-    table, others = typed_alike(original, control, schema, decimal=decimal)
+    table, others = typed_alike(original, control, schema, decimal=decimal, silent=silent)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in boxes.columns]
     least, beyond = boxes.extent
     domains = np.array([scale.domain for scale in scales])

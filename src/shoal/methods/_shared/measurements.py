@@ -17,14 +17,14 @@ Whoever fits a model of their own can weight each answer by its scale, which dra
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import GAUSSIAN, Kind
 from shoal.core._arrays import Ints, Texts
-from shoal.methods._shared.spatial_encoding import MISSING, SpatialEncoding
+from shoal.methods._shared.spatial_encoding import SpatialEncoding
 from shoal.synthesis.domain import Measurement, Sort
 
 
@@ -117,13 +117,9 @@ def _sides(axis: SpatialEncoding, lower: Ints, upper: Ints) -> Texts:
 
 def _listed(axis: SpatialEncoding, codes: Sequence[int]) -> str:
     """Categories by name; of an ordinal's run the first and the last."""
+    names = [axis.text(code, code + 1) for code in codes]
     if axis.order is None:  # a number that was counted in groups of single codes
-        return " | ".join(axis.text(code, code + 1) for code in codes)
-    categories = cast("tuple[str, ...]", axis.column.all_categories)
-    names = [
-        categories[int(axis.order[code + axis.first])] if code < axis.present else MISSING
-        for code in codes
-    ]
+        return " | ".join(names)
     run = axis.present not in codes and len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
     if run and axis.column.kind is Kind.ORDINAL:
         return f"{names[0]} to {names[-1]}"

@@ -38,7 +38,6 @@ from shoal.mechanism.skewed_grid import SkewedGrid
 from shoal.mechanism.spatial_trees import SpatialAxis
 from shoal.partition import hierarchy_order
 
-MISSING = "missing"
 _EPOCH = date(1970, 1, 1)
 _MOST_MULTIPLES = 1 << 20
 
@@ -135,9 +134,10 @@ class SpatialEncoding:
     def text(self, lower: int, upper: int) -> str:
         """Cells as a text: a category, a day or number, or a range of them."""
         if self.gap and upper == self.count:
+            missing = missing_label(self.column.all_categories or ())
             if lower == self.present:
-                return MISSING
-            return f"{self.text(lower, self.present)} or {MISSING}"
+                return missing
+            return f"{self.text(lower, self.present)} or {missing}"
         if self.order is not None:
             categories = cast("tuple[str, ...]", self.column.all_categories)
             return categories[int(self.order[lower + self.first])]
@@ -150,6 +150,18 @@ class SpatialEncoding:
         if upper == lower + 1 and self.grid is None:
             return one
         return f"[{one}, {other}{']' if upper == self.present else ')'}"
+
+
+def missing_label(categories: Sequence[str]) -> str:
+    """What a missing cell is called among counts: a text that is not a category.
+
+    >>> missing_label(["yes", "no"]), missing_label(["yes", "missing"])
+    ('missing', '(missing)')
+    """
+    label = "missing"
+    while label in categories:
+        label = f"({label})"
+    return label
 
 
 def spatial_encoding(

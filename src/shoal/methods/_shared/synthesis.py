@@ -14,8 +14,8 @@ their own for a record that comes or goes, and take the noisy number where they 
 has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
 is every table where a person may have several rows and changes them (`contributions`). Public
 strata are learnt one by one (`strata`).
-A missing cell is a value of its own where the policy says
-`keep_missing`, and else a public constant.
+A missing cell is a value of its own, unless the policy states
+a public constant for it or the mechanism has no place for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -159,6 +159,7 @@ def synthetic_method(
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
     refuse_distributed: Callable[[Setting[Any]], None] | None = None,
     pure: PureAlone = lambda _setting: False,
+    missing: Callable[[Any], bool] = lambda _parameters: True,
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
@@ -176,6 +177,7 @@ def synthetic_method(
         refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
         pure: whether the choice may fall on a mechanism that has pure noise alone, so an epsilon
             with a delta is paid purely.
+        missing: whether a missing cell can be a value of its own, by the parameters.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
@@ -221,7 +223,7 @@ def synthetic_method(
         run=run,
         expect=partial(_expected, choose=choose, native=added is not None, pure=pure),
         refuse=refused,
-        input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=True),
+        input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=missing),
         distributed=None
         if refuse_distributed is None
         else DistributedRun(
@@ -348,7 +350,7 @@ def _run(
         data=redrawn(template, list(zip(space.space, cells, strict=True))),
         privacy_losses=whole.privacy_losses,
         notes=whole.notes,
-        extras={"measurements": tabulated(whole.drawn.measurements, space.modelled)},
+        extras=_published(setting, tabulated(whole.drawn.measurements, space.modelled)),
     )
 
 
@@ -522,8 +524,15 @@ def _stacked(
         data=redrawn(table, [*zip(space.space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
         notes=(*strata.notes(setting.schema, name, sizes), *own),
-        extras={"measurements": stacked(measured, name)},
+        extras=_published(setting, stacked(measured, name)),
     )
+
+
+def _published(
+    setting: Setting[SynthesisParameters], measurements: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """The noisy answers, unless their cells would show rules that were copied from the data."""
+    return {} if setting.constraints.observed else {"measurements": measurements}
 
 
 def _encoded(table: Table, space: ConstrainedSpace) -> list[Ints]:

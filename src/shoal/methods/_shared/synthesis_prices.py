@@ -7,6 +7,7 @@ less noise for all pairs of columns; otherwise epsilon is purely paid, and no de
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
@@ -85,7 +86,8 @@ def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
 def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
     """The rho that a release costs a person, if its prices are counted in rho.
 
-    It follows from the policy alone.
+    It follows from the policy as it is published: neither rules nor categories that were copied
+    from the data decide, because a recipient could not derive it again.
     """
     parameters = setting.parameters
     if not isinstance(parameters, DeltaParameters):
@@ -98,7 +100,17 @@ def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fracti
         return None
     epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
     rho = rho_of(epsilon, Fraction(parameters.delta))
-    domains = [domain_of(axis) for axis in constrained_of(setting).modelled]
+    stated = [setting.schema[name] for name in setting.columns]
+    columns = [
+        replace(column, categories=("", " "), hierarchy=None, top_code=None, bottom_code=None)
+        if column.observed
+        else column
+        for column in stated
+    ]
+    rules = setting.constraints.rules
+    if setting.constraints.observed or columns != stated:
+        rules = ()
+    domains = [domain_of(axis) for axis in constrained_space(columns, rules).modelled]
     in_rho = worth(domains, Price(rho, neighbours, PrivacyMeasure.RHO))
     return rho if in_rho > worth(domains, Price(epsilon, neighbours)) else None
 

@@ -30,7 +30,7 @@ from shoal.studio.sparkline import before_and_after
 router = APIRouter(include_in_schema=False)
 
 UNREAD = "Read what inspecting the table costs, and tick the box, before you compare."
-STANDINGS = ("frontier", "tied", "beaten")
+STANDINGS = ("frontier", "tied", "beaten", "does not meet the policy")
 MOST_WORST = 6
 PICTURES = 5
 """Columns whose distribution is drawn beside each candidate: those that candidates change most."""

@@ -132,7 +132,7 @@ def _show(here: Here) -> Response:
     job = here.job(JobKind.PROTECT)
     released = _released(here)
     listed = checklist(here, account, released)
-    open_ = [one for one in listed if one["state"] != "done"]
+    open_ = [one for one in listed if one["state"] in {"todo", "stop"}]
     return screen(
         here,
         "release",

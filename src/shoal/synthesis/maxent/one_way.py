@@ -141,8 +141,14 @@ def believed_marginal(
 ) -> OneWayMarginal:
     """What is believed of a column's noisy counts, its codes in at most so many groups.
 
-    Groups lie within the atoms of codes, if there are some, so there may be more of them.
+    Groups lie within the atoms of codes, if there are some, so there may be more of them. Missing
+    cells are no neighbours of the largest values: where many are missing, by the noisy counts, they
+    are a group of their own.
     """
+    if atoms is None and domain.gap and has_order(domain) and found.edges[-2] == domain.size - 1:
+        many = max(n / (4 * most), 4 * float(found.variance) ** 0.5)
+        if found.counts[-1] > many:
+            atoms = np.append(np.zeros(domain.size - 1, dtype=np.int64), 1)
     return (_over_leaves if is_line(domain) else _by_category)(found, domain, n, most, atoms)
 
 

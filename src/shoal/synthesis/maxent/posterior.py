@@ -42,6 +42,7 @@ import scipy
 from numpy.typing import NDArray
 
 from shoal.core._arrays import Array, Bools, Floats, Ints
+from shoal.mechanism.consistent_counts import scale_to
 from shoal.synthesis.domain import Measurement
 from shoal.synthesis.maxent.fit import DENSE, Target, precision_of
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
@@ -90,6 +91,8 @@ def expected(counts: NDArray[Any], total: float, scale: float, *, gaussian: bool
     >>> expected(np.array([60, -20]), 40, 100.0).round(1)
     array([23.5, 16.5])
     """
+    if total <= 0:
+        return np.zeros(len(counts))
     step = max(scale / _GRAIN, 1.0)
     rounded = np.rint(np.asarray(counts, dtype=np.float64) / step) * step
     noisy, inverse, times = np.unique(rounded, return_inverse=True, return_counts=True)
@@ -126,8 +129,7 @@ def expected(counts: NDArray[Any], total: float, scale: float, *, gaussian: bool
 
     b = _falling(lambda b: float((times * means(b)).sum()) - total, 1 / scale)
     believed = means(b)[inverse]
-    scaled: Floats = believed * (total / believed.sum())
-    return scaled
+    return scale_to(believed, total)
 
 
 def smoothed(counts: NDArray[Any], total: float, variance: float) -> Floats:
@@ -167,8 +169,7 @@ def smoothed(counts: NDArray[Any], total: float, variance: float) -> Floats:
         moved[cut] = _uneven(apart[cut], even, noise, 2.0 * half)
         moved = np.clip(moved, -believed * left, believed * right)
         believed = (believed * left + moved + np.roll(believed * right - moved, half)) / 2
-    found: Floats = believed[: counts.size] * (total / believed[: counts.size].sum())
-    return found
+    return scale_to(believed[: counts.size], total)
 
 
 def _uneven(apart: Floats, even: Floats, noise: Floats, repeated: float) -> Floats:

@@ -1,1 +1,0 @@
-"""Compiled reading of the cells of text files."""
