@@ -64,8 +64,12 @@ class Axis:
         return self.kind != "nominal"
 
     def declaration(self) -> dict[str, Any]:
-        """The column as a policy states it."""
-        stated: dict[str, Any] = {"role": "quasi-identifier", "kind": self.kind}
+        """The column as a policy states it: as for the rivals, no cell can be missing."""
+        stated: dict[str, Any] = {
+            "role": "quasi-identifier",
+            "kind": self.kind,
+            "keep_missing": False,
+        }
         if not self.numeric:
             return stated | {"categories": [str(code) for code in range(self.size)]}
         stated["bounds"] = list(self.bounds)

@@ -29,12 +29,11 @@ import polars as pl
 import shoal
 import shoal.synthesis.maxent as synthesis
 from shoal.core import Kind, Neighbours, Price
-from shoal.evaluation.audit.privacy_losses import Laws, losses
+from shoal.evaluation.audit.privacy_losses import losses
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.mechanism.record_total import RecordTotal
 from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
-from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent, plan_of
@@ -147,15 +146,6 @@ PAIRS = [
 FOURS = [("four columns, n = 3", 3, FOUR), ("four columns, n = 12", 12, FOUR)]
 
 
-def decides(scale: Fraction) -> int | None:
-    """Of a split only the decision is published; the primes of PATH are in no other scale."""
-    split = any((scale / UNITS).numerator % path.numerator == 0 for path in PATH.values())
-    return 0 if split else None
-
-
-LAWS = Laws(threshold=decides)
-
-
 def drawn(runs: int = 20_000, epsilon: Fraction = Fraction(1), names: Sequence[str] = ()) -> None:
     """Exact losses of the mechanisms that draw rows, and what frequencies of them show."""
     print(
@@ -210,7 +200,7 @@ def audited(case: Any, n: int, attributes: Any, neighbours: Neighbours, runs: in
 
         return sample
 
-    sides = tuple(map(seen, losses(run, before, after, SeededNoise(1), laws=LAWS)))
+    sides = tuple(map(seen, losses(run, before, after, SeededNoise(1))))
     with patch.object(synthesis, "common_margins", _ended) if case.func is maxent else ExitStack():
         cpu, bound = clock(lambda: lower_bound(*sides, scores={"loss": identity}, trials=runs))
     share = largest / float(case.keywords["price"].amount)
@@ -220,7 +210,8 @@ def audited(case: Any, n: int, attributes: Any, neighbours: Neighbours, runs: in
 def folders(trials: int = 100) -> None:
     """Each of them once from end to end: everything that lands in the folder to publish."""
     print(f"\nfolders, {trials:,} releases of each table   epsilon at least   event")
-    categories = {"role": "quasi-identifier", "kind": "nominal", "categories": ["0", "1"]}
+    categories = {"role": "quasi-identifier", "kind": "nominal", "categories": ["0", "1"],
+                  "keep_missing": False}  # fmt: skip
     pair = [pl.DataFrame(dict.fromkeys("ab", ["0"] * 11 + [last])) for last in ("0", "1")]
     for method in ("privtree", "copula", "maxent"):
         policy = {

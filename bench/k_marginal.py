@@ -134,13 +134,12 @@ def _household(seed: int) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]
 
 
 def _columns(age: str, categories: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    """What a policy says of the columns."""
-    columns: dict[str, Any] = {
-        age: {"role": "confidential", "kind": "numeric", "bounds": [0, 99], "step": 1}
-    }
+    """What a policy says of the columns, in which no cell can be missing."""
+    full = {"role": "confidential", "keep_missing": False}
+    columns: dict[str, Any] = {age: {**full, "kind": "numeric", "bounds": [0, 99], "step": 1}}
     for name, texts in categories.items():
         kind = "ordinal" if name in ORDERED else "nominal"
-        columns[name] = {"role": "confidential", "kind": kind, "categories": list(texts)}
+        columns[name] = {**full, "kind": kind, "categories": list(texts)}
     return columns
 
 

@@ -16,7 +16,7 @@ from shoal.core import machine_code
 from shoal.hazmat.noise import CheckedNoise
 
 HOME = str(Path(shoal.__file__).parent)
-DRAWS = ("discrete_laplace", "select", "select_many", "respond")
+DRAWS = ("discrete_laplace", "exceeds", "select", "select_many", "respond")
 FEW = ("age", "region", "hours", "occupation", "condition")
 RULES = {
     "mdav": 'method = "mdav"\nk = 5\n[release]\naccept_distinct = ["weight"]',

@@ -561,6 +561,13 @@ def test_an_existing_internal_folder_is_not_overwritten(desk):
     desk.refuses("release.internal' exists already.")
 
 
+def test_a_release_is_not_named_like_a_confidential_folder(desk):
+    desk.out = desk.folder / "o.internal"
+
+    desk.refuses("ends like a confidential folder; choose a name without .internal.")
+    assert not desk.out.exists()
+
+
 def test_force_replaces_a_release(desk):
     desk.accepts()
     desk.write(HEADER + ROWS * 2)

@@ -4,11 +4,13 @@ import sys
 
 import polars as pl
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from shoal import sample
 from shoal.cli.commands import app
-from shoal.cli.console import Command
+from shoal.cli.console import Command, Panel
+from shoal.methods import REGISTRY
 
 
 def shoal(*arguments):
@@ -140,11 +142,46 @@ def test_a_bug_of_ours_exits_with_70_and_withholds_the_message():
     assert "ValueError" in done.output
 
 
-def test_methods_lists_every_method_with_what_it_promises():
-    done = shoal("methods")
+def test_methods_lists_every_method_in_one_line_and_one_in_full():
+    listed = shoal("methods").output.splitlines()
+    full = shoal("methods", "mdav").output
 
-    for words in ("mdav", "individual-ranking", "5-anonymity of a + b (proved)", "reference:"):
-        assert words in done.output
+    assert [line.split()[0] for line in listed[: len(REGISTRY)]] == list(REGISTRY)
+    assert listed[len(REGISTRY) :] == [
+        "", "`shoal methods NAME` shows one with its parameters and claims."
+    ]  # fmt: skip
+    for words in ("5-anonymity of a + b (proved)", "reference:", "k: The smallest number"):
+        assert words in full
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_the_line_of_a_method_promises_no_epsilon_that_its_claims_do_not_prove(name):
+    summary = REGISTRY[name].summary
+    (facts,) = json.loads(shoal("methods", name, "--json").output)
+    proved = {
+        form: any(
+            claim["status"] == "proved" and claim["guarantee"]["name"] == "differential-privacy"
+            for claim in claims
+        )
+        for form, claims in facts["release_forms"].items()
+    }
+
+    if "conditional epsilon" in summary:
+        assert not any(proved.values())
+    elif "if column-shuffled" in summary:
+        assert [form for form in proved if proved[form]] == ["column-shuffled"]
+    elif "unless row-aligned" in summary:
+        assert [form for form in proved if not proved[form]] == ["row-aligned"]
+    else:
+        assert set(proved.values()) == {"privacy" in summary or "epsilon" in summary}
+
+
+def test_help_shows_every_command_in_one_of_five_panels():
+    shown = shoal("--help").output
+
+    titles = [line.split()[1] for line in shown.splitlines() if line.startswith("╭─")]
+    assert titles == ["Options", *Panel]
+    assert all(command.rich_help_panel for command in get_command(app).commands.values())
 
 
 def test_schema_prints_json_that_knows_every_column_key():

@@ -99,6 +99,28 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("age", "compared"),
+    [
+        ({"step": 1}, True),
+        ({"top_code": 100}, True),
+        ({"step": 10}, False),
+        ({"top_code": 60}, False),
+    ],
+)
+def test_columns_are_compared_with_the_table_as_it_came_or_not_at_all(spark, age, compared):
+    frame = table(3_000)
+    stated = policy("mondrian")
+    stated["columns"] = {**COLUMNS, "age": {**COLUMNS["age"], **age}}
+
+    _, there = ran(spark, frame, stated, 3)
+
+    found = figures(plan(stated, distributed=True), there)
+    assert bool(found["columns"]) == compared
+    assert [text for text in found["remarks"] if "are not compared" in text] == found["remarks"]
+    assert bool(found["remarks"]) != compared
+
+
 def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")

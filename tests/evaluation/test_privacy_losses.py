@@ -15,7 +15,7 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts
 from shoal.mechanism.records import HeldColumns
 from shoal.metrics.epsilon_lower_bound import identity, lower_bound
-from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, leaf_counts
+from shoal.synthesis.adaptive_tree import AdaptiveAxis, grow, leaf_counts
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent, maxent_plan
@@ -28,12 +28,6 @@ GAPS = [Domain("a", Kind.NUMERIC, 9, gap=True), Domain("b", Kind.NOMINAL, 3, gap
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 
 
-def is_split(scale):
-    """Whether noise of that scale decides about a split: those of PATH are in no other scale."""
-    return any((scale / UNITS).numerator % path.numerator == 0 for path in PATH.values())
-
-
-LAWS = Laws(threshold=lambda scale: 0 if is_split(scale) else None)
 ROWS = np.random.default_rng(0)
 RUNS = {
     "privtree, uniform": lambda codes, attributes, epsilon, noise: privtree(
@@ -97,7 +91,7 @@ def moved(n, attributes):
 def test_no_run_on_a_worst_case_has_a_loss_above_epsilon(name, epsilon, n, attributes):
     """No false alarms: losses are exact, and the proof bounds every one of them."""
     before, after = moved(n, attributes)
-    samplers = losses(bound(name, attributes, epsilon), before, after, SeededNoise(1), laws=LAWS)
+    samplers = losses(bound(name, attributes, epsilon), before, after, SeededNoise(1))
 
     seen = np.concatenate([sampler(10) for sampler in samplers])
 
@@ -118,7 +112,7 @@ def test_no_run_on_any_pair_has_a_loss_above_epsilon(name, n, seed, epsilon, att
     for column, attribute in zip(after, attributes, strict=True):
         column[0] = rng.integers(0, attribute.size)
 
-    found = loss(bound(name, attributes, epsilon), before, after, SeededNoise(seed), laws=LAWS)
+    found = loss(bound(name, attributes, epsilon), before, after, SeededNoise(seed))
 
     assert abs(found) <= float(epsilon) * (1 + 1e-9)
 
@@ -145,7 +139,7 @@ def test_no_choice_of_three_columns_has_a_loss_above_epsilon(epsilon, n):
         pairs.append((before, after))
     seen = np.concatenate([
         sampler(3) for pair in pairs
-        for sampler in losses(run, *pair, SeededNoise(1), laws=LAWS)
+        for sampler in losses(run, *pair, SeededNoise(1))
     ])  # fmt: skip
 
     assert np.abs(seen).max() <= float(epsilon) * (1 + 1e-9)
@@ -159,7 +153,7 @@ def test_one_column_costs_all_of_epsilon_and_no_more(epsilon):
 
     def largest(attributes):
         run = bound("maxent", attributes, epsilon)
-        sides = losses(run, *moved(12, attributes), SeededNoise(1), laws=LAWS)
+        sides = losses(run, *moved(12, attributes), SeededNoise(1))
         return max(np.abs(side(40)).max() for side in sides)
 
     assert largest(one) == pytest.approx(float(epsilon))
@@ -175,7 +169,7 @@ def test_noise_of_half_its_scale_has_losses_above_epsilon(name, n):
     """Of 120 runs at most, until one is above; all are multiplied by two, bar the splits."""
     attributes = FLAT if "maxent" in name else LINE
     before, after = moved(n, attributes)
-    broken = Laws(actual=lambda scale: scale / 2, threshold=LAWS.threshold)
+    broken = Laws(actual=lambda scale: scale / 2)
     run = bound(name, attributes, Fraction(1))
 
     noise = SeededNoise(1)
@@ -188,7 +182,7 @@ def test_noise_of_half_its_scale_has_losses_above_epsilon(name, n):
                                   "maxent"])  # fmt: skip
 def test_a_split_decided_on_true_counts_has_an_infinite_loss(name):
     """Not on every pair: a decision must turn on one record."""
-    broken = Laws(actual=lambda scale: 0 if is_split(scale) else scale, threshold=LAWS.threshold)
+    broken = Laws(decisive=lambda _scale: 0)
     columns = LONG if name == "maxent" else LINE
     run = bound(name, columns, Fraction(4))
 
@@ -245,7 +239,7 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
     (before,), (after,) = moved(40, line)
 
     def worst(run):
-        return max(abs(loss(run, before, after, SeededNoise(seed), laws=LAWS))
+        return max(abs(loss(run, before, after, SeededNoise(seed)))
                    for seed in range(60))  # fmt: skip
 
     assert worst(right) <= 3
@@ -320,7 +314,7 @@ def test_a_choice_without_noise_and_one_of_half_its_noise_are_found():
     def run(codes, noise):
         choosing(codes, FOUR, Fraction(1), noise)
 
-    laws = replace(LAWS, actual=certain)
+    laws = Laws(actual=certain)
     found = [loss(run, before, after, SeededNoise(seed), laws=laws) for seed in range(40)]
     assert np.isinf(found).any()
 
@@ -445,15 +439,12 @@ def test_trees_are_added_up_one_by_one_and_no_part_hides_another(columns, same):
 
     def trees(table, noise):
         for end in table:
-            noise.discrete_laplace(np.array([end]), scale=Fraction(4))
-            noise.discrete_laplace(np.array([0]), scale=Fraction(4))  # the next level
+            noise.exceeds(np.array([end]), threshold=0, scale=Fraction(4))
+            noise.exceeds(np.array([0]), threshold=0, scale=Fraction(4))  # the next level
             noise.discrete_gaussian(np.array([0]), scale=Fraction(4))
 
-    laws = Laws(threshold=lambda _scale: 0)
-    found = replay(trees, ends, -ends, RecordingNoise(added=10), laws=laws)
-    single = abs(
-        replay(trees, ends[:1], -ends[:1], RecordingNoise(added=10), laws=laws).parts[0][1]
-    )
+    found = replay(trees, ends, -ends, RecordingNoise(added=10))
+    single = abs(replay(trees, ends[:1], -ends[:1], RecordingNoise(added=10)).parts[0][1])
 
     tree = (LAPLACE, Fraction(4))
     assert len(found.parts) == 2 * columns

@@ -52,9 +52,12 @@ def test_what_was_clamped_is_counted_and_never_refused():
     _, categories = adopt(["a", "z", None], LEVEL)
     _, days = adopt(["2000-01-05", "1999-12-31", "soon"], DAY)
 
-    assert numbers["x"] == {"missing": 1, "unreadable": 2, "outside": 2}
-    assert categories["x"] == {"missing": 1, "unknown": 1}
-    assert days["x"] == {"missing": 0, "unreadable": 1, "outside": 1}
+    assert numbers["x"] == {"missing": 1, "unreadable": 2, "outside": 2, "coded": 0}
+    assert categories["x"] == {"missing": 1, "unknown": 1, "coded": 0}
+    assert days["x"] == {"missing": 0, "unreadable": 1, "outside": 1, "coded": 0}
+    coded = {"bounds": (0, 20), "step": Decimal(5), "top_code": Decimal(15)}
+    _, steps = adopt(["5", "7", "18", "99", None], Column("x", QUASI, Kind.NUMERIC, **coded))
+    assert steps["x"] == {"missing": 1, "unreadable": 0, "outside": 1, "coded": 3}
     low, high = date(2000, 1, 10), date(2000, 3, 31)
     stepped = Column("x", QUASI, Kind.DATE, bounds=(low, high), date_step="month")
     firsts = adopt(["2000-01-20", "2000-02-20", "1999-12-31", "soon"], stepped)[0].frame["x"]

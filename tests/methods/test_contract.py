@@ -234,7 +234,9 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
 @pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
 @given(case=tables(), seed=st.integers(0, 99))
 @settings(max_examples=15)
-def test_noisy_rows_lie_in_public_domains_and_none_is_missing(hierarchy, name, form, case, seed):
+def test_noisy_rows_lie_in_public_domains_and_only_drawn_ones_miss_cells(
+    hierarchy, name, form, case, seed
+):
     frame, _ = case
 
     released = run(frame, name, hierarchy, noise=SeededNoise(seed), form=form).data
@@ -252,10 +254,11 @@ def test_noisy_rows_lie_in_public_domains_and_none_is_missing(hierarchy, name, f
         return
     assert released.height == frame.height
     for column in ("rank", "tree", "flat", "secret"):
-        assert set(released[column]) <= set(LEVELS)
+        assert set(released[column].drop_nulls()) <= set(LEVELS)
     assert released["number"].is_between(-3, 3).all()
     assert released["day"].is_between(*DAYS).all()
-    assert released.select(pl.exclude("batch")).null_count().row(0) == (0,) * 6
+    missing = released.select(pl.exclude("batch")).null_count().row(0)
+    assert missing == (0,) * 6 or name in MISSING
 
 
 @pytest.mark.slow

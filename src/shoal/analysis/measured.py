@@ -253,13 +253,18 @@ def quantile(
         first, last = published.bounds(name)
         cell = (last - first) / GRID
         low, high = max(low - cell, first), min(high + cell, last)
-    # A monotone fit takes noise away, so the error is that of estimates with noise drawn again.
+    # A monotone fit takes noise away, so the error is that of estimates with noise drawn again: the
+    # same noise for either estimand, so sampling adds to the error whatever the draws.
     rng, shares = np.random.default_rng(0), np.diff(below)
-    drawn = np.tile(shares * n, (_DRAWN, 1))
+    again = rng.multivariate_normal(np.zeros(bins), covariance, _DRAWN, method="eigh")
+    samples = [shares * n]
     if sampling:
-        drawn = rng.multinomial(people, shares / shares.sum(), _DRAWN) * (n / people)
-    again = drawn + rng.multivariate_normal(np.zeros(bins), covariance, _DRAWN, method="eigh")
-    spread = float(np.std([read(np.interp(upto, places, _below(one))) for one in again]))
+        drawn = rng.multinomial(people, shares / shares.sum(), _DRAWN)
+        samples.append(drawn * (n / people))
+    spread = max(
+        float(np.std([read(np.interp(upto, places, _below(row))) for row in sample + again]))
+        for sample in samples
+    )
     return AnalysisTerm(name, estimate, spread, low, high)
 
 

@@ -478,8 +478,7 @@ class PublishedTable:
 
     def counts_missing(self, name: str) -> bool:
         """Whether missing cells of a column are counted as a value of their own."""
-        stated = self.column(name)
-        return bool(stated.get("keep_missing")) and any(
+        return any(
             self.missing(name) in one
             for table in self.tables
             for _, sets in self._axes(table, name)

@@ -5,21 +5,21 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.console import Command, say, showing_progress
+from shoal.cli.console import Command, Panel, say, showing_progress
 from shoal.cli.options import AsJson
 
 about = typer.Typer()
 command = partial(about.command, cls=Command)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 def methods(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One method, with all it says of claims.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every method, or one, with its parameters, its promises and its reference."""
+    """List every method in one line, or one with its parameters, promises and reference."""
     import json
 
     from shoal.report import terminal
@@ -30,7 +30,7 @@ def methods(
     say(terminal.methods_text() if name is None else terminal.method_text(name))
 
 
-@command()
+@command(rich_help_panel=Panel.MORE)
 def schema(
     of_manifest: Annotated[
         bool, typer.Option("--manifest", help="The schema of manifest.json instead.")
@@ -46,7 +46,7 @@ def schema(
     say(json.dumps(room.json_schema(), indent=2))
 
 
-@command()
+@command(rich_help_panel=Panel.MORE)
 def warmup() -> None:
     """Compile all kernels once on this machine, so no later run has to wait."""
     from shoal.io.warmup import warmup as files

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.console import Command, say
+from shoal.cli.console import Command, Panel, say
 from shoal.cli.options import AsJson, ReleaseFolder
 
 analyses = typer.Typer()
 command = partial(analyses.command, cls=Command)
 
 
-@command()
+@command(rich_help_panel=Panel.SHARE)
 def analyse(
     folder: ReleaseFolder,
     statistic: Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.console import Command, running, say, tell
+from shoal.cli.console import Command, Panel, running, say, tell
 from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spelled_out
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ before = typer.Typer()
 command = partial(before.command, cls=Command)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 def plan(
     policy: PolicyFile,
     rows: Annotated[
@@ -41,7 +41,7 @@ def plan(
     say(json.dumps(forecast.plan_facts(planned), indent=2) if as_json else planned)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 @spelled_out
 def inspect(
     *,
@@ -79,7 +79,7 @@ def inspect(
     say(json.dumps(found.facts(), indent=2) if as_json else found)
 
 
-@command()
+@command(rich_help_panel=Panel.MORE)
 def closeness(
     t: Annotated[
         float | None,

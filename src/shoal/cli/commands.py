@@ -21,6 +21,7 @@ from shoal.cli.before import before
 from shoal.cli.console import (
     Command,
     Group,
+    Panel,
     if_interrupted,
     notes_shown,
     running,
@@ -65,9 +66,9 @@ app.add_typer(before)
 app.add_typer(analyses)
 app.add_typer(about)
 app.add_typer(schemes)
-app.add_typer(budget, name="budget")
-app.add_typer(keys, name="keys")
-app.add_typer(hierarchy, name="hierarchy")
+app.add_typer(hierarchy, name="hierarchy", rich_help_panel=Panel.PROTECT)
+app.add_typer(budget, name="budget", rich_help_panel=Panel.PROTECT)
+app.add_typer(keys, name="keys", rich_help_panel=Panel.SHARE)
 command = partial(app.command, cls=Command)
 
 
@@ -106,7 +107,7 @@ def _whole(
     telling(quiet=quiet, verbose=verbose)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 @spelled_out
 def init(
     *,
@@ -148,7 +149,7 @@ def init(
         f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 
 
-@command()
+@command(rich_help_panel=Panel.PROTECT)
 @spelled_out
 def protect(
     *,
@@ -206,7 +207,7 @@ def protect(
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
-@command()
+@command(rich_help_panel=Panel.SHARE)
 @spelled_out
 def report(
     *,
@@ -233,7 +234,7 @@ def report(
     say(f"Confidential: {folders.internal_of(release) / 'report.html'}")
 
 
-@command()
+@command(rich_help_panel=Panel.PROTECT)
 def finish(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
     kept: Annotated[
@@ -250,7 +251,7 @@ def finish(
         "DATA --policy POLICY")  # fmt: skip
 
 
-@command()
+@command(rich_help_panel=Panel.ASSESS)
 @spelled_out
 def check(
     *,
@@ -271,7 +272,7 @@ def check(
         raise typer.Exit(3)
 
 
-@command()
+@command(rich_help_panel=Panel.SHARE)
 def verify(
     folder: ReleaseFolder,
     key: Annotated[
@@ -290,7 +291,7 @@ def verify(
         raise typer.Exit(3)
 
 
-@command()
+@command(rich_help_panel=Panel.SHARE)
 def sign(
     folder: ReleaseFolder,
     key: Annotated[Path, typer.Option(metavar="FILE", help="File with the private key.")],
@@ -304,7 +305,7 @@ def sign(
     say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
 
 
-@command()
+@command(rich_help_panel=Panel.ASSESS)
 @spelled_out
 def evaluate(
     *,
@@ -357,7 +358,7 @@ def evaluate(
         say(f"Report, confidential: {out}", err=True)
 
 
-@command()
+@command(rich_help_panel=Panel.ASSESS)
 @spelled_out
 def compare(
     *,
@@ -460,7 +461,7 @@ def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) ->
     return {key: value for key, _, value in (pair.partition("=") for pair in given or ())}
 
 
-@command()
+@command(rich_help_panel=Panel.ASSESS)
 @spelled_out
 def audit(
     *,
@@ -523,7 +524,7 @@ def audit(
         raise typer.Exit(3)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write the example into.")] = Path("demo"),
 ) -> None:
@@ -534,7 +535,7 @@ def demo(
         story.run(out, say=say, progress=progress)
 
 
-@command()
+@command(rich_help_panel=Panel.START)
 def studio(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free port.")] = 8642,
     host: Annotated[

@@ -60,8 +60,24 @@ def door() -> Iterator[None]:
         raise typer.Exit(130)
 
 
+class Panel(StrEnum):
+    """Where a command stands in `shoal --help`, in the order of the work."""
+
+    START = "Start"
+    PROTECT = "Protect"
+    ASSESS = "Assess"
+    SHARE = "Share"
+    MORE = "More"
+
+
 class Group(TyperGroup):
     """A family of commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name the commands panel by panel, so the panels stand in their order."""
+        order, names = list(Panel), super().list_commands(ctx)
+        panels = {name: self.commands[name].rich_help_panel for name in names}  # type: ignore[attr-defined]
+        return sorted(names, key=lambda name: order.index(panels[name]) if panels[name] else 0)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""

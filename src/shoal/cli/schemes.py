@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.console import Command, note, notes_shown, say, showing_progress
+from shoal.cli.console import Command, Panel, note, notes_shown, say, showing_progress
 from shoal.cli.options import (
     AsJson,
     Audience,
@@ -21,7 +21,7 @@ schemes = typer.Typer()
 command = partial(schemes.command, cls=Command)
 
 
-@command()
+@command(rich_help_panel=Panel.PROTECT)
 def apply(
     scheme: Annotated[
         Path, typer.Argument(metavar="SCHEME", help="The scheme.toml of an earlier release.")

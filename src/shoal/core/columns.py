@@ -170,6 +170,8 @@ class Column:
     Attributes:
         hierarchy: of a nominal column, whose categories are its leaves.
         level_hierarchy: of a column of another kind, for methods that recode it by levels.
+        keep_missing: whether a missing cell is a value of its own; none where the policy leaves it
+            to the method (`Method.settle_missing`).
     """
 
     name: str
@@ -194,7 +196,7 @@ class Column:
     date_step: str | None = None
     other: str | None = None
     missing_as: Decimal | date | str | None = None
-    keep_missing: bool = False
+    keep_missing: bool | None = None
     max_contributions: int | None = None
     exact_contributions: int | None = None
     label: str | None = None

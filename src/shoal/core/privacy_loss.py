@@ -135,6 +135,15 @@ class Noise(Protocol):
         """Add two-sided geometric noise, P(z) proportional to exp(-|z| / scale), to each value."""
         ...
 
+    def exceeds(
+        self, values: NDArray[np.int64], *, threshold: int, scale: Fraction
+    ) -> NDArray[np.bool_]:
+        """Decide for each value whether it exceeds a threshold after two-sided geometric noise.
+
+        The noisy values are never seen, so only the decisions are published.
+        """
+        ...
+
     def select(self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index, preferring high scores, by permute-and-flip.
 

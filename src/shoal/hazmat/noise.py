@@ -86,6 +86,16 @@ class CheckedNoise(ABC):
         self.drawn[LAPLACE, Fraction(scale)] += whole.size
         return self._laplace(whole.ravel(), scale).reshape(whole.shape)
 
+    def exceeds(
+        self, values: NDArray[np.int64], *, threshold: int, scale: Fraction
+    ) -> NDArray[np.bool_]:
+        """Decide whether each value exceeds a threshold after the noise of `discrete_laplace`.
+
+        A decision is a function of the noisy value, so it costs no more; a proof that looks at
+        decisions alone, such as that of a private tree, may show that it costs less.
+        """
+        return np.asarray(self.discrete_laplace(values, scale=scale) > threshold)
+
     def select(self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index, preferring high scores, by permute-and-flip.
 

@@ -42,6 +42,9 @@ from shoal.io.validate import (
     unmarked,
 )
 
+CODED = "coded"
+"""The sort of cells that `step`, `date_step`, `top_code` or `bottom_code` changed."""
+
 
 def clamp(
     frame: pl.DataFrame,
@@ -60,8 +63,8 @@ def clamp(
         decimal: the decimal mark of numbers in text: a point, unless stated.
 
     Returns:
-        The table, and for each protected column how many cells were missing, unreadable or
-        outside: confidential.
+        The table, and for each protected column how many cells were missing, unreadable,
+        outside or coded: confidential.
     """
     check_names(frame, schema)
     if frame.height == 0:
@@ -96,7 +99,12 @@ def clamped(
     missing = int(cells.missing.sum())
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         values, unknown = _categories(cells, column)
-        return values, {"missing": missing, "unknown": unknown}
+        ends = code_extremes(values, column)
+        return ends.alias(column.name), {
+            "missing": missing,
+            "unknown": unknown,
+            CODED: int(ends.ne_missing(values).sum()),
+        }
     numbers = _of_kind(cells, column, decimal)
     unreadable = numbers.null_count() - missing
     values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
@@ -105,11 +113,17 @@ def clamped(
         low, high = (limit(bound) for bound in column.bounds)
         outside = int((~values.is_between(low, high)).sum())
         values = values.clip(low, high)
-    values = code_extremes(values, column)
+    inside, values = values, code_extremes(values, column)
     if column.step:
         values = rounded(values, column.step)
     values = first_days(values, column)
-    return values, {"missing": missing, "unreadable": unreadable, "outside": outside}
+    coded = int(values.ne_missing(inside).sum())
+    return values, {
+        "missing": missing,
+        "unreadable": unreadable,
+        "outside": outside,
+        CODED: coded,
+    }
 
 
 def readable(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
@@ -295,8 +309,7 @@ def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
     other = column.other or categories[0]
     missing = str(column.missing_as) if column.missing_as is not None else other
     values = values.set(unknown, other).set(gone, None if column.keep_missing else missing)
-    values = code_extremes(values, column)
-    return values.alias(column.name), int(unknown.sum())
+    return values, int(unknown.sum())
 
 
 def category_texts(cells: CellReader, column: Column) -> pl.Series:

@@ -31,12 +31,13 @@ def read_original(
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     read = _read_silently if silent else validate.typed
     cells = validate.fitting(
-        partial(read, frame[column.name], _without_steps(column), decimal) for column in columns
+        partial(read, frame[column.name], without_steps(column), decimal) for column in columns
     )
     return Table(pl.DataFrame(cells), Schema(columns), {s.name: s.dtype for s in cells})
 
 
-def _without_steps(column: Column) -> Column:
+def without_steps(column: Column) -> Column:
+    """What says how the cells of a column are read, and not what a run makes of them."""
     return replace(column, bounds=None, step=None, top_code=None, bottom_code=None, date_step=None)
 
 

@@ -164,7 +164,7 @@ def _refused_in_blocks(setting: Setting[InsensitiveLaplaceParameters]) -> None:
 
 METHOD = noisy_microaggregation.noisy_method(
     "insensitive-laplace",
-    "Group along a public order of the records and add noise to the centroids (INS, I-MDAV).",
+    "Group along a public order, add noise (k-anonymity; epsilon unless row-aligned).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -144,7 +144,7 @@ def _unit_key(table: Table, name: str, ranked: NominalOrder) -> tuple[NDArray[np
 
 METHOD = noisy_microaggregation.noisy_method(
     "ir-laplace",
-    "Rank each column, average blocks of k, add noise to the means (sanchez2014).",
+    "Rank each column, average blocks of k, add noise (differential privacy if column-shuffled).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -90,7 +90,7 @@ def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) 
 
 METHOD = noisy_microaggregation.noisy_method(
     "ir-mdav-laplace",
-    "MDAV on each column separately, then noise (soriacomas2017, DP_1 and DP_2).",
+    "MDAV on each column separately, then noise (conditional epsilon).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -391,7 +391,7 @@ def _expected_noise(
 
 METHOD = noisy_microaggregation.noisy_method(
     "mdav-laplace",
-    "Group records by MDAV or otherwise, add noise to the centroids (soriacomas2017).",
+    "Group records by MDAV or otherwise, add noise (k-anonymity; conditional epsilon).",
     _run,
     Promises(_claims, _not_claimed, counterexample=counterexample),
     source=SOURCE,

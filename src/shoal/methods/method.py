@@ -335,12 +335,23 @@ class Method(Generic[P]):
         return hasattr(setting.parameters, "aggregate") and output == "centroids"
 
     def settle_missing(self, schema: Schema, parameters: P) -> Schema:
-        """Settle for each column whether a missing cell stays one; never by whether any is."""
+        """Settle for each column whether a missing cell stays one; never by whether any is.
+
+        It does where the method can, unless the policy says otherwise or states a constant.
+        """
         able = self.input.missing(parameters)
         return replace(
             schema,
             columns=tuple(
-                replace(column, keep_missing=able and column.keep_missing)
+                replace(
+                    column,
+                    keep_missing=able
+                    and (
+                        column.missing_as is None
+                        if column.keep_missing is None
+                        else column.keep_missing
+                    ),
+                )
                 for column in schema.columns
             ),
         )

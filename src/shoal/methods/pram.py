@@ -107,7 +107,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
 
 METHOD = Method(
     name=NAME,
-    summary="Group by quasi-identifiers, redraw confidential categories by invariant PRAM.",
+    summary="Group records, redraw confidential categories (k-anonymity; conditional epsilon).",
     reference=REFERENCE,
     parameters=RecordwiseParameters,
     example=Example(

@@ -89,7 +89,7 @@ def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) 
 
 METHOD = noisy_microaggregation.noisy_method(
     "stable-laplace",
-    "Group records by MDAV and add noise for two changed groups (iftikhar2019).",
+    "Group records by MDAV, add noise for two changed groups (k-anonymity; conditional epsilon).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -120,7 +120,7 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
             planned, found.clamped, compared["unique_on_quasi_identifiers"]["rows"]
         ),
         "beyond_max_contributions": found.dropped,
-        "remarks": _repaired(found.repaired),
+        "remarks": [*_repaired(found.repaired), *compared.get("remarks", ())],
     }
 
 

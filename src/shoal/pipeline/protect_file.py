@@ -158,8 +158,7 @@ def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
     """Mend what a killed run left, and refuse a place where a release may not be written."""
     with folders.refusing(out):
         recovered = folders.recover(place, out)
-        for folder in (out, folders.internal_of(out)):
-            public_folder.refuse_place(folder, force=force)
+        public_folder.refuse_places(out, force=force)
         if out.with_name(out.name + UNFINISHED).exists():
             raise InputError(
                 f"'{out.name}{UNFINISHED}' keeps an unfinished release whose epsilon is spent. Run "
@@ -338,8 +337,7 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     with folders.workplace(out) as place:
         with folders.refusing(out):
             folders.recover(place, out)
-            for folder in (out, folders.internal_of(out)):
-                public_folder.refuse_place(folder, force=force)
+            public_folder.refuse_places(out, force=force)
             shutil.copytree(kept / "public", place / "new")
             folders.commit(place, out)
         if file is not None:

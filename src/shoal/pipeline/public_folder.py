@@ -16,7 +16,7 @@ from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
 from shoal.io import dates
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.folders import FIGURES, digest
+from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
 from shoal.pipeline.options import OutputOptions
@@ -121,6 +121,16 @@ def dump(path: Path, value: Any) -> None:
 
 def _text(value: Any) -> str:
     return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def refuse_places(out: Path, *, force: bool) -> None:
+    """Refuse a place for a release, and for the confidential folder beside it."""
+    if out.name.endswith(INTERNAL_SUFFIX):
+        raise InputError(
+            f"'{out}' ends like a confidential folder; choose a name without {INTERNAL_SUFFIX}."
+        )
+    for folder in (out, internal_of(out)):
+        refuse_place(folder, force=force)
 
 
 def refuse_place(folder: Path, *, force: bool) -> None:

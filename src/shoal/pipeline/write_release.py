@@ -40,8 +40,7 @@ def write(
     )
     with folders.workplace(folder) as place, folders.refusing(folder):
         folders.recover(place, folder)
-        for one in (folder, folders.internal_of(folder)):
-            public_folder.refuse_place(one, force=force)
+        public_folder.refuse_places(folder, force=force)
         new = folders.new_folder(place)
         made = release if distributed else _in_polars(release)
         public_folder.write(made, new, output, distributed=distributed)

@@ -188,10 +188,10 @@ class ColumnSpec(_Spec):
         description="What missing cells become in an epsilon release. By default the middle of "
         "the bounds, or for categories that of other.",
     )
-    keep_missing: bool = Field(
-        default=False,
-        description="Methods that draw rows count a missing cell as a value of its own. Other "
-        "methods with noise use the constant. In place of missing_as.",
+    keep_missing: bool | None = Field(
+        default=None,
+        description="Whether methods that draw rows count a missing cell as a value of its own: by "
+        "default they do, unless missing_as is stated. Other methods with noise use the constant.",
     )
 
     label: str | None = Field(

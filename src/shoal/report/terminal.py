@@ -92,8 +92,10 @@ def published_json(published: Any) -> str:
 
 
 def methods_text() -> str:
-    """Every registered method: what it does, its parameters, forms and reference."""
-    return "\n\n".join(_paragraph(method) for method in REGISTRY.values())
+    """Every registered method in one line: its name, what it does and what it promises."""
+    width = max(map(len, REGISTRY))
+    lines = [f"{name:<{width}}  {method.summary}" for name, method in REGISTRY.items()]
+    return "\n".join([*lines, "", "`shoal methods NAME` shows one with its parameters and claims."])
 
 
 def method_text(name: str) -> str:

@@ -259,7 +259,7 @@ def grow(
         forced = space.forced(lower, upper)
         can = np.flatnonzero(((upper - lower) > 1).any(axis=1) & ~forced)
         biased = np.maximum(UNITS * counts[can] - depth * penalty, threshold - penalty)
-        drawn = can[noise.discrete_laplace(biased, scale=scale) > threshold]
+        drawn = can[noise.exceeds(biased, threshold=threshold, scale=scale)]
         split = np.union1d(drawn, np.flatnonzero(forced))
         draws += can.size
         child = np.full(counts.size, -1, dtype=np.int64)

@@ -212,19 +212,28 @@ class SparkOutcome:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
+        rows = len(self.records)
+        bare = local.figures(rows, uniques=(None, rows, None))
         if self._local is not None or form is ReleaseForm.COLUMN_SHUFFLED:
-            rows = len(self.records)
-            return local.figures(rows, uniques=(None, rows, None))
+            return bare
+        if self._prepared:
+            return bare | {"remarks": [_PREPARED]}
         rng = np.random.default_rng()
-        compared = checks_and_metrics.compare(
+        return checks_and_metrics.compare(
             self.records, _kept(self.protected), columns, form, rng=rng
         )
-        if self.privacy_losses:
-            # The blocks hold the records as they were clamped, and not as they came.
-            compared["unique_on_quasi_identifiers"]["original"] = None
-        return compared
+
+    @property
+    def _prepared(self) -> bool:
+        """Whether the blocks hold records that are no longer as they came."""
+        changed = sum(sum(sorts.values()) for sorts in self.clamped.values())
+        return bool(changed + sum(self.repaired.values()))
 
 
+_PREPARED = (
+    "The policy changed cells before the method ran, and Spark keeps no table without these "
+    "changes: columns are not compared."
+)
 _TYPES, _MISFITS = -1, -2
 
 

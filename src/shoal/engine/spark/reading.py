@@ -38,6 +38,7 @@ from shoal.engine.spark.blocks import (
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 from shoal.io import clamp, dates, validate
+from shoal.io.original import without_steps
 from shoal.io.table import Table
 
 _TYPES, _MISFITS, _CLAMPED, _BROKEN = -1, -2, -3, -4
@@ -121,6 +122,12 @@ def _bringing(
             else:
                 values, wrong = _read(block[name], column, decimal, evidence.get(name))
                 misfits += [(name, one.what, one.move, one.cells) for one in wrong]
+                bare = without_steps(column)
+                if not wrong and bare != replace(column, bounds=None):
+                    came, _ = _read(block[name], bare, decimal, evidence.get(name))
+                    counts.append(
+                        (name, clamp.CODED, int(came.ne_missing(values.cast(came.dtype)).sum()))
+                    )
             series.append(values)
         made = pl.DataFrame([*series, block[SEQ]])
         yield number, made

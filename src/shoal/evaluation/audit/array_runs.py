@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import DifferentialPrivacy, Kind, Noise, ReleaseForm, SpatialDecomposition
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.io.table import Table
 from shoal.methods import Tools
 from shoal.pipeline.planning import Plan, with_rows
@@ -88,6 +88,10 @@ class Ahead:
         """Add two-sided geometric noise."""
         draw = partial(self._noise.discrete_laplace, scale=scale)
         return self._next(values, (scale,), draw)
+
+    def exceeds(self, values: Ints, *, threshold: int, scale: Fraction) -> Bools:
+        """Decide whether values exceed a threshold after that noise."""
+        return np.asarray(self.discrete_laplace(values, scale=scale) > threshold)
 
     def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index by permute-and-flip."""

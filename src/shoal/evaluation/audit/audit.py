@@ -395,16 +395,11 @@ def _finding(
 
 
 def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> tuple[float, float]:
-    """The largest rho of what moved in runs that are given back, and of their first question.
-
-    Of Laplace noise in a release that counts in rho, only which side of a threshold of 0 an answer
-    lies on is published: it decides about the splits of trees.
-    """
-    laws = privacy_losses.Laws(threshold=lambda _scale: 0)
+    """The largest rho of what moved in runs that are given back, and of their first question."""
     most = proved = 0.0
     for _ in range(_GIVEN_BACK):
         for one, other in (runs, runs[::-1]):
-            found = privacy_losses.replay(ArrayRuns.with_noise, one, other, noise, laws=laws)
+            found = privacy_losses.replay(ArrayRuns.with_noise, one, other, noise)
             most = max(most, sum(found.rhos.values()))
             (mechanism, _), first = found.parts[0] if found.parts else ((LAPLACE, 0), 0.0)
             proved = max(proved, first if mechanism == GAUSSIAN else 0.0)

@@ -19,7 +19,7 @@ import scipy
 
 from shoal import core
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
 from shoal.evaluation.audit.array_runs import ArrayRuns, protected
 from shoal.io.clamp import clamp
@@ -230,6 +230,9 @@ class _Exact:
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         self.answers.append((values.astype(np.float64), scale))
         return np.asarray(values)
+
+    def exceeds(self, values: Ints, *, threshold: int, scale: Fraction) -> Bools:
+        return np.asarray(self.discrete_laplace(values, scale=scale) > threshold)
 
     def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
         return self.discrete_laplace(values, scale=scale)

@@ -10,10 +10,11 @@ is the exact log-ratio of probabilities of all that was published: for a pure pr
 run may have a loss above it. So one run with a larger loss refutes a claim, without statistics and
 without false alarms, and the loss is the best score that an audit by frequencies can have.
 
-Where a tree is grown, only the decision "above the threshold" is published of an answer, so
-its loss is the log-ratio of the decision's probabilities. That of a choice among scores is the
-log-ratio of the probabilities that permute-and-flip chooses so (`chance`), that of a response
-epsilon where it is one of the two truths. Uniform numbers see no data: both runs get the same.
+Where a tree is grown, the mechanism asks whether values exceed a threshold after noise
+(`Noise.exceeds`), so the loss is the log-ratio of the decision's probabilities. That of a choice
+among scores is the log-ratio of the probabilities that permute-and-flip chooses so (`chance`), that
+of a response epsilon where it is one of the two truths. Uniform numbers see no data: both runs get
+the same.
 
 If the neighbour asks another question (another number of answers, another scale), something that
 was not paid for decided what to ask: the loss is infinite.
@@ -44,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, Noise
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 
 Mechanism = Callable[[Any, Noise], Any]
 """A mechanism as a function of a table and the noise; what it returns is not used."""
@@ -57,15 +58,18 @@ class Laws:
     Attributes:
         actual: the scale of the noise that an asked scale really gets; 0 for none. A deliberate
             fault says so here.
-        threshold: for an asked scale, the threshold that answers are compared with, if no more
-            than that is published.
+        decisive: the same for the noise of decisions; as `actual` by default.
         unordered: answers of one question are published as a list in no order, so those of
             the two tables are matched by size: an upper bound of the loss.
     """
 
     actual: Callable[[Fraction], Fraction] = lambda scale: scale
-    threshold: Callable[[Fraction], int | None] = lambda _scale: None
+    decisive: Callable[[Fraction], Fraction] | None = None
     unordered: bool = False
+
+    def scale(self, asked: Fraction, *, decides: bool) -> Fraction:
+        """Return the scale that noise really has."""
+        return (self.decisive if decides and self.decisive else self.actual)(asked)
 
 
 Draw = tuple[str, Fraction]
@@ -111,6 +115,12 @@ class _Answer:
     values: Ints
     drawn: Ints
     categories: int = 0
+    threshold: int | None = None
+
+    @property
+    def question(self) -> tuple[Any, ...]:
+        """All of it but what follows the table."""
+        return self.draw, self.values.shape, self.categories, self.threshold
 
 
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
@@ -137,6 +147,9 @@ class _Asked:
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         return self._answer((LAPLACE, scale), values)
 
+    def exceeds(self, values: Ints, *, threshold: int, scale: Fraction) -> Bools:
+        return self._answer((LAPLACE, scale), values, threshold=threshold).astype(np.bool_)
+
     def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
         return self._answer((GAUSSIAN, scale), values)
 
@@ -151,14 +164,14 @@ class _Asked:
         return self._answer((SELECTION, 2 * sensitivity / epsilon), scores)
 
     def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
-        return self._answer((RESPONSE, 1 / epsilon), codes, categories)
+        return self._answer((RESPONSE, 1 / epsilon), codes, categories=categories)
 
     def uniform(self, below: int, *, size: int) -> Ints:
         """The same in both runs; of two sizes the one begins as the other."""
         self.uniforms += 1
         return np.random.default_rng(self.uniforms).integers(below, size=size)
 
-    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, **more: int) -> Ints:
         raise NotImplementedError
 
 
@@ -168,11 +181,21 @@ class _Recorder(_Asked):
     laws: Laws
     kept: list[_Answer] = field(default_factory=list)
 
-    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, **more: int) -> Ints:
         values = np.array(values)
-        drawn = self._drawn(draw[0], values, categories, self.laws.actual(draw[1]))
-        self.kept.append(_Answer(draw, values, drawn, categories))
+        scale = self.laws.scale(draw[1], decides="threshold" in more)
+        drawn = (
+            self._decided(values, more["threshold"], scale)
+            if "threshold" in more
+            else self._drawn(draw[0], values, more.get("categories", 0), scale)
+        )
+        self.kept.append(_Answer(draw, values, drawn, **more))
         return drawn
+
+    def _decided(self, values: Ints, threshold: int, scale: Fraction) -> Ints:
+        if scale == 0:
+            return np.asarray(values > threshold, dtype=np.int64)
+        return self.noise.exceeds(values, threshold=threshold, scale=scale).astype(np.int64)
 
     def _drawn(self, mechanism: str, values: Ints, categories: int, scale: Fraction) -> Ints:
         if mechanism == LAPLACE:
@@ -197,17 +220,17 @@ class _Replay(_Asked):
     parts: list[tuple[Draw, float]] = field(default_factory=list)
     place: int = 0
 
-    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, **more: int) -> Ints:
         if self.place == len(self.kept):
             raise _Apart
         answer = self.kept[self.place]
-        asked = draw, np.shape(values), categories
-        if asked != (answer.draw, answer.values.shape, answer.categories):
+        if _Answer(draw, np.asarray(values), answer.drawn, **more).question != answer.question:
             raise _Apart
         loss = self._loss(answer, np.asarray(values))
-        tree = draw[0] == LAPLACE and self.laws.threshold(draw[1]) is not None
-        if tree and self.parts and self.parts[-1][0] == draw:
-            loss += self.parts.pop()[1]
+        if self.place and answer.threshold is not None:
+            before = self.kept[self.place - 1]
+            if (before.draw, before.threshold) == (draw, answer.threshold):  # the same tree
+                loss += self.parts.pop()[1]
         self.parts.append((draw, loss))
         self.place += 1
         if self.place == len(self.kept) and not self.to_the_end:
@@ -216,7 +239,7 @@ class _Replay(_Asked):
 
     def _loss(self, answer: _Answer, values: Ints) -> float:
         mechanism, asked = answer.draw
-        scale = float(self.laws.actual(asked))
+        scale = float(self.laws.scale(asked, decides=answer.threshold is not None))
         if mechanism in {EXPONENTIAL, GAUSSIAN}:
             return self._concentrated(answer, values, scale)
         if mechanism == SELECTION:
@@ -234,9 +257,8 @@ class _Replay(_Asked):
         old, new, drawn = old[moved], new[moved], drawn[moved]
         if mechanism == RESPONSE:
             return float(np.sum((drawn == old).astype(int) - (drawn == new))) / scale
-        threshold = self.laws.threshold(asked)
-        if threshold is not None:
-            above = drawn > threshold
+        if (threshold := answer.threshold) is not None:
+            above = drawn.astype(np.bool_)
             return float(np.sum(_decided(old - threshold, scale, above=above)
                                 - _decided(new - threshold, scale, above=above)))  # fmt: skip
         if scale == 0:
