@@ -36,6 +36,7 @@ from shoal.io.validate import (
     is_number,
     leaving,
     limit,
+    limits_coded,
     plain_column,
     rounded,
     typed,
@@ -269,7 +270,7 @@ def _of_kind(cells: CellReader, column: Column, decimal: str | None) -> pl.Serie
 def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:
     values = cells.number
     if _some(cells.text):
-        text = cells.text.str.strip_chars()
+        text = limits_coded(cells.text.str.strip_chars(), column)
         if decimal == ",":
             text = text.str.replace_many([",", "."], [".", ","])
         if decimal:

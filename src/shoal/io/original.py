@@ -31,9 +31,14 @@ def read_original(
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     read = _read_silently if silent else validate.typed
     cells = validate.fitting(
-        partial(read, frame[column.name], without_steps(column), decimal) for column in columns
+        partial(read, _cells(frame[column.name], column), without_steps(column), decimal)
+        for column in columns
     )
     return Table(pl.DataFrame(cells), Schema(columns), {s.name: s.dtype for s in cells})
+
+
+def _cells(series: pl.Series, column: Column) -> pl.Series:
+    return validate.limits_coded(series, column) if series.dtype == pl.String else series
 
 
 def without_steps(column: Column) -> Column:

@@ -368,7 +368,7 @@ def is_number(text: str) -> bool:
 
 def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     if series.dtype == pl.String:
-        values = parse_numbers(series, decimal=decimal)
+        values = parse_numbers(limits_coded(series, column), decimal=decimal)
     elif series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
         whole = series.dtype.is_integer() or series.dtype == pl.Boolean
         values = series.cast(pl.Int64 if whole else pl.Float64, strict=False)
@@ -428,6 +428,22 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
         if plain and swapped.null_count() == series.null_count():
             return swapped
     return text.cast(pl.Float64, strict=False)
+
+
+def limits_coded(text: pl.Series, column: Column) -> pl.Series:
+    """Read "<4.0" as 4.0 where the column is coded at 4.0 or above, and ">200" likewise.
+
+    Coded, such a cell says no more than it did. That is a decision for each cell; without the
+    code, or with one that does not cover the limit, a cell stays as it is.
+    """
+    for mark, code in (("<", column.bottom_code), (">", column.top_code)):
+        if code is None:
+            continue
+        bare = text.str.replace(rf"^\s*{mark}=?\s*", "")
+        limit = bare.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+        coded = limit <= float(str(code)) if mark == "<" else limit >= float(str(code))
+        text = bare.zip_with(coded.fill_null(value=False), text)
+    return text
 
 
 def unmarked(text: pl.Series) -> pl.Series:

@@ -20,7 +20,10 @@ NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""
 FEW_ROWS = 10
 """Below this many rows, values say little about a column."""
-TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %H:%M:%S%.f", "T%H:%M:%S%.f", "T%H:%M:%SZ")
+TIMES = (
+    "", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S", " %H:%M:%S%.f",
+    "T%H:%M:%S%.f", "T%H:%M:%SZ",
+)  # fmt: skip
 """What may follow a date; a date is read without it."""
 _BAND = re.compile(
     r"(?P<below><=?|under|below|up to|unter|bis|moins de|menos de|meno di|onder)?\s*"
@@ -35,6 +38,8 @@ _NO_ANSWER = re.compile(
     r"|keine angabe|wei(ss|ß) nicht|verweiger|trifft nicht|sans r.ponse|nsp|no sabe|ns/nc"
     r"|non risponde|geen antwoord)"
 )
+_PERIOD = r"^(19|20)\d\d(-(0[1-9]|1[0-2])|-?W[0-5]\d|-?Q[1-4])$"
+"""A month, a week or a quarter, which sort as they are written."""
 _SENTINEL = re.compile(r"9{2,}(\.9+)?|9+[4-8]|8{2,}|7{2,}|6{3,}")
 """How large numbers are written that stand for missing; 77 and 88 do so beside each other or 99."""
 
@@ -58,6 +63,7 @@ class ColumnValues:
         labels: what the file says of a value.
         measure: the measurement level that the file states: nominal, ordinal or scale.
         ordered: the categories in order, where the column's type has one.
+        limits: the largest x of values as "<x", and the smallest of values as ">x".
     """
 
     cells: pl.Series
@@ -68,6 +74,7 @@ class ColumnValues:
     labels: Mapping[str, str] = field(default_factory=dict)
     measure: str = ""
     ordered: tuple[str, ...] = ()
+    limits: tuple[float | None, float | None] = (None, None)
 
     @property
     def rows(self) -> int:
@@ -93,6 +100,19 @@ class ColumnValues:
     def date_forms(self) -> list[str]:
         """Forms of dates that all values fit, in years that somebody may live in."""
         return _date_forms(self)
+
+    @cached_property
+    def days(self) -> pl.Series | None:
+        """The values as days, where all of them are."""
+        if self.values.dtype.is_temporal() and self.values.dtype != pl.Time:
+            return self.values.cast(pl.Date, strict=False)
+        forms = self.date_forms
+        return self.text.str.strip_chars().str.to_date(forms[0], strict=False) if forms else None
+
+    @cached_property
+    def is_period(self) -> bool:
+        """Whether the values are months, weeks or quarters of years."""
+        return bool(self.distinct and self.text.str.contains(_PERIOD).all())
 
     @property
     def unbroken(self) -> bool:
@@ -183,7 +203,7 @@ def column_values(
     )
     if missing:
         column = column.without(column.text.str.strip_chars().is_in(list(missing)))
-    column = _without_marks(column)
+    column = _with_limits(_without_marks(column), decimal)
     return _without_sentinels(_with_numbers(column, decimal, raw.reading.get("delimiter")))
 
 
@@ -196,6 +216,20 @@ def _without_marks(column: ColumnValues) -> ColumnValues:
     if column.distinct > 2 and column.values.filter(~marks).str.contains(r"^[A-Z]{2}$").all():
         marks &= ~lower.is_in(["na", "nr"])
     return column.without(marks)
+
+
+def _with_limits(column: ColumnValues, decimal: str | None) -> ColumnValues:
+    """Read "<4.0" and ">200" as limits, where the other values are numbers."""
+    if column.values.dtype != pl.String:
+        return column
+    marks = column.values.str.extract(r"^\s*([<>])=?\s*\d", 1)
+    bare = column.values.str.replace(r"^\s*[<>]=?\s*", "")
+    numbers = parse_numbers(bare, decimal=decimal).cast(pl.Float64)
+    if not marks.count() or numbers.null_count() or 2 * marks.count() > column.distinct:
+        return column
+    low, high = (numbers.filter(marks == mark) for mark in "<>")
+    limits = cast("tuple[float | None, float | None]", (low.max(), high.min()))
+    return replace(column, values=bare, limits=limits)
 
 
 def _with_numbers(column: ColumnValues, stated: str | None, delimiter: str | None) -> ColumnValues:
@@ -264,7 +298,8 @@ def _date_forms(column: ColumnValues) -> list[str]:
     some = text.gather_every(max(1, text.len() // 50)).str.strip_chars()
     if column.values.dtype.is_integer():
         return ["%Y%m%d"] if _is_form(some, text, "%Y%m%d") else []
-    if not some.str.contains(r"^[\dA-Za-z]{1,9}[-./ ]?[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}").all():
+    day = r"^[\dA-Za-z]{1,9}[-./ ]?[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
+    if not some.str.contains(day).all():
         return []
     timed = bool(some.str.contains(":").all())
     ends = TIMES[1:] if timed else TIMES[:1]
@@ -285,6 +320,16 @@ def _fits(text: pl.Series, form: str) -> bool:
 
 
 # Codes and orders
+
+
+def is_count(column: ColumnValues) -> bool:
+    """Whether whole numbers begin at 0, leave none out, and become rarer, as counts do."""
+    if column.numbers is None or not column.whole or column.distinct < 4:
+        return False
+    place = column.numbers.arg_sort()
+    counts = column.counts.gather(place).to_numpy()
+    consecutive = column.numbers.gather(place).to_list() == list(range(column.distinct))
+    return consecutive and bool((np.diff(counts[1:]) <= 0).all())
 
 
 def is_smooth(column: ColumnValues) -> bool:
@@ -349,6 +394,8 @@ def stated_order(column: ColumnValues, *, calendar: bool) -> tuple[str, ...] | N
     if column.ordered:
         return column.ordered
     values = column.text.unique().to_list()
+    if column.is_period:
+        return tuple(sorted(values))
     if column.measure == "ordinal" or (calendar and column.numbers is not None):
         return tuple(sorted(values, key=lambda v: (float(v) if is_number(v) else 0.0, v)))
     return order(values) if len(values) >= 3 else None

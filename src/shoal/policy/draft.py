@@ -20,7 +20,8 @@ from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.column_values import all_values
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.recognise import Guess, recognise
+from shoal.policy.guess import Guess
+from shoal.policy.recognise import recognise
 
 EMPTY = "The table has a header but no rows; expected one row per person."
 LARGE = 100_000
@@ -184,6 +185,7 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
         fields.append(f"step = {made.step}")
     if own := [mark for mark in made.missing if mark not in missing]:
         fields.append(f"missing = [{', '.join(map(quoted, own))}]")
+    fields += [f"{key} = {value}" for key, value in made.coding.items()]
     if made.categories:
         fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
         fields.append("observed = true")

@@ -10,7 +10,7 @@ from shoal.io import folders
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shoal.policy.recognise import Guess
+    from shoal.policy.guess import Guess
 
 
 @dataclass(frozen=True)

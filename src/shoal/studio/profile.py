@@ -23,7 +23,8 @@ from shoal.io.excel_files import EXCEL
 from shoal.io.validate import is_plain
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.draft import EMPTY, from_guesses
-from shoal.policy.recognise import Guess, recognise
+from shoal.policy.guess import Guess
+from shoal.policy.recognise import recognise
 from shoal.studio import policy_document
 from shoal.studio.private_files import read_json, write_json
 from shoal.studio.shapes import Shape, shape_of

@@ -20,7 +20,7 @@ from shoal.core import Kind, Role
 from shoal.errors import visible
 from shoal.io.dates import read_days
 from shoal.policy.column_values import ColumnValues
-from shoal.policy.recognise import Guess
+from shoal.policy.guess import Guess
 
 BARS = 24
 """Bars of a histogram, at most; of categories half as many."""

@@ -1,0 +1,118 @@
+"""What is known of a column before anybody has said anything, and what it is taken for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shoal.core import Kind, Role
+from shoal.policy.column_values import ColumnValues, words
+
+BY_COUNTS = "codes, by how often each occurs"
+"""Why numbers are taken for codes that nothing else speaks for."""
+UNKNOWN = "not recognised"
+"""How the reason begins of a column whose name says nothing."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column is taken for, and why.
+
+    Attributes:
+        role: what an attacker may do with it.
+        kind: which arithmetic it allows.
+        reason: why, as a part of a sentence.
+        categories: its values where they are few; in order for an ordinal.
+        flags: keys of the policy that become true.
+        date_format: where dates are not written as 2023-09-17.
+        missing: cells that mean missing.
+        step: 1 where all numbers are whole.
+        limits: bounds that are public knowledge, as an example.
+        question: what only the steward can answer, as a sentence.
+        forms: the formats that a question about dates leaves open, the guess first.
+        coding: further keys of the policy with their values, such as a limit or a step.
+        advice: how a policy keeps a column that is left out, as a part of a sentence.
+    """
+
+    role: Role
+    kind: Kind
+    reason: str
+    categories: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    date_format: str | None = None
+    missing: tuple[str, ...] = ()
+    step: int | None = None
+    limits: tuple[str, ...] = ()
+    question: str = ""
+    forms: tuple[str, ...] = ()
+    coding: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedColumn:
+    """A column with what its name may mean, and what the others of the table say about it.
+
+    Attributes:
+        holds: what its values are that leads to a person, in words.
+    """
+
+    name: str
+    means: frozenset[str]
+    values: ColumnValues
+    beside_body: bool
+    day_first: bool | None
+    holds: str = ""
+
+    @property
+    def counted(self) -> bool:
+        """Whether its name says that its numbers count or measure."""
+        return "quantity" in self.means and self.values.numbers is not None
+
+    @property
+    def is_sex(self) -> bool:
+        """Whether it holds a sex: by its values, which a name must back where they are digits."""
+        written = {text.strip().lower() for text in self.values.text.to_list()[:9]}
+        digits = any(text.isdigit() for text in written)
+        few = 2 <= self.values.distinct <= 4 and written <= set(words()["sexes"].split())
+        return few and ("sex" in self.means or not digits)
+
+    @cached_property
+    def is_birth(self) -> bool:
+        """Whether it holds days or years of birth: by its name, or as it spans a life."""
+        days = self.values.days
+        if days is not None and days.len():
+            years = days.dt.year()
+            first, last = int(years.min()), int(years.max())  # type: ignore[arg-type]
+            return "birth" in self.means or (last - first >= 30 and last <= 2035)
+        numbers = self.values.numbers
+        if numbers is None or not self.values.whole or self.values.distinct < 20:
+            return False
+        return bool(numbers.is_between(1900, 2035).all())
+
+    @property
+    def is_coordinate(self) -> bool:
+        """Whether it holds degrees: within 180, near each other, with four decimals or more."""
+        numbers = self.values.numbers
+        if numbers is None or not bool(numbers.is_between(-180, 180).all()):
+            return False
+        exact = self.values.text.str.contains(r"[.,]\d{4,}\s*$").mean() or 0.0
+        low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+        return bool(exact > 0.8 and high - low < 30)  # type: ignore[operator]
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether its numbers have decimals, or so many values that they measure something."""
+        values = self.values
+        return not values.unbroken or (values.distinct > 100 and float(values.numbers.max()) > 1000)  # type: ignore[union-attr,arg-type]
+
+    @property
+    def few_codes(self) -> bool:
+        """Whether it has so few values that they may be codes."""
+        values = self.values
+        few = values.distinct <= 10 and values.present > 2 * values.distinct
+        return few and not (values.round_amounts and "quantity" in self.means)
+
+
+def dropped(reason: str, *flags: str, advice: str = "") -> Guess:
+    """Guess that a column leads to a person, so it is dropped."""
+    return Guess(Role.IDENTIFIER, Kind.NOMINAL, reason, flags=flags, advice=advice)

@@ -1,0 +1,308 @@
+"""Recognise what columns are by how they depend on each other.
+
+What does not change within the rows of a patient number is a fact about the patient: a birth date,
+a sex. So a column that numbers persons shows itself by what it determines, whatever its name is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Role
+from shoal.io.validate import is_plain, parse_numbers
+from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL
+from shoal.policy.content import NAMES
+from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, dropped
+
+ROWS = 50_000
+"""So many rows are compared, all rows of a value or none of them."""
+PAIRS = 15
+"""Fewer pairs of rows with an equal value show nothing."""
+ALWAYS = 0.98
+"""The share of such pairs in which a determined column agrees; a file has slips."""
+OFTEN = 0.9
+"""A column in which two rows agree more often by chance is as good as constant."""
+
+SEX, BIRTH = 2, 3
+"""What a column shows that a person has once; 1 is what leads to a person."""
+
+BATTERY = 5
+"""So many columns with one scale are answers to a list of questions."""
+
+Codes = Mapping[str, NDArray[np.int64]]
+
+
+def codes_of(frame: pl.DataFrame, names: list[str]) -> dict[str, NDArray[np.int64]]:
+    """Number the values of some columns; a missing cell is -1."""
+    return {
+        name: frame[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() - 1 for name in names
+    }
+
+
+def agreement(codes: Codes, by: str) -> dict[str, float]:
+    """Return for each column how often two rows with an equal value of `by` agree in it.
+
+    Columns are left out in which any two rows agree too often, or too few can be compared. Rows
+    that follow each other in the order of `by` are compared: n log n for each column.
+    """
+    values = codes[by]
+    order = np.argsort(values, kind="stable")[-ROWS:]
+    known = values[order]
+    equal = np.flatnonzero((known[1:] == known[:-1]) & (known[1:] >= 0))
+    first, second = order[equal], order[equal + 1]
+    result = {}
+    for name, column in codes.items():
+        one, other = column[first], column[second]
+        used = (one >= 0) & (other >= 0)
+        if name == by or used.sum() < PAIRS:
+            continue
+        shares = np.bincount(column[column >= 0]) / max(int((column >= 0).sum()), 1)
+        if float(shares @ shares) <= OFTEN:
+            result[name] = float((one == other)[used].mean())
+    return result
+
+
+def with_units(
+    columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
+) -> dict[str, Guess]:
+    """Leave each flag to one column, and say of persons with several rows that they have them."""
+    result, taken = dict(guesses), set[str]()
+    for name, made in guesses.items():
+        flags = tuple(flag for flag in made.flags if flag not in taken)
+        taken.update(flags)
+        result[name] = replace(made, flags=flags)
+        if "privacy_unit" in flags:
+            values = columns[name].values
+            if values.distinct < values.present:
+                result[name] = replace(
+                    result[name],
+                    reason=f"{made.reason}: {values.distinct:,} of them in {values.present:,} rows",
+                    question=f"Does '{name}' number the persons? An epsilon also needs "
+                    "max_contributions.",
+                )
+    return result
+
+
+def with_persons(
+    frame: pl.DataFrame, columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
+) -> dict[str, Guess]:
+    """Find the column that numbers persons, and households, by what is constant within it.
+
+    Of a person the birth and the sex are constant, and what leads to the person: a name, an e-mail
+    address. The coarsest column in which most of that is constant numbers the persons, whatever it
+    is called, and all that is one-to-one with it is dropped too. A column within which a sex or a
+    birth varies, but two other columns are constant, numbers households, or groups as small.
+    """
+    marks = {
+        name: BIRTH if column.is_birth else SEX if column.is_sex else bool(column.holds)
+        for name, column in columns.items()
+    }
+    codes = codes_of(frame, list(columns))
+    shared = {
+        name: agreement(codes, name)
+        for name in columns
+        if _repeats(columns[name]) and "household" not in guesses[name].flags
+    }
+    constant = {
+        name: {o for o, a in shares.items() if a >= ALWAYS} for name, shares in shared.items()
+    }
+    varying = {
+        name
+        for name, shares in shared.items()
+        if any(marks[other] >= SEX and share < OFTEN for other, share in shares.items())
+    }
+    weight = {name: sum({marks[other] for other in constant[name]}) for name in constant}
+    leading = {
+        name: sum(marks[other] == 1 for other in (name, *constant[name]))
+        for name in constant
+        if columns[name].holds != NAMES
+    }
+    result = dict(guesses)
+    unit = max(
+        (
+            name
+            for name in weight
+            if weight[name] >= _needed(columns[name], result[name]) or leading.get(name, 0) >= 2
+        ),
+        key=lambda name: _suits(columns[name], weight[name], result[name]),
+        default=None,
+    )
+    if unit is not None:
+        result = {name: replace(made, flags=_no_unit(made.flags)) for name, made in result.items()}
+        shown = sorted(constant[unit], key=lambda name: (marks[name], name))[-2:]
+        do = "do" if len(shown) > 1 else "does"
+        reason = f"the column numbers persons: {' and '.join(map(repr, shown))} {do} not change"
+        result[unit] = dropped(f"{reason} within it", "privacy_unit")
+        for name in constant[unit] & constant.keys():
+            if unit in constant[name] and result[name].kind is Kind.NOMINAL:
+                result[name] = dropped(f"each value goes with one of '{unit}'")
+    elif not any("privacy_unit" in made.flags for made in result.values()):
+        result = _asking(columns, result)
+    for name in varying:
+        values = columns[name].values
+        small = values.present <= 10 * values.distinct and len(constant[name]) >= 2
+        if small and not weight[name] and result[name].kind is Kind.NOMINAL:
+            result[name] = dropped("the column numbers households or groups as small", "household")
+    return result
+
+
+def _asking(columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Ask whose rows these are where a name or an address repeats, and nothing numbers persons."""
+    result = dict(guesses)
+    for name, column in columns.items():
+        values = column.values
+        if column.holds and _repeats(column):
+            question = (
+                f"{values.distinct:,} values of '{name}' stand in {values.present:,} rows. If a "
+                "person has several rows, which column numbers the persons? Write privacy_unit = "
+                "true there."
+            )
+            return {**result, name: replace(result[name], question=question)}
+    return result
+
+
+def _needed(column: NamedColumn, made: Guess) -> int:
+    """How much must be constant within a column: people of one name are of one sex, too."""
+    return BIRTH if column.holds else 1 if made.flags else SEX
+
+
+def _suits(column: NamedColumn, weight: int, made: Guess) -> tuple[bool, ...]:
+    """Order the columns that may number persons, the best last: complete, a number, coarse."""
+    values = column.values
+    said = bool(made.flags)
+    full = values.present >= ALWAYS * values.rows
+    return weight, full, said, not column.holds, -values.distinct  # type: ignore[return-value]
+
+
+def _no_unit(flags: Sequence[str]) -> tuple[str, ...]:
+    return tuple(flag for flag in flags if flag != "privacy_unit")
+
+
+def _repeats(column: NamedColumn) -> bool:
+    """Whether a column may number persons with several rows."""
+    values = column.values
+    amount = column.means & {"quantity", "confidential"} and values.numbers is not None
+    if amount or not values.unbroken or values.days is not None:
+        return False
+    few = max(20, values.rows / 500)
+    return few <= values.distinct <= values.present - PAIRS
+
+
+def with_copies(frame: pl.DataFrame, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Protect what is one-to-one with a quasi-identifier; drop unknown copies of an identifier.
+
+    Columns that nearly number the rows are left out: an income and a name are one-to-one too.
+    """
+    result = dict(guesses)
+    alike: dict[tuple[int, int], list[str]] = {}
+    for name, dtype in frame.schema.items():
+        distinct = frame[name].drop_nulls().n_unique() if is_plain(dtype) else 0
+        if 2 < distinct <= NEARLY_ALL * frame.height:
+            alike.setdefault((distinct, frame[name].null_count()), []).append(name)
+    for names in alike.values():
+        for one, two in chain(pairwise(names), pairwise(names[::-1])):
+            role = _copied(result[one], result[two])
+            if role is not None and _one_to_one(frame, one, two):
+                note = f"{result[two].reason}; each value goes with one of '{one}'"
+                result[two] = replace(result[two], role=role, reason=note)
+    return result
+
+
+def _copied(first: Guess, second: Guess) -> Role | None:
+    """The role that the first of two equal columns lends to the second, if any."""
+    exposed = second.role in {Role.CONFIDENTIAL, Role.OTHER}
+    if first.role is Role.QUASI_IDENTIFIER and exposed:
+        return Role.QUASI_IDENTIFIER
+    unknown = second.reason.startswith(UNKNOWN) and second.role is not Role.IDENTIFIER
+    return Role.IDENTIFIER if first.role is Role.IDENTIFIER and first.flags and unknown else None
+
+
+def _one_to_one(frame: pl.DataFrame, one: str, two: str) -> bool:
+    for part in (frame.select(one, two).head(2000), frame.select(one, two)):
+        pairs = part.unique()
+        if not pairs.height == pairs[one].n_unique() == pairs[two].n_unique():
+            return False
+    return True
+
+
+def with_scales(
+    columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
+) -> dict[str, Guess]:
+    """Take columns that share one scale of small whole numbers for answers to questions.
+
+    Answers have an order, and nobody knows the answers of another to a long list of questions.
+    """
+    scales: dict[tuple[str, ...], list[str]] = {}
+    for name, made in guesses.items():
+        numbers = columns[name].values.numbers if name in columns else None
+        if made.kind is Kind.NOMINAL and BY_COUNTS in made.reason and numbers is not None:
+            values = sorted(numbers.to_list())
+            if len(values) >= 3 and values[-1] - values[0] < len(values) and values[-1] <= 10:
+                scales.setdefault(tuple(f"{value:g}" for value in values), []).append(name)
+    result = dict(guesses)
+    for scale, names in scales.items():
+        for name in names if len(names) >= BATTERY else ():
+            reason = f"one of {len(names)} columns with the same scale, so an answer"
+            result[name] = replace(guesses[name], role=Role.CONFIDENTIAL, kind=Kind.ORDINAL,
+                                   reason=reason, categories=scale)  # fmt: skip
+    return result
+
+
+def with_sums(columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Say of a column that it is the sum of others."""
+    names = [n for n, made in guesses.items() if made.kind is Kind.NUMERIC and n in columns][:40]
+    cells = {name: _head(columns[name].values.cells) for name in names}
+    cells = {name: numbers for name, numbers in cells.items() if np.unique(numbers).size > 5}
+    result = dict(guesses)
+    for total, parts in _sums(cells):
+        note = f"{result[total].reason}; the sum of {', '.join(parts[:-1])} and {parts[-1]}"
+        result[total] = replace(result[total], reason=note)
+    return result
+
+
+def _head(cells: pl.Series) -> NDArray[np.float64]:
+    """The first cells as numbers; a missing one is not a number."""
+    head = cells.head(5000)
+    values = head if head.dtype.is_numeric() else parse_numbers(head.cast(pl.String), decimal=None)
+    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def _sums(cells: Mapping[str, NDArray[np.float64]]) -> Iterator[tuple[str, list[str]]]:
+    """Totals with their parts: any two columns, or up to nine that follow each other."""
+    for total in cells:
+        others = [name for name in cells if name != total]
+        runs = (
+            others[start:end]
+            for start in range(len(others))
+            for end in range(start + 3, min(start + 9, len(others)) + 1)
+        )
+        for parts in (*combinations(others, 2), *runs):
+            if all(_adds_up(cells, total, parts, rows) for rows in (50, 5000)):
+                yield total, list(parts)
+                break
+
+
+def _adds_up(
+    cells: Mapping[str, NDArray[np.float64]], total: str, parts: Sequence[str], rows: int
+) -> bool:
+    added = np.sum([cells[part][:rows] for part in parts], axis=0)
+    whole = cells[total][:rows]
+    used = np.isfinite(added) & np.isfinite(whole)
+    return used.sum() > FEW_ROWS and np.allclose(added[used], whole[used], atol=1e-6)
+
+
+def something_protected(guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Protect the confidential columns where nothing else can be protected."""
+    if any(made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
+        return dict(guesses)
+    why = "and no column is one that others know, so it is protected itself"
+    return {
+        name: replace(made, role=Role.QUASI_IDENTIFIER, reason=f"{made.reason}, {why}")
+        if made.role is Role.CONFIDENTIAL
+        else made
+        for name, made in guesses.items()
+    }
