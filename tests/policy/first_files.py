@@ -538,4 +538,4 @@ def _judgements(answer: str, column: Column) -> Iterator[tuple[str, bool]]:
         if wanted or set(column.missing) - {"nan"}:
             yield "missing", wanted <= set(column.missing) and bool(wanted)
     if "whole" in answer and column.kind is Kind.NUMERIC:
-        yield "whole", column.step == 1
+        yield "whole", column.step is not None and column.step % 1 == 0

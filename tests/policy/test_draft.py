@@ -90,7 +90,10 @@ def test_counts_and_reasons_stand_in_comments():
     text, _ = drafted(people())
 
     assert text.startswith("# Drafted by `shoal init` from people.csv: 30 rows.")
-    assert "# income: 1 missing, 29 distinct; its name reads confidential; whole numbers." in text
+    assert (
+        "# income: 1 missing, 29 distinct; its name reads confidential; whole numbers; rounded"
+        in text
+    )
     assert "# who: 0 missing, 30 distinct; nearly every value occurs once." in text
 
 
@@ -261,7 +264,7 @@ def test_a_draft_of_a_file_with_decimal_commas_runs(tmp_path):
 
     assert "nörth" in text
     assert released.schema == {"age": pl.Float64, "income": pl.Float64, "region": pl.String}
-    assert sorted(released["income"])[1] == 100.25
+    assert set(released["income"] % 500) == {0}  # rounded, so five people share each value
 
 
 @pytest.mark.parametrize(
@@ -280,7 +283,7 @@ def test_amounts_as_people_write_them_are_numbers(tmp_path, delimiter, cell, dec
     rows = [f"{20 + i}{delimiter}{cell.format(i)}\n" for i in range(40)]
     data.write_text(f"age{delimiter}income\n" + "".join(rows))
 
-    drafted = shoal.draft(data)
+    drafted = shoal.draft(data, keep=["income"])
     policy.write_text(drafted.text)
 
     if number is None:  # a thousand, or a little more than one

@@ -430,7 +430,7 @@ def test_the_json_schema_is_json_and_knows_every_key():
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["properties"]) == {
         "version", "one_row_per_person", "columns", "protect", "require", "release", "reading",
-        "writing", "budget", "constraints", "context", "evaluate",
+        "writing", "budget", "constraints", "context", "evaluate", "review",
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False

@@ -47,7 +47,14 @@ def test_most_of_the_guesses_are_right(scores):
 
     assert len(scores) >= 30
     shares = {what: total.share(what) for what in total.asked}
-    least = {"role": 0.97, "not needless": 0.97, "kind": 0.97, "missing": 0.97, "date": 0.99, "unit": 0.7}
+    least = {
+        "role": 0.97,
+        "not needless": 0.97,
+        "kind": 0.97,
+        "missing": 0.97,
+        "date": 0.99,
+        "unit": 0.7,
+    }
     assert all(share >= least.get(what, 1) for what, share in shares.items()), total.wrong
 
 

@@ -116,6 +116,19 @@ def init(
         "policy.toml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    audience: Annotated[
+        str | None,
+        typer.Option("--for", metavar="USE", help="public-use, scientific-use or secure-use."),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", help="How many people must share a value.")] = 5,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to release as they are, between commas."),
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="Draft a release with this epsilon, from the header alone."),
+    ] = None,
     as_json: AsJson = False,
     reading: "ReadingOptions",
 ) -> None:
@@ -126,11 +139,15 @@ def init(
     from shoal import policy as policies
     from shoal.errors import ShoalError
     from shoal.pipeline import forecast, planning
-    from shoal.policy.draft import draft
+    from shoal.policy.draft import draft, draft_from_header
 
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
-        drafted = draft(data, **vars(reading))
+        if epsilon is None:
+            columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
+            drafted = draft(data, audience=audience, k=k, keep=columns, **vars(reading))
+        else:
+            drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
     printed = out == standard_input.STDIN
     if not printed:
         drafted.write(out, force=force)
@@ -142,6 +159,8 @@ def init(
         return
     for question in drafted.questions:
         say(f"Question: {question}")
+    for remark in drafted.remarks:
+        say(f"Exposed: {remark}")
     with suppress(ShoalError):  # A draft may need an answer before it can be planned.
         planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
         say(f"As drafted, a run takes {forecast.takes(planned)}.")

@@ -124,6 +124,7 @@ class Policy:
     Attributes:
         required: the guarantees of `[require]`.
         audience: who will get the release, if stated; then its claims must do for them.
+        drafted: a program drafted the policy, and nobody has reviewed it.
         accept_constant: columns that a method without epsilon may make constant.
         accept_distinct: columns in which every row may have its own value.
         document: the policy as plain JSON values, without `[context]`, `[budget]` and
@@ -145,6 +146,7 @@ class Policy:
     context: ReportContext = field(default_factory=ReportContext)
     evaluate: EvaluationChoices = field(default_factory=EvaluationChoices)
     audience: Audience | None = None
+    drafted: bool = False
     accept_constant: tuple[str, ...] = ()
     accept_distinct: tuple[str, ...] = ()
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)

@@ -28,6 +28,7 @@ class Release:
             paid for.
         scheme: how the table was recoded, if another can be recoded the same way: for
             `shoal.apply`. A pickle of the release lacks it.
+        policy: the policy that was drafted for it, if it was; as confidential as the table.
     """
 
     data: Any
@@ -39,9 +40,15 @@ class Release:
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
     unexpected: tuple[str, ...] = ()
     scheme: Scheme | None = field(default=None, repr=False)
+    policy: str | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "scheme": None}
+        return {**self.__dict__, "scheme": None, "policy": None}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done silently, and what should be known of the release; published with it."""
+        return tuple(self.manifest["notes"])
 
     def __repr__(self) -> str:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
@@ -54,6 +61,7 @@ class Release:
             f" (achieved {figure(check.achieved)})"
             for check in self.checks
         ]
+        lines += [f"  note  {text}" for text in self.notes[:3]]
         lines += [f"  confirm  {text}" for text in self.unexpected]
         return "\n".join(lines)
 

@@ -14,7 +14,7 @@ from shoal.io.raw import Raw, check_names
 
 
 def from_native(data: Any, *, alone: bool = False) -> Raw:
-    """Take a pandas, Polars or PyArrow table, or anything with an Arrow C stream.
+    """Take a pandas, Polars or PyArrow table, lazy or not, or anything with an Arrow C stream.
 
     Args:
         data: the table.
@@ -23,8 +23,8 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     """
     if isinstance(data, Raw):
         return data
-    if isinstance(data, pl.DataFrame):
-        return Raw(in_calendar(data, alone=alone))
+    if isinstance(data, pl.DataFrame | pl.LazyFrame):
+        return Raw(in_calendar(data.lazy().collect(), alone=alone))
     import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)
 
     try:

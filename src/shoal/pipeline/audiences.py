@@ -64,6 +64,11 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
     """
     if policy.audience is None:
         return ""
+    if policy.drafted and policy.audience is Audience.PUBLIC_USE:
+        return (
+            f"Audience '{policy.audience}' needs a policy that a person has reviewed, but this one "
+            "was drafted by program. Read every line, then fill in by and date under [review]."
+        )
     rule, claims = RULES[policy.audience], list(claims)
     if not rule.enough or claimed_together(policy, claims, rule.enough):
         return ""

@@ -11,10 +11,13 @@ NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
 """What the manifest, and the file itself where its format has room, say of drawn rows."""
 
 
+DRAFTED = "The policy was drafted by program, and nobody has reviewed it."
+
+
 def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
     """Say which keys of the policy this method carries along without using them."""
     schema = policy.schema
-    said = []
+    said = [DRAFTED] if policy.drafted else []
     weight = schema.flagged("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:

@@ -62,6 +62,8 @@ from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, wit
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
 from shoal.policy import PolicySource
+from shoal.policy.draft import draft
+from shoal.policy.drafted import DraftedPolicy
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,18 @@ class StoppedError(ClaimViolationError):
 
 def protect(
     data: Any,
-    policy: PolicySource,
+    policy: PolicySource | None = None,
     *,
     keep_order: bool = False,
     audience: str | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
+    epsilon: float | None = None,
+    **drafting: Any,
 ) -> Release:
-    """Protect a table as its policy says.
+    """Protect a table as its policy says, or as a draft does.
+
+        shoal.protect(people, k=5, quasi_identifiers=["age", "region"], confidential=["income"])
 
     Args:
         data: the path of a file, what `shoal.read` returned, a pandas, Polars or PyArrow table, or
@@ -127,6 +133,9 @@ def protect(
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one carries no claim
             of differential privacy, whatever it is.
+        epsilon: refused: a policy states the bounds and categories that a proof takes as known.
+        drafting: without a policy, arguments of `shoal.draft`, such as k, keep and the columns of
+            each role; `release.policy` has the draft, with what was guessed.
 
     Returns:
         The release; `data` in it has the type that was handed in. Of a file it is Polars'.
@@ -136,6 +145,13 @@ def protect(
             for the audience.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
+    drafted = None
+    if policy is None:
+        data, drafted = _draft(data, epsilon=epsilon, audience=audience, **drafting)
+        policy, audience = drafted, None
+    elif epsilon is not None or drafting:
+        named = ", ".join([*drafting, *(["epsilon"] if epsilon is not None else ())])
+        raise InputError(f"Expected a policy, or what to draft one from; found both ({named}).")
     planned = plan(
         policy,
         keep_order=keep_order,
@@ -144,7 +160,23 @@ def protect(
         data=data,
     )
     source = engine.source(data, policy=planned.policy, alone=planned.method.noisy)
-    return run(planned, source, progress=progress, noise=noise).settle()
+    release = run(planned, source, progress=progress, noise=noise).settle()
+    return release if drafted is None else replace(release, policy=drafted.text)
+
+
+def _draft(data: Any, *, epsilon: float | None, **drafting: Any) -> tuple[Any, DraftedPolicy]:
+    """Draft a policy, for a caller who has none; return the table as it was read with it."""
+    if epsilon is not None:
+        raise InputError(
+            "An epsilon needs a policy that states the bounds and the categories of every column, "
+            "from public knowledge. `shoal init --epsilon` writes the lines to fill in."
+        )
+    if "k" not in drafting:
+        raise InputError("Expected a policy, or k and the columns of each role; found neither.")
+    if engine.is_distributed(data):
+        raise InputError("A table on Spark needs a policy; draft one from a part of it.")
+    raw = io.read(data) if isinstance(data, str | Path) else io.from_native(data)
+    return raw, draft(raw, **drafting)
 
 
 def run(

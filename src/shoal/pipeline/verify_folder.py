@@ -182,7 +182,13 @@ def sign(
     found = verify(folder)
     if not found.holds:
         raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{found}")
-    content = signing().sign(manifest.read(folder).raw, key, passphrase=passphrase)
+    read = manifest.read(folder)
+    if "review" in read.fields.policy:
+        raise InputError(
+            f"'{folder}' was made by a policy that a program drafted and nobody has reviewed; it "
+            "was not signed. Fill in by and date under [review], and protect the table again."
+        )
+    content = signing().sign(read.raw, key, passphrase=passphrase)
     folders.write_bytes(place, content, force=force)
     return found
 

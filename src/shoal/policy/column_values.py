@@ -109,6 +109,16 @@ class ColumnValues:
         forms = self.date_forms
         return self.text.str.strip_chars().str.to_date(forms[0], strict=False) if forms else None
 
+    def typed(self) -> pl.Series:
+        """The column with its cells as numbers, days or texts; what means missing is null."""
+        days = self.days
+        read = days if self.numbers is None and days is not None else self.numbers
+        values = pl.DataFrame({"cell": self.values, "read": self.text if read is None else read})
+        values = values.unique("cell", maintain_order=True)
+        return self.cells.replace_strict(
+            values["cell"], values["read"], default=None, return_dtype=values["read"].dtype
+        )
+
     @cached_property
     def is_period(self) -> bool:
         """Whether the values are months, weeks or quarters of years."""
@@ -229,7 +239,8 @@ def _with_limits(column: ColumnValues, decimal: str | None) -> ColumnValues:
         return column
     low, high = (numbers.filter(marks == mark) for mark in "<>")
     limits = cast("tuple[float | None, float | None]", (low.max(), high.min()))
-    return replace(column, values=bare, limits=limits)
+    cells = column.cells.str.replace(r"^\s*[<>]=?\s*", "")
+    return replace(column, cells=cells, values=bare, limits=limits)
 
 
 def _with_numbers(column: ColumnValues, stated: str | None, delimiter: str | None) -> ColumnValues:

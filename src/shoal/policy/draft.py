@@ -1,31 +1,59 @@
 """Draft a policy from an inspection of the table: guesses for a steward to correct.
 
-`recognise` guesses what each column is; here the guesses become a commented policy. Bounds are left
-for the steward to state, because limits read off the data are not public. Categories are copied,
-marked `observed = true`, for the steward to confirm.
+`recognise` guesses what each column is; here the guesses become a commented policy, which is safe
+to run unread: what leads to a person is dropped, and `exposure` coarsens what would be released as
+it is. Bounds are left for the steward to state, because limits read off the data are not public.
+Categories are copied, marked `observed = true`, for the steward to confirm.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from shoal import io, policy
-from shoal.core import Kind, Role
-from shoal.errors import InputError, visible
+from shoal.core import Audience, Kind, Role
+from shoal.errors import InputError, did_you_mean, visible
 from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
 from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
-from shoal.policy.column_values import all_values
+from shoal.policy.column_values import ColumnValues, all_values
+from shoal.policy.content import not_looked_for
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.guess import Guess
-from shoal.policy.recognise import recognise
+from shoal.policy.exposure import coarsen_days, coarsen_numbers, rare_pairs, round_values
+from shoal.policy.guess import Guess, Nature
+from shoal.policy.recognise import LIMITS, meanings, recognise
+from shoal.policy.values import MOST
 
 EMPTY = "The table has a header but no rows; expected one row per person."
+FEW = 50
+"""Below this many groups of k, a column may have one value in the release."""
 LARGE = 100_000
 """From this many rows on, groups are made within blocks: the cost is then linear."""
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a draft is for.
+
+    Attributes:
+        audience: who will get the release. Nothing nearly unique is released unchanged to the
+            public, and where no audience is stated; for scientific use tails are coded, and for
+            secure use all is kept.
+        k: how many people must share a value.
+        keep: columns that are released as they are whatever they show.
+    """
+
+    audience: Audience | None = None
+    k: int = 5
+    keep: tuple[str, ...] = ()
+
+
+NO_PURPOSE = Purpose()
 
 
 def draft(
@@ -38,10 +66,18 @@ def draft(
     decimal: str | None = None,
     missing: Collection[str] = (),
     day_first: bool | None = None,
+    audience: str | None = None,
+    k: int = 5,
+    keep: Collection[str] = (),
+    identifiers: Collection[str] = (),
+    quasi_identifiers: Collection[str] = (),
+    confidential: Collection[str] = (),
 ) -> DraftedPolicy:
     """Read a table and draft a commented policy for a steward to correct.
 
-    It loads as it is, and protects with MDAV at k = 5; every line of it is the steward's to check.
+    It loads as it is. Quasi-identifiers are grouped so k people share each combination, and numbers
+    that are released as they are rounded until k people share each value. Every line of it is the
+    steward's to check, and until `[review]` is filled in, the release says that nobody did.
     Categories in it are copied from the table, so it is as confidential as the table.
 
     Args:
@@ -53,6 +89,12 @@ def draft(
         decimal: the decimal mark of numbers in text, `.` or `,`; found out where not given.
         missing: cells that mean missing in every column, beside those that are recognised.
         day_first: whether dates have the day before the month, where their digits fit both.
+        audience: who will get the release: public-use, scientific-use or secure-use.
+        k: how many people must share a combination, and a value.
+        keep: columns to release as they are, though a value may point to somebody.
+        identifiers: columns to drop; the roles of columns that are not named are guessed.
+        quasi_identifiers: columns that an attacker may know.
+        confidential: columns that must not be learnt.
     """
     if isinstance(data, str | Path):
         source = source or Path(data).name
@@ -60,46 +102,152 @@ def draft(
     raw = io.from_native(data)
     if raw.frame.height == 0:
         raise InputError(EMPTY)
+    purpose = _purpose(audience, k, keep)
+    roles = {
+        **dict.fromkeys(identifiers, Role.IDENTIFIER),
+        **dict.fromkeys(quasi_identifiers, Role.QUASI_IDENTIFIER),
+        **dict.fromkeys(confidential, Role.CONFIDENTIAL),
+    }
+    for name in (*keep, *roles):
+        if name not in raw.names:
+            raise InputError(f"No column named '{name}'.{did_you_mean(name, raw.names)}")
     values = all_values(raw, decimal=decimal, missing=missing)
-    guesses = recognise(raw, values=values, day_first=day_first)
-    return from_guesses(raw, guesses, source=source, decimal=decimal, missing=missing)
+    guesses = recognise(raw, values=values, day_first=day_first, roles=roles)
+    return from_guesses(
+        raw, guesses, values, source=source, decimal=decimal, missing=missing, purpose=purpose
+    )
+
+
+def draft_from_header(
+    data: Any,
+    *,
+    epsilon: str,
+    source: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> DraftedPolicy:
+    """Draft a policy with an epsilon from the names of the columns; no cell decides about a line.
+
+    A proof takes bounds and categories as known to everybody, so they are not read off the table:
+    each line says what to state. Until then the policy does not run.
+
+    Args:
+        data: as for `draft`.
+        epsilon: what the release may cost.
+        source: named in the heading; by default, the name of the file.
+        delimiter: of a CSV file; found out where not given.
+        encoding: of a CSV file; found out where not given.
+        sheet: of an Excel workbook with several.
+    """
+    if isinstance(data, str | Path):
+        source = source or Path(data).name
+        data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+    raw = io.from_native(data)
+    drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
+    marks = {"decimal": ".", **raw.reading}
+    lines = [
+        f"# Drafted by {drafted_by}, from the names of its columns alone.",
+        "# State what can occur in each column from public knowledge, never from the table: put it",
+        "# in place of the question marks, and take the # away. Drop what names a person.",
+        "version = 1",
+        "# Either each person has one row, or a column numbers the persons (privacy_unit = true,",
+        "# max_contributions = 1).",
+        "# one_row_per_person = true",
+        "",
+        "[review]  # until both are filled in, the release says that nobody has reviewed it",
+        '# by = "name"',
+        "# date = 2023-09-17",
+        "",
+        "[columns]",
+        *(_template(name) for name in raw.names),
+        "",
+        "[reading]  # how the file is written; nothing of it is guessed in an epsilon release",
+        *(f"{key} = {quoted(mark)}" for key, mark in marks.items()),
+        *(['date_format = "yyyy-mm-dd"'] if "delimiter" in marks else ()),
+        "",
+        "[protect]",
+        'method = "auto"  # draws rows from a noisy model',
+        f"epsilon = {epsilon}",
+        "",
+        "[require]  # or nothing is written",
+        f"differential-privacy = {epsilon}",
+    ]
+    return DraftedPolicy("\n".join(lines) + "\n", {}, (), raw.height)
+
+
+def _template(name: str) -> str:
+    """Write the line of a column of which only the name is known."""
+    means, key = meanings(name), quoted(name)
+    if means & {"direct", "named", "person", "household"} or {"number"} == means:
+        return f'{key} = "identifier"'
+    role = (
+        "confidential" if "confidential" in means and "quasi" not in means else "quasi-identifier"
+    )
+    limits = next((both for meaning, both in LIMITS.items() if meaning in means), None)
+    if limits:
+        return f'{key} = {{ role = "{role}", kind = "numeric", bounds = [{", ".join(limits)}] }}'
+    if "birth" in means or "date" in name.lower():
+        return f'# {key} = {{ role = "{role}", kind = "date", bounds = [?, ?] }}'
+    if means & {"quantity", "percent"}:
+        return f'# {key} = {{ role = "{role}", kind = "numeric", bounds = [?, ?] }}'
+    return f'# {key} = {{ role = "{role}", kind = "nominal", categories = [?] }}'
+
+
+def _purpose(audience: str | None, k: int, keep: Collection[str]) -> Purpose:
+    if audience is not None and audience not in set(Audience):
+        known = ", ".join(Audience)
+        raise InputError(f"Expected an audience among {known}, found '{audience}'.")
+    if not 2 <= k <= MOST:
+        raise InputError(f"Expected k of at least 2, found {k}.")
+    return Purpose(None if audience is None else Audience(audience), k, tuple(keep))
 
 
 def from_guesses(
     raw: Raw,
     guesses: Mapping[str, Guess],
+    values: Mapping[str, ColumnValues],
     *,
     source: str | None,
     decimal: str | None = None,
     missing: Collection[str] = (),
+    purpose: Purpose = NO_PURPOSE,
 ) -> DraftedPolicy:
     """Write guesses as a commented policy; for the arguments see `draft`."""
     frame = raw.frame
     drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
+    guesses, remarks = _coarsened(values, guesses, purpose)
+    looked = not_looked_for()
     lines = [
         f"# Drafted by {drafted_by}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt; k-anonymity alone releases it as it is),",
         "#        other (released as it is).",
+        *(
+            [f"# Not looked for, without the extra 'recognise': {'; '.join(looked)}."]
+            if looked
+            else ()
+        ),
         "version = 1",
         *_persons(guesses),
+        "",
+        "[review]  # until both are filled in, the release says that nobody has reviewed it",
+        '# by = "name"',
+        "# date = 2023-09-17",
         "",
         "[columns]",
         *(line for series in frame for line in _lines(series, guesses[series.name], raw, missing)),
         *_reading(raw, guesses, decimal, missing),
         "",
         "[protect]",
-        'method = "mdav"  # `shoal methods` lists the others',
-        "k = 5",
+        *_method(values, guesses, purpose.k, frame.height),
+        "",
+        "[require]  # or nothing is written",
+        f"k-anonymity = {purpose.k}",
+        *_release(purpose, guesses, frame.height),
+        *(f"# {remark}" for remark in remarks),
     ]
-    if any(made.step and made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
-        lines.append("integers = true  # whole numbers stay whole")
-    if frame.height >= LARGE:
-        lines.append(
-            'blocks = "median"  # a large table: the cost is linear, the loss a little larger'
-        )
-    lines += ["", "[require]  # or nothing is written", "k-anonymity = 5"]
     text = "\n".join(lines) + "\n"
     policy.loads(text, where="the drafted policy")
     return DraftedPolicy(
@@ -107,7 +255,115 @@ def from_guesses(
         guesses,
         tuple(made.question for made in guesses.values() if made.question),
         frame.height,
+        remarks,
     )
+
+
+def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[str]:
+    """Write for whom the release is; a draft is for the public only once it is reviewed."""
+    audience, lines = purpose.audience, []
+    if audience:
+        wait = "# once it is reviewed: " if audience is Audience.PUBLIC_USE else ""
+        lines.append(f'{wait}audience = "{audience}"')
+    if purpose.keep:
+        lines.append(f"accept_distinct = [{', '.join(map(quoted, purpose.keep))}]")
+    if rows < FEW * purpose.k:
+        keys = [name for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER]
+        lines.append(
+            f"accept_constant = [{', '.join(map(quoted, keys))}]  # few rows: a column may not "
+            "survive"
+        )
+    return ["", "[release]", *lines] if lines else []
+
+
+def _coarsened(
+    values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], purpose: Purpose
+) -> tuple[dict[str, Guess], tuple[str, ...]]:
+    """Coarsen what would be released as it is, and say which pairs of columns still point out."""
+    result, k = dict(guesses), purpose.k
+    unit = next((name for name, made in guesses.items() if "privacy_unit" in made.flags), None)
+    persons = None if unit is None else values[unit].cells
+    shown: dict[str, pl.Series] = {}
+    for name, made in guesses.items():
+        if made.role is Role.IDENTIFIER or purpose.audience is Audience.SECURE_USE:
+            continue
+        cells, coding = values[name].typed(), dict(made.coding)
+        as_it_is = made.role is not Role.QUASI_IDENTIFIER
+        if name not in purpose.keep:
+            coding |= _coding(made, cells, persons, purpose)
+        if coding != made.coding:
+            result[name] = replace(made, coding=coding, reason=_with_coding(made, coding, k))
+        if as_it_is:
+            shown[name] = round_values(cells, coding) if coding else cells
+    pairs = [pair for pair in rare_pairs(shown, persons, k) if pair[0] > 0.05][:3]
+    return result, tuple(
+        f"Fewer than {k} people share the values of '{one}' and '{other}' in {share:.0%} of "
+        "the rows: whoever knows both finds them."
+        for share, one, other in pairs
+    )
+
+
+def _coding(
+    made: Guess, cells: pl.Series, persons: pl.Series | None, purpose: Purpose
+) -> dict[str, str]:
+    """Choose how a column is coarsened: keys of the policy."""
+    public = purpose.audience is not Audience.SCIENTIFIC_USE
+    if made.role is Role.QUASI_IDENTIFIER:
+        if not public:
+            return {}
+        if made.nature is Nature.COORDINATE:
+            return {"step": "0.1"}
+        return {"date_step": f'"{"year" if made.nature is Nature.BIRTH else "month"}"'} if (
+            made.kind is Kind.DATE) else {}  # fmt: skip
+    if made.kind is Kind.NUMERIC:
+        return coarsen_numbers(cells, persons, purpose.k, tails_only=not public)
+    return coarsen_days(cells, persons, purpose.k) if made.kind is Kind.DATE and public else {}
+
+
+def _with_coding(made: Guess, coding: Mapping[str, str], k: int) -> str:
+    words = {
+        "step": "rounded to multiples of {}",
+        "date_step": "dates rounded to the {}",
+        "bottom_code": "coded below {}",
+        "top_code": "coded above {}",
+    }
+    done = [text.format(coding[key].strip('"')) for key, text in words.items() if key in coding]
+    why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share each value"
+    return f"{made.reason}; {', '.join(done)}{why}"
+
+
+def _method(
+    values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], k: int, rows: int
+) -> list[str]:
+    """Choose a method that replaces no category by another.
+
+    Numbers and dates are averaged in groups. With categories, rare combinations are blanked where
+    there are no more combinations than groups of k; else values become intervals and sets.
+    """
+    keys = {name: made for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER}
+    if all(made.kind in {Kind.NUMERIC, Kind.DATE} for made in keys.values()):
+        lines = ['method = "mdav"  # groups of similar people get their mean', f"k = {k}"]
+        if any(made.step for made in keys.values()):
+            lines.append("integers = true  # whole numbers stay whole")
+        if rows >= LARGE:
+            lines.append(
+                'blocks = "median"  # a large table: the cost is linear, the loss a little larger'
+            )
+        return lines
+    coded = (
+        round_values(values[n].typed(), m.coding) if m.coding else values[n].typed()
+        for n, m in keys.items()
+    )
+    combinations = prod(max(cells.n_unique(), 1) for cells in coded)
+    if combinations * k <= rows:
+        return [
+            'method = "local-suppression"  # cells of rare combinations are left blank',
+            f"k = {k}",
+        ]
+    return [
+        'method = "mondrian"  # values become intervals and sets, and none is replaced',
+        f"k = {k}",
+    ]
 
 
 def _persons(guesses: Mapping[str, Guess]) -> list[str]:
@@ -181,7 +437,7 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
         return fields
     if made.date_format:
         fields.append(f"date_format = {quoted(made.date_format)}")
-    if made.step:
+    if made.step and "step" not in made.coding:
         fields.append(f"step = {made.step}")
     if own := [mark for mark in made.missing if mark not in missing]:
         fields.append(f"missing = [{', '.join(map(quoted, own))}]")

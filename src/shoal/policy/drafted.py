@@ -22,12 +22,14 @@ class DraftedPolicy:
         guesses: what each column was taken for, and why.
         questions: what only the steward can answer.
         rows: as many as the table has.
+        remarks: what the draft leaves exposed.
     """
 
     text: str
     guesses: "Mapping[str, Guess]"
     questions: tuple[str, ...]
     rows: int
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -37,6 +39,7 @@ class DraftedPolicy:
             f"  {name}: {one.role}, {one.kind}; {one.reason}" for name, one in self.guesses.items()
         ]
         asked = [f"  question  {question}" for question in self.questions]
+        asked += [f"  exposed   {remark}" for remark in self.remarks]
         return "\n".join(["Drafted policy; every line is a guess to correct", *lines, *asked])
 
     def _repr_html_(self) -> str:
@@ -49,7 +52,12 @@ class DraftedPolicy:
                    "question": one.question or None}
             for name, one in self.guesses.items()
         }  # fmt: skip
-        return {"columns": columns, "questions": list(self.questions), "policy": self.text}
+        return {
+            "columns": columns,
+            "questions": list(self.questions),
+            "exposed": list(self.remarks),
+            "policy": self.text,
+        }
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it as a policy file, for an editor; replace an existing file only if forced."""

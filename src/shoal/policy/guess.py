@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 from shoal.core import Kind, Role
@@ -11,6 +12,14 @@ BY_COUNTS = "codes, by how often each occurs"
 """Why numbers are taken for codes that nothing else speaks for."""
 UNKNOWN = "not recognised"
 """How the reason begins of a column whose name says nothing."""
+
+
+class Nature(StrEnum):
+    """What values are where that decides how they are coarsened."""
+
+    BIRTH = "birth"
+    COORDINATE = "coordinate"
+    OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Guess:
         limits: bounds that are public knowledge, as an example.
         question: what only the steward can answer, as a sentence.
         forms: the formats that a question about dates leaves open, the guess first.
+        nature: what its values are where that decides how they are coarsened.
         coding: further keys of the policy with their values, such as a limit or a step.
         advice: how a policy keeps a column that is left out, as a part of a sentence.
     """
@@ -44,6 +54,7 @@ class Guess:
     limits: tuple[str, ...] = ()
     question: str = ""
     forms: tuple[str, ...] = ()
+    nature: Nature = Nature.OTHER
     coding: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
 
@@ -88,6 +99,13 @@ class NamedColumn:
         if numbers is None or not self.values.whole or self.values.distinct < 20:
             return False
         return bool(numbers.is_between(1900, 2035).all())
+
+    @property
+    def nature(self) -> Nature:
+        """What its values are where that decides how they are coarsened."""
+        if self.is_birth:
+            return Nature.BIRTH
+        return Nature.COORDINATE if self.is_coordinate else Nature.OTHER
 
     @property
     def is_coordinate(self) -> bool:

@@ -243,6 +243,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
             **{**dict(evaluate), "rules": tuple(evaluate.rules), "queries": queries}
         ),
         audience=spec.release.audience,
+        drafted=_unreviewed(spec),
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
         constraints=_constraints(spec.constraints, schema),
@@ -313,17 +314,24 @@ def _budget(spec: BudgetSpec, folder: Path) -> BudgetUse:
     return BudgetUse(**{**spec.model_dump(exclude_none=True), "file": folder / spec.file})
 
 
+def _unreviewed(spec: PolicySpec) -> bool:
+    """Whether the policy is a draft that nobody has reviewed."""
+    return spec.review is not None and None in {spec.review.by, spec.review.date}
+
+
 def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """Write the policy as plain values that may be published.
 
     The context is for the officer. Categories that were only observed are read off the
     data, so they and their labels stay out too.
     """
-    hidden = {"budget", "context", "evaluate"}
+    hidden = {"budget", "context", "evaluate"} | (set() if _unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
         plain.get("constraints", {}).pop("lookups", None)
+    if "review" in plain:
+        plain["review"] = {}
     for key in ("sheet", "rows"):  # which concern the original alone
         plain.get("reading", {}).pop(key, None)
     for name, column in spec.columns.items():

@@ -11,7 +11,9 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from shoal.policy.column_values import (
 from shoal.policy.content import NAMES, identity
 from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, dropped
 
+AS_STATED = "its role was stated"
 MOST_CATEGORIES = 50
 """Above this many distinct values, categories are not copied."""
 MOST_PERIODS = 600
@@ -72,6 +75,7 @@ def recognise(
     *,
     values: Mapping[str, ColumnValues] | None = None,
     day_first: bool | None = None,
+    roles: Mapping[str, Role] = MappingProxyType({}),
 ) -> dict[str, Guess]:
     """Guess role, kind and the rest for every column of a table, in order.
 
@@ -79,6 +83,7 @@ def recognise(
         raw: the table.
         values: what its columns hold, if that is known already.
         day_first: whether dates have the day before the month, where their digits fit both.
+        roles: those that somebody has stated.
     """
     columns = _columns(raw, all_values(raw) if values is None else values, day_first)
     guesses = {
@@ -90,7 +95,20 @@ def recognise(
     guesses = structure.with_units(columns, structure.with_persons(raw.frame, columns, guesses))
     guesses = structure.with_scales(columns, structure.with_copies(raw.frame, guesses))
     guesses = structure.with_sums(columns, guesses)
-    return structure.something_protected(guesses)
+    guesses = structure.something_protected(guesses) if not roles else guesses
+    return {
+        name: _stated(columns[name], made, roles[name]) if name in roles else made
+        for name, made in guesses.items()
+    }
+
+
+def _stated(column: NamedColumn, made: Guess, role: Role) -> Guess:
+    """A guess with the role that somebody has stated."""
+    if role is Role.IDENTIFIER or made.role is not Role.IDENTIFIER:
+        return replace(made, role=role, reason=AS_STATED)
+    kind, reason, more = _kind(column)
+    why = f"{AS_STATED}; {reason}" if reason else AS_STATED
+    return Guess(role, kind, why, missing=column.values.missing, nature=column.nature, **more)
 
 
 def _columns(
@@ -193,6 +211,7 @@ def _guess(column: NamedColumn) -> Guess:
         f"{why}; {reason}" if reason else why,
         missing=column.values.missing,
         limits=limits if kind is Kind.NUMERIC else (),
+        nature=column.nature,
         coding=_censored(column.values) if kind is Kind.NUMERIC else {},
         **more,
     )

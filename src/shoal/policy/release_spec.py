@@ -1,5 +1,6 @@
 """The shape of `[release]` and `[context]`: for whom a release is, and what its officer reads."""
 
+import datetime as dt
 from typing import Annotated
 
 from pydantic import Field
@@ -25,6 +26,15 @@ class ReleaseSpec(Spec):
         description="Columns released unchanged in which every row may have its own value. "
         "Otherwise a method without epsilon writes nothing.",
     )
+
+
+class ReviewSpec(Spec):
+    """Who has read a drafted policy. Until both keys are filled in, it counts as not reviewed."""
+
+    by: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="Who has read and corrected every line of the draft. Never published."
+    )
+    date: dt.date | None = Field(None, description="When that was. Never published.")
 
 
 class ContextSpec(Spec):

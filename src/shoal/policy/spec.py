@@ -18,7 +18,7 @@ from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.reading_spec import Spec as _Spec
-from shoal.policy.release_spec import ContextSpec, ReleaseSpec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec, ReviewSpec
 from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.values import (
     LARGEST,
@@ -486,6 +486,10 @@ class PolicySpec(_Spec):
     release: ReleaseSpec = Field(
         default_factory=lambda: ReleaseSpec.model_validate({}),
         description="Who will get the release.",
+    )
+    review: ReviewSpec | None = Field(
+        None,
+        description="That the policy was drafted by program, and who has reviewed it since.",
     )
     reading: ReadingSpec = Field(
         default_factory=lambda: ReadingSpec.model_validate({}),

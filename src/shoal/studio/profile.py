@@ -138,7 +138,9 @@ def write(
     marks = {"decimal": stated.get("decimal"), "missing": stated.get("missing", ())}
     values = all_values(raw, **marks)
     guesses = recognise(raw, values=values, day_first=DAY_FIRST.get(stated.get("dates", "")))
-    text = policy_document.without_observed(from_guesses(raw, guesses, source=label, **marks).text)
+    text = policy_document.without_observed(
+        from_guesses(raw, guesses, values, source=label, **marks).text
+    )
     progress("drawing the columns", 0, 1)
     read_as = policy_document.parsed(text).get("reading", {})
     seen = profile(raw, guesses, values, reading=read_as, sheets=sheets)

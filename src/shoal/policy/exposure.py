@@ -1,0 +1,151 @@
+"""Coarsen columns that a release shows as they are, until nobody is alone with a value.
+
+k-anonymity of the quasi-identifiers says nothing about an exact salary beside them: whoever knows
+the salary finds the row. So a draft rounds such numbers and codes their tails until at least k
+people share every value, and says so in the column's line. Limits are multiples of the step, which
+is 1, 2 or 5 times a power of ten: round numbers, not the values of the largest and the smallest.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from shoal.core._arrays import Floats, Ints
+
+DATE_STEPS = ("week", "month", "quarter", "year")
+"""From the finest."""
+PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
+MOST_PAIRS = 20
+"""Pairs of so many columns are looked at."""
+
+
+def persons_per_value(values: pl.Series, persons: pl.Series | None) -> pl.DataFrame:
+    """Count for each value the persons, or rows, that have it; missing cells are left out."""
+    frame = pl.DataFrame({"value": values})
+    if persons is not None:
+        frame = frame.with_columns(person=persons).unique()
+    return frame.drop_nulls("value").group_by("value").len().sort("value")
+
+
+def alone(values: pl.Series, persons: pl.Series | None, k: int) -> float:
+    """Return the share of persons, or rows, whose value fewer than k of them have."""
+    counts = persons_per_value(values, persons)["len"]
+    return float(counts.filter(counts < k).sum()) / max(int(counts.sum()), 1)
+
+
+def coarsen_numbers(
+    values: pl.Series, persons: pl.Series | None, k: int, *, tails_only: bool = False
+) -> dict[str, str]:
+    """Choose the step and the limits that change a column of numbers least, so k share each value.
+
+    For every step the values are rounded as a run rounds them. From the median outwards, rounded
+    values are kept while k people have them; what lies beyond is coded at the last of them. Of all
+    steps the one with the least absolute change is taken. Cost: the number of steps times that of
+    distinct values.
+
+    Args:
+        values: the column, missing cells as nulls.
+        persons: whose rows they are; none for one row each.
+        k: how many must share a value.
+        tails_only: keep the values between the limits as they are, also where fewer share them.
+
+    Returns:
+        Keys of the policy, `step`, `bottom_code` and `top_code`, as far as needed.
+    """
+    counts = persons_per_value(values, persons)
+    seen = counts["value"].cast(pl.Float64).to_numpy()
+    people = counts["len"].cast(pl.Int64).to_numpy()
+    if seen.size < 2 or people.min() >= k or people.sum() < 2 * k:
+        return {}
+    best: tuple[float, dict[str, str]] | None = None
+    for step in _steps(seen):
+        low, high, fits = _limits(np.round(seen / float(step)), people, k, tails_only=tails_only)
+        if not fits:
+            continue
+        coded = np.clip(np.round(seen / float(step)), low, high) * float(step)
+        change = float(np.abs(coded - seen) @ people)
+        found = {"step": f"{step:f}"} if not tails_only else {}
+        if low > np.round(seen[0] / float(step)):
+            found["bottom_code"] = f"{Decimal(int(low)) * step:f}"
+        if high < np.round(seen[-1] / float(step)):
+            found["top_code"] = f"{Decimal(int(high)) * step:f}"
+        if best is None or change < best[0]:
+            best = change, found
+    return {} if best is None else best[1]
+
+
+def _steps(seen: Floats) -> Iterator[Decimal]:
+    """1, 2 and 5 times powers of ten, from the resolution of the values to half of their range."""
+    gap = max(float(np.diff(seen).min()), 1e-6)
+    width = float(seen[-1] - seen[0])
+    for power in range(int(np.floor(np.log10(gap))), int(np.ceil(np.log10(width))) + 1):
+        for digit in (1, 2, 5):
+            step = Decimal(digit).scaleb(power)
+            if gap / 2 <= float(step) <= width / 2:
+                yield step
+
+
+def _limits(
+    rounded: Floats, people: Ints, k: int, *, tails_only: bool
+) -> tuple[float, float, bool]:
+    """Return the lowest and the highest rounded value to keep, and whether any can be kept."""
+    places, at = np.unique(rounded, return_inverse=True)
+    counts = np.bincount(at, weights=people)
+    enough = counts >= k
+    if tails_only:
+        below, above = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
+        return places[np.argmax(below >= k)], places[np.flatnonzero(above >= k)[-1]], True
+    middle = int(np.argmax(np.cumsum(counts) >= counts.sum() / 2))
+    if not enough[middle]:
+        return 0.0, 0.0, False
+    first, last = middle, middle
+    while first > 0 and enough[first - 1]:
+        first -= 1
+    while last + 1 < places.size and enough[last + 1]:
+        last += 1
+    return places[first], places[last], True
+
+
+def coarsen_days(values: pl.Series, persons: pl.Series | None, k: int) -> dict[str, str]:
+    """Choose the finest step of dates from a month on with which hardly anybody is alone."""
+    days = values.cast(pl.Date, strict=False)
+    if alone(days, persons, k) == 0:
+        return {}
+    steps = [step for step in DATE_STEPS[1:] if _few(days.dt.truncate(PERIODS[step]), persons, k)]
+    return {"date_step": f'"{steps[0] if steps else DATE_STEPS[-1]}"'}
+
+
+def _few(values: pl.Series, persons: pl.Series | None, k: int) -> bool:
+    return alone(values, persons, k) <= 0.01
+
+
+def rare_pairs(
+    coded: Mapping[str, pl.Series], persons: pl.Series | None, k: int
+) -> list[tuple[float, str, str]]:
+    """Return pairs of columns with the share of people whose pair is rarer than k, worst first."""
+    found = []
+    for one, other in combinations(list(coded)[:MOST_PAIRS], 2):
+        both = pl.DataFrame({"a": coded[one], "b": coded[other]}).drop_nulls().to_struct()
+        rows = (
+            None
+            if persons is None
+            else persons.filter(coded[one].is_not_null() & coded[other].is_not_null())
+        )
+        found.append((alone(both, rows, k), one, other))
+    return sorted(found, reverse=True)
+
+
+def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
+    """Apply a coding as a run does, to see what it leaves."""
+    if "date_step" in coding:
+        period = PERIODS[coding["date_step"].strip('"')]
+        return values.cast(pl.Date, strict=False).dt.truncate(period)
+    step = float(coding.get("step", 0)) or None
+    low, high = (
+        float(coding[key]) if key in coding else None for key in ("bottom_code", "top_code")
+    )
+    coded = values.cast(pl.Float64).clip(low, high)
+    return coded if step is None else (coded / step).round() * step

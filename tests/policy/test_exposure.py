@@ -1,0 +1,162 @@
+"""Nothing nearly unique is released unchanged by a draft, and persons are found by structure."""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import shoal
+from shoal.cli.commands import app
+from shoal.core import Role
+from shoal.errors import InputError
+from shoal.policy import exposure
+
+REVIEWED = '[review]\nby = "A. Reader"\ndate = 2026-01-02\n'
+
+
+def people(rows=600, seed=1):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame({
+        "age": rng.integers(18, 80, rows),
+        "sex": rng.choice(["m", "f"], rows),
+        "salary": np.exp(rng.normal(10.5, 0.6, rows)).round().astype(int),
+    })  # fmt: skip
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 2)), min_size=20, max_size=200),
+    st.integers(2, 6),
+)
+@settings(max_examples=80)
+def test_after_coarsening_at_least_k_people_share_every_value(numbers, k):
+    values = pl.Series(numbers)
+
+    coding = exposure.coarsen_numbers(values, None, k)
+
+    if coding:
+        counts = exposure.round_values(values, coding).round(6).value_counts()["count"]
+        assert counts.min() >= k
+        step = float(coding["step"])
+        assert all(float(coding[key]) % step in {0, step} or
+                   abs(float(coding[key]) / step - round(float(coding[key]) / step)) < 1e-6
+                   for key in coding.keys() - {"step"})  # fmt: skip
+
+
+def test_persons_are_counted_and_not_their_rows():
+    values = pl.Series([100.0] * 10 + [1.0, 2.0, 3.0, 4.0, 5.0] * 4)
+    persons = pl.Series([1] * 10 + list(range(2, 22)))
+
+    assert exposure.alone(values, None, 5) == pytest.approx(20 / 30)
+    assert exposure.alone(values, persons, 5) == 1
+
+
+def test_the_drafted_release_has_no_exact_salary_and_says_that_nobody_reviewed_it():
+    table = people()
+
+    release = shoal.protect(table, k=5, quasi_identifiers=["age", "sex"], confidential=["salary"])
+
+    counts = release.data["salary"].value_counts()["count"]
+    assert counts.min() >= 5
+    assert "drafted by program, and nobody has reviewed it" in str(release)
+    assert "rounded to multiples of" in release.policy
+
+
+@pytest.mark.parametrize(("audience", "exact"), [("secure-use", 1.0), ("scientific-use", 0.9)])
+def test_the_audience_decides_how_much_is_kept(audience, exact):
+    table = people()
+
+    drafted = shoal.draft(table, audience=audience)
+    released = shoal.protect(table, drafted).data["salary"]
+
+    assert released.is_in(table["salary"].implode()).mean() >= exact
+
+
+def test_a_draft_is_not_published_or_signed_before_somebody_has_reviewed_it(tmp_path):
+    table = people()
+    text = shoal.draft(table).text.replace("version = 1", "version = 1\none_row_per_person = true")
+    public = text + '[release]\naudience = "public-use"\n'
+
+    with pytest.raises(InputError, match="needs a policy that a person has reviewed"):
+        shoal.protect(table, public)
+    shoal.protect(table, text).write(tmp_path / "out")
+    runner = CliRunner()
+    assert runner.invoke(app, ["keys", "new", str(tmp_path / "k")]).exit_code == 0
+    refused = runner.invoke(app, ["sign", str(tmp_path / "out"), "--key", str(tmp_path / "k")])
+
+    assert refused.exit_code == 2
+    assert "nobody has reviewed" in refused.output
+    reviewed = public.replace(
+        "[review]", f'[review]\nby = "A. Reader"\ndate = {dt.date(2026, 1, 2)}'
+    )
+    release = shoal.protect(table, reviewed)
+    assert "A. Reader" not in str(release.manifest)
+    assert not any("drafted" in note for note in release.notes)
+
+
+def test_a_column_that_numbers_persons_is_found_by_what_does_not_change_within_it():
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 150, 900)
+    born, sex = rng.integers(1930, 2005, 150), rng.choice(["m", "f"], 150)
+    table = pl.DataFrame({
+        "k7": rows * 17 % 1009 + 100, "k8": "P" + pl.Series(rows).cast(pl.String),
+        "b": born[rows], "s": sex[rows], "visit": rng.integers(1, 9, 900),
+        "value": rng.normal(5, 1, 900).round(2),
+    })  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    units = [name for name, made in guesses.items() if "privacy_unit" in made.flags]
+    assert units == ["k7"]
+    assert guesses["k8"].role is Role.IDENTIFIER
+
+
+def test_limits_of_measurements_are_coded_and_never_missing():
+    cells = ["<4.0"] * 30 + [f"{4 + i / 10:.1f}" for i in range(100)] + [">12.5"] * 10
+    table = pl.DataFrame({"age": [str(20 + i % 60) for i in range(140)], "crp": cells})
+
+    release = shoal.protect(table, k=5, quasi_identifiers=["age"], keep=["crp"])
+
+    assert release.data["crp"].null_count() == 0
+    assert (release.data["crp"].min(), release.data["crp"].max()) == (4.0, 12.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "Expected a policy, or k and the columns"),
+        ({"epsilon": 1}, "states the bounds and the categories"),
+        ({"k": 5, "quasi_identifiers": ["agge"]}, "Did you mean 'age'?"),
+        ({"k": 1}, "Expected k of at least 2"),
+        ({"k": 5, "audience": "everybody"}, "Expected an audience among"),
+    ],
+)
+def test_a_draft_by_arguments_names_what_is_wrong(given, message):
+    with pytest.raises(InputError, match=message):
+        shoal.protect(people(60), **given)
+
+
+def test_an_epsilon_draft_quotes_no_value_and_asks_for_bounds(tmp_path):
+    table = people(50).with_columns(name=pl.Series([f"Wilhelmina {i}" for i in range(50)]))
+    table.write_csv(tmp_path / "people.csv")
+
+    done = CliRunner().invoke(
+        app, ["init", str(tmp_path / "people.csv"), "--epsilon", "1", "--out", "-"]
+    )
+
+    assert done.exit_code == 0
+    assert "Wilhelmina" not in done.output
+    assert '"name" = "identifier"' in done.output
+    assert "bounds = [0, 120]" in done.output
+    assert (
+        '# "salary" = { role = "confidential", kind = "numeric", bounds = [?, ?] }' in done.output
+    )
+
+
+def test_a_lazy_frame_is_a_table():
+    release = shoal.protect(people().lazy(), k=5, quasi_identifiers=["age"])
+
+    assert release.data.height == 600
