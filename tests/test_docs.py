@@ -379,6 +379,7 @@ SECTIONS = {
     spec.RequireSpec: "## `[require]`",
     spec.ConstraintsSpec: "## `[constraints]`",
     spec.ReleaseSpec: "## `[release]`",
+    spec.ReviewSpec: "## `[review]`",
     spec.ReadingSpec: "## `[reading]`",
     spec.WritingSpec: "## `[writing]`",
     spec.DiversitySpec: "### `l-diversity`",

@@ -35,6 +35,7 @@ KEYS = {
             "stochastic-t-closeness": "StochasticSpec",
             "[constraints]": "ConstraintsSpec",
             "[release]": "ReleaseSpec",
+            "[review]": "ReviewSpec",
             "[reading]": "ReadingSpec",
             "[writing]": "WritingSpec",
             "[budget]": "BudgetSpec",

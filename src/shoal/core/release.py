@@ -51,6 +51,10 @@ class Release:
         return tuple(self.manifest["notes"])
 
     def __repr__(self) -> str:
+        return "\n".join([self.summary(), *(f"  note  {text}" for text in self.notes)])
+
+    def summary(self) -> str:
+        """Say in a few lines what is promised and what was tested."""
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
         size = f"{counted(rows, 'row')} x {counted(columns, 'column')}"
         lines = [f"Release of {size} by {self.manifest['method']}"]
@@ -61,7 +65,6 @@ class Release:
             f" (achieved {figure(check.achieved)})"
             for check in self.checks
         ]
-        lines += [f"  note  {text}" for text in self.notes[:3]]
         lines += [f"  confirm  {text}" for text in self.unexpected]
         return "\n".join(lines)
 

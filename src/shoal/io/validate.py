@@ -431,14 +431,9 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
 
 
 def limits_coded(text: pl.Series, column: Column) -> pl.Series:
-    """Read "<4.0" as 4.0 where the column is coded at 4.0 or above, and ">200" likewise.
-
-    Coded, such a cell says no more than it did. That is a decision for each cell; without the
-    code, or with one that does not cover the limit, a cell stays as it is.
-    """
-    for mark, code in (("<", column.bottom_code), (">", column.top_code)):
-        if code is None:
-            continue
+    """Read each "<4.0" as 4.0 where the column is coded at 4.0 or above, and ">200" likewise."""
+    codes = {"<": column.bottom_code, ">": column.top_code}
+    for mark, code in ((mark, code) for mark, code in codes.items() if code is not None):
         bare = text.str.replace(rf"^\s*{mark}=?\s*", "")
         limit = bare.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
         coded = limit <= float(str(code)) if mark == "<" else limit >= float(str(code))

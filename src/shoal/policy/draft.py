@@ -1,8 +1,8 @@
 """Draft a policy from an inspection of the table: guesses for a steward to correct.
 
-`recognise` guesses what each column is; here the guesses become a commented policy, which is safe
-to run unread: what leads to a person is dropped, and `exposure` coarsens what would be released as
-it is. Bounds are left for the steward to state, because limits read off the data are not public.
+`recognise` guesses what each column is; here the guesses become a commented policy, which
+people run unread: so what leads to a person is dropped, and `exposure` coarsens what would be
+released as it is. Bounds are left for the steward to state, because limits read off the data are not public.
 Categories are copied, marked `observed = true`, for the steward to confirm.
 """
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, cast
 
@@ -28,10 +29,28 @@ from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.privacy_models.stochastic_t_closeness import least_t
 from shoal.report.phrases import REMARK_WORDS
 
+MOST_NAMED = 12
+"""So many columns are named in a line on the terminal."""
+
 
 def release_text(release: Release, notes: Iterable[str]) -> str:
     """What a release promises, line by line, and what to know about it."""
-    return "\n".join([repr(release), *(f"  note  {note}" for note in notes)])
+    text = "\n".join([release.summary(), *(f"  note  {note}" for note in notes)])
+    return _shorten(text, list(release.manifest["columns"]))
+
+
+def _shorten(text: str, names: Sequence[str]) -> str:
+    """Name the first three of many columns; the report has all of them."""
+    if len(names) <= MOST_NAMED:
+        return text
+    name = f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
+    first = rf"(?P<first>{name}(?P<mark>, | \+ ){name}(?P=mark){name})"
+    more = rf"(?P<more>(?:(?P=mark){name}){{{MOST_NAMED - 3},}})"
+    return re.sub(
+        first + more,
+        lambda run: f"{run['first']} and {run['more'].count(run['mark'])} others",
+        text,
+    )
 
 
 def checks_text(checks: Iterable[Check]) -> str:
