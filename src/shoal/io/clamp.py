@@ -186,18 +186,21 @@ def texts(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, map(_object_text, series), dtype=pl.String)
 
 
-def refuse_float_ids(column: Column, dtype: Any) -> None:
-    """Refuse a pandas column of floats that numbers persons, for an epsilon release.
+def refuse_float_ids(schema: Schema, types: Mapping[str, Any]) -> None:
+    """Refuse a pandas column of floats that numbers persons or households, in any release.
 
     One fraction or missing cell makes floats of all whole numbers in pandas, and beyond 2^53 two
     persons become one. That is decided by the type, and by no cell.
     """
-    if getattr(dtype, "kind", "") == "f":
-        raise InputError(
-            f"Column '{column.name}' numbers the persons, and pandas holds it as {dtype}, in which "
-            "long numbers lose their last digits. Read it as text, or as whole numbers of type "
-            "Int64."
-        )
+    for flag, whom in (("privacy_unit", "persons"), ("household", "households")):
+        name = schema.flagged(flag)
+        dtype = types.get(name or "")
+        if getattr(dtype, "kind", "") == "f":
+            raise InputError(
+                f"Column '{name}' numbers the {whom}, and pandas holds it as {dtype}, in which "
+                "long numbers lose their last digits. Read it as text, or as whole numbers of type "
+                "Int64."
+            )
 
 
 def _object_text(cell: Any) -> str | None:
