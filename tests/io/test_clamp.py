@@ -193,3 +193,24 @@ def test_complex_numbers_are_refused_by_their_type(protect):
 
     with pytest.raises(InputError, match="Column 'age' holds complex128 values; expected one numb"):
         shoal.protect(pd.DataFrame({"age": [20, 30, 3j, 40]}), stated)
+
+
+@pytest.mark.parametrize(
+    ("stated", "became"),
+    [
+        ({"keep_missing": True}, None),
+        ({"keep_missing": True, "other": "b"}, "b"),
+        ({"keep_missing": False}, "a"),
+        ({"keep_missing": False, "missing_as": "b"}, "a"),
+        ({"keep_missing": False, "other": "c"}, "c"),
+    ],
+)
+def test_an_unlisted_category_is_missing_where_missing_is_a_value(stated, became):
+    """As a number is that cannot be read; no person is put into a category of others."""
+    column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("a", "b", "c"), **stated)
+
+    values, counts = clamp.clamped(pl.Series("x", ["c", "Narnia", None]), column, ".")
+
+    assert values[:2].to_list() == ["c", became]
+    assert (values[2] is None) == column.keep_missing
+    assert counts == {"missing": 1, "unknown": 1, "coded": 0}
