@@ -320,7 +320,7 @@ def outcome(data):
     """All that a run takes from a reader: records, persons, types, and words about the file."""
     policy, _ = adopt(data)
     raw = io.take(data, policy=policy, alone=True)
-    clamp.refuse_float_ids(policy.schema["id"], raw.types.get("id"))
+    clamp.refuse_float_ids(policy.schema, raw.types)
     read, _ = clamp.clamp(raw.frame, policy.schema, columns=PROTECTED, decimal=".")
     ids = validate.spelled(clamp.texts(raw.frame["id"]), policy.schema["id"])
     facts = (raw.found, dict(raw.reading), raw.assumes, read.frame.schema, read.dtypes)

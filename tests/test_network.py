@@ -74,12 +74,20 @@ for line in sys.argv[1:]:
 """
 LIBRARY = """
 import polars as pl, shoal
+CALLED = {"apply", "audit", "check", "compare", "draft", "evaluate", "inspect", "load_policy",
+          "plan", "protect", "read", "verify", "write_report"}
 people = pl.read_csv("people.csv")
+shoal.load_policy("k.toml"); shoal.read("people.csv")
 print(shoal.draft(people)); print(shoal.plan("e.toml", rows=30))
 for table in ("people.csv", people, people.to_pandas(), people.to_arrow()):
     release = shoal.protect(table, "e.toml")
 release = shoal.protect(people, "k.toml")
 release.write("written"); shoal.verify("written"); shoal.check(release.data, "k.toml")
+shoal.write_report(release, "report.html"); shoal.apply(release, people)
+shoal.evaluate(people, release.data, "k.toml", jobs=1); shoal.inspect(people, "k.toml", public=True)
+shoal.compare(people, "k.toml", candidates="grid.toml", repeats=1); shoal.audit("e.toml", trials=20)
+missing = {name for name in shoal.__all__ if callable(getattr(shoal, name))} - CALLED
+assert all(name.endswith("Error") for name in missing), missing
 """
 PAGES = """
 from pathlib import Path

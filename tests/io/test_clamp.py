@@ -158,3 +158,59 @@ def test_a_pandas_id_of_floats_is_refused_by_its_type():
 
     with pytest.raises(InputError, match="pandas holds it as float64, in which long numbers lose"):
         shoal.protect(people, PERSONS)
+
+
+@pytest.mark.parametrize(
+    ("flag", "whom"), [("privacy_unit", "persons"), ("household", "households")]
+)
+def test_an_id_of_floats_is_refused_without_an_epsilon_too(flag, whom):
+    """Two persons that became one count as two of k where rows are released."""
+    ids = [float(10**17 + number) for number in range(8)]
+    people = pd.DataFrame({"id": ids, "age": 30})
+    stated = {
+        "version": 1,
+        "one_row_per_person": flag == "household",
+        "columns": {
+            "id": {"role": "identifier", flag: True},
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 2},
+    }
+
+    with pytest.raises(InputError, match=f"'id' numbers the {whom}, and pandas holds it as float"):
+        shoal.protect(people, stated)
+    people["id"] = [str(10**17 + number) for number in range(8)]
+    assert len(shoal.protect(people, stated).data) == 8
+
+
+@pytest.mark.parametrize(
+    "protect", [{"method": "laplace", "epsilon": 1}, {"method": "mdav", "k": 2}]
+)
+def test_complex_numbers_are_refused_by_their_type(protect):
+    """One of them makes complex numbers of all cells in pandas, and everybody's age was missing."""
+    age = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 99]}
+    stated = {"version": 1, "columns": {"age": age}, "protect": protect}
+
+    with pytest.raises(InputError, match="Column 'age' holds complex128 values; expected one numb"):
+        shoal.protect(pd.DataFrame({"age": [20, 30, 3j, 40]}), stated)
+
+
+@pytest.mark.parametrize(
+    ("stated", "became"),
+    [
+        ({"keep_missing": True}, None),
+        ({"keep_missing": True, "other": "b"}, "b"),
+        ({"keep_missing": False}, "a"),
+        ({"keep_missing": False, "missing_as": "b"}, "a"),
+        ({"keep_missing": False, "other": "c"}, "c"),
+    ],
+)
+def test_an_unlisted_category_is_missing_where_missing_is_a_value(stated, became):
+    """As a number is that cannot be read; no person is put into a category of others."""
+    column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("a", "b", "c"), **stated)
+
+    values, counts = clamp.clamped(pl.Series("x", ["c", "Narnia", None]), column, ".")
+
+    assert values[:2].to_list() == ["c", became]
+    assert (values[2] is None) == column.keep_missing
+    assert counts == {"missing": 1, "unknown": 1, "coded": 0}

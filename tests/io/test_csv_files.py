@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal import io
 from shoal.errors import InputError
-from shoal.io.csv_files import Dialect, chosen_dialect
+from shoal.io.csv_files import Dialect, chosen_dialect, read_csv
 from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.verify_folder import verify
@@ -134,3 +135,28 @@ def test_a_manifest_that_somebody_changed_does_not_end_in_a_traceback(tmp_path, 
     (tmp_path / "manifest.json").write_text(json.dumps(stated), encoding="utf-8")
 
     assert io.read(tmp_path / "release.csv").frame.height == 4
+
+
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "ISO-2022-KR", "hz", "utf-7"])
+def test_an_encoding_with_a_state_is_refused_beside_an_epsilon(encoding):
+    """One escape made all later records of a file missing."""
+    raw = b"age,town\r20,a\r31,b\r"
+
+    with pytest.raises(InputError, match=r"each line of 't\.csv' by itself, which the enc"):
+        read_csv(Path("t.csv"), raw, delimiter=",", encoding=encoding, alone=True)
+    found = read_csv(Path("t.csv"), raw, delimiter=",", encoding="iso2022_jp", alone=False)
+    assert found.frame.rows() == [("20", "a"), ("31", "b")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "gb18030", "shift_jis", "big5", "euc_kr"])
+def test_a_broken_character_spoils_its_own_line_alone(encoding, end):
+    for odd in (b"\x81", b"\x81\x30", b"\xe3\x81", b"\x1b$B", b"\x0e"):
+        lines = [b"age,town", b"20,a", b"30," + odd, b"31,a", b"32,b", b""]
+
+        found = read_csv(
+            Path("t.csv"), end.join(lines), delimiter=",", encoding=encoding, alone=True
+        )
+
+        assert found.frame.height == 4
+        assert found.frame[[0, 2, 3]].rows() == [("20", "a"), ("31", "a"), ("32", "b")]

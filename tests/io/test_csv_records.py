@@ -1,3 +1,5 @@
+import encodings.aliases
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,12 +46,25 @@ def test_one_bad_line_leaves_all_others_as_they_are(end, bad):
     assert (after.found, after.reading) == (before.found, before.reading)
 
 
-@pytest.mark.parametrize("encoding", ["iso2022_jp", "gb18030", "hz", "shift_jis", "utf-7"])
-@pytest.mark.parametrize("bad", [b"\x1b$B", b"\x81", b"~{", b"~", b"+A"])
-def test_a_line_ends_where_its_bytes_end_in_every_encoding(encoding, bad):
-    raw = read(b"a,b\n1," + bad + b"\n3,4\n", encoding=encoding)
+ENCODINGS = sorted(
+    {*encodings.aliases.aliases.values(), "cp720", "euc_jisx0213", "koi8_u", "raw_unicode_escape"}
+)
 
-    assert raw.frame.row(1) == ("3", "4")
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_an_encoding_ends_lines_where_their_bytes_end_or_is_refused_by_name(encoding):
+    """Every byte alone, and every two, before either end of a line."""
+    rest = b"\n3,4\r5,6\n"
+    try:
+        read(b"a,b\n1,2\n", encoding=encoding)
+        plain = rest.decode(encoding)
+    except (InputError, LookupError):
+        return
+    odd = [bytes(one) for n in (1, 2) for one in product(range(1, 256), repeat=n)]
+
+    for bad in (*odd, b"\xf0\x9f\x98", b"\x8f\xa1", b"\\u12", b"\x1b$B", b"~{", b"+A"):
+        if not {*b"\r\n"} & {*bad}:
+            assert (b"1," + bad + rest).decode(encoding, "replace").endswith(plain), bad
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\0,\0b\0\n\0", b"\xfe\xff\0a\0,\0b\0\n"])

@@ -72,11 +72,15 @@ def test_the_number_of_rows_says_how_many_empty_ones_end_a_sheet(tmp_path):
         io.read(path, rows=1)
 
 
-def test_a_cell_beside_the_named_columns_is_left_out_where_cells_are_read_alone(tmp_path):
-    path = write(tmp_path / "b.xlsx", {"S": [["a", "b"], [1, 2, "x"], [3, 4]]})
+@pytest.mark.parametrize("beside", [2, 1])
+def test_a_cell_beside_the_named_columns_is_left_out_where_cells_are_read_alone(tmp_path, beside):
+    rows = [["a", "b"], [1, 2], [3, 4]]
+    for row, cell in zip(rows, (None, "x", None), strict=True):
+        row.insert(beside, cell)
+    path = write(tmp_path / "b.xlsx", {"S": rows})
 
     assert io.read(path, alone=True).frame.rows() == [("1", "2"), ("3", "4")]
-    with pytest.raises(InputError, match="column 3 has no name"):
+    with pytest.raises(InputError, match=f"column {beside + 1} has no name"):
         io.read(path)
 
 
@@ -180,6 +184,25 @@ def test_one_long_cell_counts_once_and_not_for_every_cell(tmp_path):
     raw = io.read(path, limit=4 << 20, alone=True)
 
     assert raw.frame["b"].str.len_chars().to_list() == [32_767] + [1] * 2000
+
+
+@pytest.mark.parametrize("place", ["Z5", "XFD5"])
+def test_a_stray_cell_beside_the_header_does_not_multiply_with_the_rows(tmp_path, place):
+    """The width of a table is that of its header, and one record does not decide what fits."""
+    rows = [["age", "town"], *([age % 90, "a"] for age in range(2000))]
+    plain = io.read(write(tmp_path / "plain.xlsx", {"S": rows}), limit=8 << 20, alone=True)
+    rows[4][1] = Xml(f'<c><v>1</v></c><c r="{place}"><v>77</v></c>')
+    path = write(tmp_path / "stray.xlsx", {"S": rows})
+
+    stray = io.read(path, limit=8 << 20, alone=True)
+
+    assert stray.frame.columns == ["age", "town"]
+    assert stray.frame[3, "town"] == "1"
+    assert stray.frame[:3].equals(plain.frame[:3])
+    assert stray.frame[4:].equals(plain.frame[4:])
+    if place == "XFD5":
+        with pytest.raises(InputError, match="of memory once it is decoded"):
+            io.read(path, limit=8 << 20)
 
 
 def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch):

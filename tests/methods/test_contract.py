@@ -324,9 +324,11 @@ def degenerate_tables(draw):
 
 @pytest.mark.parametrize("name", [*NOISY, *RECORD_WISE])
 @given(frame=degenerate_tables(), added=st.lists(st.sampled_from(EXTREME), min_size=1, max_size=6),
-       ruled=st.booleans())  # fmt: skip
-@settings(max_examples=6)
-def test_nothing_after_the_draw_raises_and_rows_stay_in_their_domain(name, frame, added, ruled):
+       ruled=st.booleans(), neighbours=st.sampled_from(["change-one", "add-remove"]))  # fmt: skip
+@settings(max_examples=8)
+def test_nothing_after_the_draw_raises_and_rows_stay_in_their_domain(
+    name, frame, added, ruled, neighbours
+):
     kept = {"keep_missing": True} if name in MISSING else {}
     covered = "quasi-identifier" if name in NOISY else "confidential"
     numeric = {"role": covered, "kind": "numeric", "step": 1, **kept}
@@ -339,6 +341,8 @@ def test_nothing_after_the_draw_raises_and_rows_stay_in_their_domain(name, frame
         | {"rank": ordinal, "secret": ordinal | {"role": "confidential"}},
         "protect": {"method": name, **REGISTRY[name].example.parameters},
     }
+    if name in ADD_REMOVE:
+        stated["protect"]["neighbours"] = neighbours
     if "k" in stated["protect"]:
         stated["protect"]["k"] = 2
     if REGISTRY[name].forms.must_choose:

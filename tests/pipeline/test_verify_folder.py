@@ -788,3 +788,141 @@ def test_a_manifest_that_states_a_failing_check_does_not_verify(grouped, tmp_pat
 
 def _read_back(check):
     return json.loads(json.dumps(plain(check)))
+
+
+FITTED = {
+    "version": 1,
+    "one_row_per_person": True,
+    "columns": {
+        "name": {"role": "identifier"},
+        "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [18, 70], "top_code": 65},
+        "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]},
+        "pay": {"role": "confidential", "kind": "numeric", "bounds": [0, 1000]},
+    },
+}
+EVERYBODY = pl.DataFrame(
+    {
+        "name": [f"n{i}" for i in range(60)],
+        "age": [20 + (7 * i) % 50 for i in range(60)],
+        "sex": ["f", "m", "m"] * 20,
+        "pay": [(37 * i) % 1000 for i in range(60)],
+    }
+)
+MADE_BY = {
+    "mdav": {"k": 4}, "mondrian": {"k": 4}, "laplace": {"epsilon": 2}, "auto": {"epsilon": 2},
+    "maxent": {"epsilon": 2}, "dp-kdtree": {"epsilon": 2},
+}  # fmt: skip
+
+
+def first(table, name, value):
+    cells = pl.when(pl.int_range(table.height) == 0).then(pl.lit(value)).otherwise(pl.col(name))
+    return table.with_columns(cells.cast(table[name].dtype).alias(name))
+
+
+TAMPERED = {
+    "names": (lambda t: t.with_columns(name=pl.lit("Ann")), "columns.name: the table has it"),
+    "extra": (lambda t: t.with_columns(other=pl.lit(1)), "columns.other: the table has it"),
+    "fewer": (lambda t: t.drop("sex"), "columns.sex: the table lacks it."),
+    "sex": (lambda t: first(t, "sex", "x"), "columns.sex: 1 cell outside the policy's domain."),
+    "pay": (lambda t: first(t, "pay", 9999), "columns.pay: 1 cell outside the policy's domain."),
+    "age": (lambda t: first(t, "age", "66"), "columns.age: 1 cell outside the policy's domain."),
+}
+
+
+@pytest.mark.parametrize("name", MADE_BY)
+def test_a_table_that_its_own_policy_refutes_does_not_verify(tmp_path, name):
+    """The forger changes table, manifest, report and digests together."""
+    stated = FITTED | {"protect": {"method": name, **MADE_BY[name]}}
+    folder = shoal.protect(EVERYBODY, stated).write(tmp_path / "out")
+
+    found = {}
+    for what, (change, _) in TAMPERED.items():
+        copy = shutil.copytree(folder, tmp_path / what)
+        exchange(copy, change)
+        found[what] = failing(verify(copy)).get("manifest", "")
+
+    assert verify(folder).holds
+    for what, (_, words) in TAMPERED.items():
+        assert words in found[what], (what, found[what])
+
+
+def exchange(folder, change):
+    """Put another table in place of the released one, and let nothing else give it away."""
+    path = folder / "release.parquet"
+    table = change(pl.read_parquet(path))
+    table.write_parquet(path)
+    record(folder, path.name)
+    types = {name: str(dtype) for name, dtype in table.schema.items()}
+    forge(folder, lambda stated: stated.update(rows=table.height, columns=types))
+
+
+def test_boxes_of_another_column_or_beyond_the_bounds_do_not_verify(tmp_path):
+    stated = FITTED | {"protect": {"method": "mondrian", "k": 4, "output": "tree"}}
+    folder = shoal.protect(EVERYBODY, stated).write(tmp_path / "out")
+    changes = {
+        "boxes outside": lambda t: first(t, "age_upper", 200),
+        "not of the columns": lambda t: t.with_columns(pay_lower=0, pay_upper=1),
+        "one for each confidential value": lambda t: t.with_columns(other=1),
+    }
+
+    assert verify(folder).holds
+    for words, change in changes.items():
+        copy = shutil.copytree(folder, tmp_path / words)
+        exchange(copy, change)
+        assert words in failing(verify(copy))["manifest"]
+
+
+def test_rows_that_drew_no_noise_are_named_and_elsewhere_the_verdict_takes_them(tmp_path):
+    taken = "whether the original has as many rows"
+    for name in ("laplace", "auto"):
+        stated = FITTED | {"protect": {"method": name, "epsilon": 2}}
+        folder = shoal.protect(EVERYBODY, stated).write(tmp_path / name)
+        exchange(folder, lambda table: pl.concat([table, table]))
+
+        found = verify(folder)
+
+        if name == "laplace":
+            assert "rows: 120 recorded, 60 drew noise." in failing(found)["manifest"]
+        else:
+            assert found.holds
+            assert taken in found.taken
+
+
+@pytest.mark.parametrize("epsilon", [False, True])
+def test_steps_codes_levels_and_missing_cells_are_within_the_domain(tmp_path, epsilon):
+    """Rounding leads beyond a bound, a period begins before it, a label stands for numbers."""
+    (tmp_path / "ages.csv").write_text(
+        "\n".join(f"{age},{'young' if age < 40 else 'old'},all" for age in range(18, 72))
+    )
+    columns = {
+        "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [18, 71], "step": 10},
+        "born": {"role": "quasi-identifier", "kind": "date", "date_step": "year",
+                 "bounds": [date(1970, 5, 1), date(1990, 5, 1)], "bottom_code": date(1971, 5, 1)},
+        "pay": {"role": "confidential", "kind": "numeric", "bounds": [0, 0.33333333336]},
+    }  # fmt: skip
+    table = pl.DataFrame(
+        {
+            "age": [None, 71, *(20 + (7 * i) % 50 for i in range(58))],
+            "born": [date(1970 + i % 20, 6, 1) for i in range(60)],
+            "pay": [0.33333333336] * 60,
+        }
+    )
+    levels = {"kind": "numeric", "hierarchy": str(tmp_path / "ages.csv")}
+    methods = {"laplace": {}, "auto": {}}
+    if not epsilon:
+        by_levels = {"age": {"role": "quasi-identifier", **levels}}
+        methods = {"mdav": {}, "mondrian": {}, "local-suppression": {}, "full-domain": by_levels}
+
+    for name, more in methods.items():
+        cost = {"epsilon": 1} if epsilon else {"k": 2}
+        stated = {
+            "version": 1,
+            "one_row_per_person": True,
+            "release": {"accept_constant": list(columns)},
+            "columns": columns | more,
+            "protect": {"method": name, **cost},
+        }
+        for file in ("parquet", "csv"):
+            made = shoal.protect(table, stated).write(tmp_path / f"{name}-{file}", file_format=file)
+            found = verify(made)
+            assert found.holds, f"{name}: {found}"

@@ -33,7 +33,7 @@ def manifest(**changes):
 @pytest.mark.parametrize(
     ("guarantee", "said"),
     [
-        (K, "cannot narrow that person down to fewer than 5 rows"),
+        (K, "cannot narrow that person down to fewer than 5 people"),
         (DIVERSE, "at least 3 different values of ill"),
         (DIVERSE | {"kind": "entropy"}, "as uncertain as 3 equally frequent values"),
         (DIVERSE | {"kind": "recursive", "c": 2}, "rarer than 2 times all values from the 3-th"),

@@ -418,8 +418,8 @@ def compare(
         str,
         typer.Option(
             metavar="advantage|alpha-beta",
-            help="Compare candidates by the worst attack, or by naive Bayes and counts over all "
-            "columns.",
+            help="Compare candidates by the risk of linkage and inference, or by naive Bayes and "
+            "counts over all columns.",
         ),
     ] = "advantage",
     as_json: AsJson = False,

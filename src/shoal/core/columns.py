@@ -216,6 +216,13 @@ class Column:
         return self.hierarchy.leaves if self.hierarchy else self.categories
 
     @property
+    def unlisted(self) -> str | None:
+        """What a category becomes that the policy does not list; None where it becomes missing."""
+        if self.other is not None or self.keep_missing:
+            return self.other
+        return (self.all_categories or ("",))[0]
+
+    @property
     def has_steps(self) -> bool:
         """Whether the policy codes or rounds its values before a method sees them."""
         return any(

@@ -331,6 +331,7 @@ class LocalSource:
 def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     schema = how.schema
     silent = how.clamped is not None
+    clamp.refuse_float_ids(schema, raw.types)
 
     def came() -> Table:
         return read_original(raw.frame, schema, decimal=how.decimal, silent=silent)
@@ -347,7 +348,6 @@ def _typed(raw: io.Raw, how: Adoption) -> _Typed:
     if schema.persons is None:
         return _Typed(raw, table, came, counts, repaired=made.broken)
     name = schema.persons.column
-    clamp.refuse_float_ids(schema[name], raw.types.get(name))
     unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
     kept = validate.at_most(table, unit, schema.persons, key=how.key)
     return _Typed(

@@ -2,10 +2,10 @@
 
 A table that is refused until it fits discloses something about its records; so does a type or a
 category that is read off the data. Here every protected cell becomes a value of its public domain,
-by a function of that cell alone: numbers outside the bounds are clamped, unknown categories become
-the category `other`, missing cells a public constant, or stay missing where the policy says so and
-the method counts them as one more value. How many did is counted for the steward, and never
-published.
+by a function of that cell alone: numbers outside the bounds are clamped, missing cells and those
+that cannot be read become a public constant, or are missing where the method counts that as one
+more value. A category that is not listed is such a cell, unless the policy states `other` for it.
+How many there are is counted for the steward, and never published.
 
 The type of a column is not a fact about a cell: one missing cell makes floats of whole numbers in
 pandas, one text makes objects of them. So cells are read one by one, whatever holds them
@@ -187,18 +187,21 @@ def texts(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, map(_object_text, series), dtype=pl.String)
 
 
-def refuse_float_ids(column: Column, dtype: Any) -> None:
-    """Refuse a pandas column of floats that numbers persons, for an epsilon release.
+def refuse_float_ids(schema: Schema, types: Mapping[str, Any]) -> None:
+    """Refuse a pandas column of floats that numbers persons or households, in any release.
 
     One fraction or missing cell makes floats of all whole numbers in pandas, and beyond 2^53 two
     persons become one. That is decided by the type, and by no cell.
     """
-    if getattr(dtype, "kind", "") == "f":
-        raise InputError(
-            f"Column '{column.name}' numbers the persons, and pandas holds it as {dtype}, in which "
-            "long numbers lose their last digits. Read it as text, or as whole numbers of type "
-            "Int64."
-        )
+    for flag, whom in (("privacy_unit", "persons"), ("household", "households")):
+        name = schema.flagged(flag)
+        dtype = types.get(name or "")
+        if getattr(dtype, "kind", "") == "f":
+            raise InputError(
+                f"Column '{name}' numbers the {whom}, and pandas holds it as {dtype}, in which "
+                "long numbers lose their last digits. Read it as text, or as whole numbers of type "
+                "Int64."
+            )
 
 
 def _object_text(cell: Any) -> str | None:
@@ -307,9 +310,9 @@ def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
     gone = cells.missing | (text.is_null() & came)
     values = text.cast(pl.Enum(categories), strict=False)
     unknown = values.is_null() & ~gone
-    other = column.other or categories[0]
-    missing = str(column.missing_as) if column.missing_as is not None else other
-    values = values.set(unknown, other).set(gone, None if column.keep_missing else missing)
+    missing = str(column.missing_as) if column.missing_as is not None else column.unlisted
+    values = values.set(unknown, column.unlisted)
+    values = values.set(gone, None if column.keep_missing else missing)
     return values, int(unknown.sum())
 
 

@@ -4,6 +4,7 @@ They are read as text: the policy's kinds say what each column is, and `validate
 number that is not one is counted, and not guessed at. `csv_records` says what a record is.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -29,6 +30,8 @@ FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Ex
 FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 """How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
 has apostrophes before such a sign already."""
+STATEFUL = ("iso2022", "hz", "utf-7")
+"""Encodings in which a byte decides how all that follow are read."""
 CLOSED_QUOTES = "whoever is in the file, every quote in it is closed"
 """What an epsilon release assumes where cells of a CSV file have several lines."""
 MALFORMED = "a line has another number of cells than the header, or a quote is not closed."
@@ -178,7 +181,7 @@ def read_csv(
 def _decode(raw: bytes, encoding: str, path: Path, *, alone: bool) -> str:
     """Decode a file; where lines are read each by itself, a byte that is not text spoils its cell.
 
-    Lines are found before they are decoded then, so no byte takes the end of its line along.
+    Without a state, no byte takes the end of its line along: a test tries all such encodings.
     """
     try:
         lines_are_bytes = "\n".encode(encoding) == b"\n"
@@ -188,14 +191,13 @@ def _decode(raw: bytes, encoding: str, path: Path, *, alone: bool) -> str:
         raise InputError(
             f"Cannot read '{path}' with the encoding '{encoding}'. State another one."
         ) from None
-    if not lines_are_bytes and encoding != "utf-8-sig":
+    stateful = codecs.lookup(encoding).name.startswith(STATEFUL)
+    if stateful or (not lines_are_bytes and encoding != "utf-8-sig"):
         raise InputError(
             f"An epsilon release reads each line of '{path}' by itself, which the encoding "
             f"'{encoding}' does not allow. Save the file as UTF-8."
         )
-    whole = encoding.lower().replace("_", "-") in {"utf-8", "utf8", "utf-8-sig"}
-    lines = [raw] if whole else raw.split(b"\n")
-    return "\n".join(line.decode(encoding, "replace") for line in lines).removeprefix("\ufeff")
+    return raw.decode(encoding, "replace").removeprefix("\ufeff")
 
 
 def _header(line: str, separator: str, path: Path) -> list[str]:

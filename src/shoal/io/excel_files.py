@@ -15,9 +15,12 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
+from io import BytesIO
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -40,6 +43,12 @@ SHOWN = 10
 """Names of sheets that a message lists."""
 CHUNK, TAIL = 1 << 20, 1 << 14
 PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
+WHOLE_CELL = re.compile(
+    rb"""<(?:\w+:)?c\s[^>]*?\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["'][^>]*?"""
+    rb"""(?:/>|>.*?</(?:\w+:)?c>)""",
+    re.DOTALL,
+)
+CONTENT = re.compile(rb"<(?:\w+:)?[vt](?:\s[^>]*)?>[^<]")
 TEXT = re.compile(rb"<(?:\w+:)?si[\s/>]")
 SHARED = re.compile(
     rb"""<(?:\w+:)?c\s[^>]*?\bt\s*=\s*["']s["'][^>]*>[^<]*(?:<(?!(?:\w+:)?[cv][\s>])[^<]*)*"""
@@ -77,7 +86,7 @@ def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, 
     """
     library = _library()
     try:
-        parts, homes = _searched(path, limit)
+        source, parts, homes = _searched(path, limit, alone=alone)
     except InputError:
         raise
     except DAMAGED:
@@ -86,7 +95,7 @@ def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, 
             "another format. Save it as .xlsx without a password."
         ) from None
     try:
-        book = library.read_excel(str(path))
+        book = library.read_excel(source)
         name = _chosen(path, book.sheet_names, sheet)
         _refuse_odd(path, parts.get(homes.get(name, ""), _Facts()), alone=alone)
         cells = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
@@ -197,20 +206,57 @@ def stated_size(path: Path) -> int | None:
         return None
 
 
-def _searched(path: Path, limit: int) -> tuple[dict[str, _Facts], dict[str, str]]:
-    """What the parts of the archive say, and which part is which sheet; refuse a bomb."""
+def _searched(
+    path: Path, limit: int, *, alone: bool
+) -> tuple[Path | bytes, dict[str, _Facts], dict[str, str]]:
+    """What to read, what the parts of the archive say, which part is which sheet; refuse a bomb.
+
+    Where cells are read alone, cells beside the header are left out before: they are in no column,
+    and the reader would lay out all columns up to one of them in every row.
+    """
     with zipfile.ZipFile(path) as archive:
         hold(sum(part.file_size for part in archive.infolist()), path, limit)
-        parts = {}
-        for part in archive.infolist():
-            with archive.open(part) as file:  # which ends where the stated size does
-                parts[part.filename] = _facts(file)
-        homes = _homes(archive)
+        source: Path | bytes = path
+        parts, homes = _part_facts(archive), _homes(archive)
+        widths = {name: _header_width(archive, name) for name in parts if alone}
+        if any(parts[name].columns > width > 0 for name, width in widths.items()):
+            source = _narrowed(archive, widths)
+            parts = _part_facts(zipfile.ZipFile(BytesIO(source)))
+    hold(_decoded_bytes(parts), path, limit)
+    return source, parts, homes
+
+
+def _part_facts(archive: zipfile.ZipFile) -> dict[str, _Facts]:
+    parts = {}
+    for part in archive.infolist():
+        with archive.open(part) as file:  # which ends where the stated size does
+            parts[part.filename] = _facts(file)
+    return parts
+
+
+def _decoded_bytes(parts: Mapping[str, _Facts]) -> int:
     shared = [part.texts for part in parts.values() if part.texts]
     texts = max((_text_bytes(part.used, at) for part in parts.values() for at in shared), default=0)
-    dense = max((part.rows * part.columns for part in parts.values()), default=0)
-    hold(CELL * dense + texts, path, limit)
-    return parts, homes
+    return CELL * max((part.rows * part.columns for part in parts.values()), default=0) + texts
+
+
+def _header_width(archive: zipfile.ZipFile, name: str) -> int:
+    """The last column of the first row that has a cell; 0 where a part has no cells."""
+    cells = (cell for cell in WHOLE_CELL.finditer(archive.read(name)) if CONTENT.search(cell[0]))
+    for _, header in groupby(cells, key=lambda cell: cell[2]):
+        return max(_column(cell[1]) for cell in header)
+    return 0
+
+
+def _narrowed(archive: zipfile.ZipFile, widths: Mapping[str, int]) -> bytes:
+    """The workbook without the cells beyond the width of each sheet."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as narrow:
+        for name, width in widths.items():
+            inside = partial(lambda cell, width: cell[0] * (_column(cell[1]) <= width), width=width)
+            cells = archive.read(name)
+            narrow.writestr(name, WHOLE_CELL.sub(inside, cells) if width else cells)
+    return packed.getvalue()
 
 
 def _text_bytes(used: Counter[int], starts: Sequence[int]) -> int:

@@ -48,6 +48,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
             frame = in_calendar(native.to_polars(), alone=alone)
             return Raw(frame, restore=_to_arrow, types=types, ordered=ordered)
         types = {name: data[name].dtype for name in native.columns}
+        _refuse_complex(types)
         ordered = {name: tuple(map(str, dtype.categories)) for name, dtype in types.items()
                    if getattr(dtype, "ordered", False)}  # fmt: skip
         frame = pl.DataFrame(map(_cells, data.items())) if alone else native.to_polars()
@@ -96,6 +97,16 @@ def _in_order(column: Any) -> tuple[str, ...]:
     """The categories of an Arrow dictionary, as all its chunks share them."""
     chunks = column.unify_dictionaries().chunks
     return tuple(map(str, chunks[0].dictionary.to_pylist())) if chunks else ()
+
+
+def _refuse_complex(types: Mapping[str, Any]) -> None:
+    """Refuse complex numbers by the type: one such cell makes complex numbers of a whole column."""
+    for name, dtype in types.items():
+        if getattr(dtype, "kind", "") == "c":
+            raise InputError(
+                f"Column '{name}' holds {dtype} values; expected one number, text or date per "
+                "cell. Convert it to numbers or to text first."
+            )
 
 
 def _cells(named: tuple[str, Any]) -> pl.Series:

@@ -69,4 +69,5 @@ METHOD = Method(
     run=_run,
     refuse=lambda setting: recordwise.refuse(setting, NAME),
     input=recordwise.INPUT,
+    noise_by_row=True,
 )

@@ -78,4 +78,5 @@ METHOD = Method(
     refuse=noisy_microaggregation.refuse,
     input=noisy_microaggregation.UNSORTED,
     distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    noise_by_row=True,
 )

@@ -299,6 +299,8 @@ class Method(Generic[P]):
         distributed: how it runs on many machines; None if it does not.
         expect: what survives, by formula, in a setting whose number of rows is known.
         alternatives: what other settings would give on a table, for an inspection of it.
+        noise_by_row: each row draws its own noise, in every column that has some, so the
+            accounting has as many draws as there are rows.
     """
 
     name: str
@@ -314,6 +316,7 @@ class Method(Generic[P]):
     distributed: DistributedRun[P] | None = None
     expect: Callable[[Setting[P]], tuple[Expectation, ...]] = _nothing
     alternatives: Callable[[Table, Setting[P], Tools], Alternatives] | None = None
+    noise_by_row: bool = False
 
     @property
     def noisy(self) -> bool:
@@ -333,6 +336,10 @@ class Method(Generic[P]):
         """Whether the release has centres of groups: an aggregate, and not ranges or boxes."""
         output = getattr(setting.parameters, "output", "centroids")
         return hasattr(setting.parameters, "aggregate") and output == "centroids"
+
+    def keeps_bounds(self, setting: Setting[P]) -> bool:
+        """Whether released numbers stay within the policy's bounds, and not only the data's."""
+        return getattr(setting.parameters, "bounds", "public") == "public"
 
     def settle_missing(self, schema: Schema, parameters: P) -> Schema:
         """Settle for each column whether a missing cell stays one; never by whether any is.

@@ -119,4 +119,5 @@ METHOD = Method(
     run=_run,
     refuse=_refuse,
     input=recordwise.INPUT,
+    noise_by_row=True,
 )

@@ -131,16 +131,16 @@ def _prepared(
     said: list[tuple[float, str]] = []
     for name, counts in clamped.items():
         column, parts = planned.policy.schema[name], []
-        other = column.other or (column.all_categories or ("",))[0]
-        constant = f"'{column.missing_as or other}'"
+        constant = f"'{column.missing_as or column.unlisted}'"
         if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             constant = f"{clamp.constant(column):g}" if column.kind is Kind.NUMERIC else str(
                 clamp.constant(column))  # fmt: skip
-        filled = "stay missing" if column.keep_missing else f"count as {constant}"
+        filled = "count as missing" if column.keep_missing else f"count as {constant}"
+        listed_as = "missing" if column.unlisted is None else f"'{column.unlisted}'"
         words = {
             "missing": "" if column.keep_missing else f"were missing and {filled}",
             "unreadable": f"could not be read and {filled}",
-            "unknown": f"had a category that the policy does not list and count as '{other}'",
+            "unknown": f"had a category that the policy does not list and count as {listed_as}",
             "outside": "lay outside the bounds and were clamped",
         }
         for sort, words_of in words.items():

@@ -1,9 +1,11 @@
 """Open a public folder that anybody may have written: what it says, and what follows from it."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from shoal.core import Claim, DifferentialPrivacy, ReleaseForm, Testable
 from shoal.errors import InputError, ShoalError
@@ -12,7 +14,9 @@ from shoal.pipeline.manifest import Manifest, Recorded
 from shoal.pipeline.planning import Plan
 from shoal.pipeline.released_table import PARTS, read_measurements, read_table, recorded_policy
 
-ODD = (ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
+ODD = (
+    ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, PolarsError
+)  # fmt: skip
 """What values that nobody checked can do to code that expects our own."""
 
 
@@ -50,6 +54,19 @@ class OpenedFolder:
         if claims_epsilon(self.fields):
             return claims
         return tuple(one for one in claims if isinstance(one.guarantee, Testable))
+
+    @property
+    def suppressible(self) -> Fraction:
+        """The share of the rows that the policy lets the method leave out."""
+        parameters = self.planned.setting.parameters if self.planned else None
+        return Fraction(getattr(parameters, "record_suppression", 0))
+
+    @property
+    def drawn_rows(self) -> int | None:
+        """The number of rows that drew noise, where each row draws its own."""
+        if self.planned is None or not self.planned.method.noise_by_row:
+            return None
+        return max((entry.draws for entry in self.fields.privacy_losses), default=0)
 
 
 def open_folder(path: Path) -> OpenedFolder:

@@ -86,12 +86,12 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
         if column.keep_missing:
             unknown = ""
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-                first = column.other or (column.all_categories or ("",))[0]
-                unknown = f" unknown values count as '{first}',"
+                stated = "missing" if column.unlisted is None else f"'{column.unlisted}'"
+                unknown = f" unknown values count as {stated},"
             notes.append(f"'{name}':{unknown} a missing cell is a value of its own.")
             continue
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            other = column.other or (column.all_categories or ("",))[0]
+            other = column.unlisted
             missing = other if column.missing_as is None else column.missing_as
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:

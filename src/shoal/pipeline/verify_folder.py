@@ -44,7 +44,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
-from shoal.pipeline import check_table, manifest, protect_table
+from shoal.pipeline import check_table, manifest, protect_table, released_domain
 from shoal.pipeline.manifest import (
     MANIFEST,
     PUBLIC_VERSIONS,
@@ -249,17 +249,24 @@ def _settled(opened: OpenedFolder) -> VerifiedPart:
         faults += list_differences(stated, columns, "columns")
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
+        if opened.planned:
+            faults += released_domain.list_misfits(opened.frame, opened.planned)
     if opened.planned is not None:
         for name, value in protect_table.settled(opened.planned).items():
             faults += list_differences(opened.recorded.values[name], reread(value), name)
         notes = list(opened.planned.notes)
         faults += list_differences(fields.notes[: len(notes)], notes, "notes")
-        most = int(_suppressible(opened) * (fields.rows + fields.suppressed))
+        most = int(opened.suppressible * (fields.rows + fields.suppressed))
         if fields.suppressed > most:
             faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
+        if opened.drawn_rows not in {None, fields.rows}:
+            faults.append(f"rows: {fields.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
     if "release.csv" not in fields.files and (fields.guard_formulas or fields.dialect):
         faults.append("guard_formulas and dialect: recorded, but the table is not a CSV file.")
-    compared = "rows and columns match the table, and the rest follows from the policy."
+    compared = (
+        "rows and columns match the table, its cells are in the policy's domains, and the rest "
+        "follows from the policy."
+    )
     return _part("manifest", faults, compared)
 
 
@@ -523,12 +530,6 @@ def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
     return _part("signature", faults, f"this key signed {MANIFEST}, which covers every file.")
 
 
-def _suppressible(opened: OpenedFolder) -> Fraction:
-    """The share of the rows that the policy lets the method leave out."""
-    parameters = opened.planned.setting.parameters if opened.planned else None
-    return Fraction(getattr(parameters, "record_suppression", 0))
-
-
 def _hides_checks(opened: OpenedFolder) -> bool:
     """Whether a check follows persons or an order that the folder does not show."""
     if opened.planned is None:
@@ -565,14 +566,18 @@ FIELDS: Mapping[str, DerivedField] = {
     "versions": DerivedField("versions", "the versions that made it"),
     "created": DerivedField("report", "when it was made"),
     **dict.fromkeys(("method", "reference", "parameters", "protected_columns"), _MANIFEST),
-    **dict.fromkeys(("release_form", "rows", "columns", "hierarchies"), _MANIFEST),
+    **dict.fromkeys(("release_form", "columns", "hierarchies"), _MANIFEST),
+    "rows": DerivedField(
+        "manifest", "whether the original has as many rows", "no row has noise of its own",
+        lambda one: one.drawn_rows is None,
+    ),
     **dict.fromkeys(("policy_digest", "not_claimed", "dialect"), _MANIFEST),
     "audience": DerivedField(
         "manifest", "its audience", "one is stated", lambda one: one.fields.audience is not None
     ),
     "suppressed": DerivedField(
         "manifest", "how many rows were left out", "the policy states record_suppression",
-        lambda one: _suppressible(one) > 0,
+        lambda one: one.suppressible > 0,
     ),
     "policy": DerivedField("manifest", "the policy, and that the table was made by it"),
     "claims": DerivedField(

@@ -39,7 +39,8 @@ class ReadingSpec(Spec):
     encoding: str | None = Field(
         None,
         description="The encoding of a CSV file. UTF-8, UTF-16 with a byte order mark and "
-        "Windows-1252 are detected; beside an epsilon it is UTF-8.",
+        "Windows-1252 are detected. Beside an epsilon it is UTF-8, or a stated one that reads each "
+        "line by itself: not UTF-16, UTF-7, HZ or ISO 2022.",
     )
     decimal: _Decimal | None = Field(
         None,

@@ -181,7 +181,7 @@ class ColumnSpec(_Spec):
     other: Category | None = Field(
         None,
         description="The category that unknown values become in an epsilon release. By default "
-        "the first.",
+        "they become missing where missing cells stay (keep_missing), and elsewhere the first.",
     )
     missing_as: Number | date | Category | None = Field(
         None,

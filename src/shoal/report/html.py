@@ -196,6 +196,7 @@ def environment(package: str) -> Environment:
     environment.filters["listed"] = phrases.listed
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
+    environment.filters["group_size"] = phrases.group_size
     environment.filters["figure"] = figure
     environment.filters["counted"] = counted
     environment.globals["status_words"] = phrases.STATUS_WORDS

@@ -10,6 +10,7 @@ from typing import Any
 
 from shoal.core.concentrated import epsilon_of
 from shoal.core.constraint_language import mentioned
+from shoal.errors import counted
 
 STATUS_WORDS = {
     "proved": "proved",
@@ -211,8 +212,8 @@ def meaning(guarantee: Mapping[str, Any]) -> str:
         k = guarantee["k"]
         return (
             f"Every combination of {listed(guarantee['columns'])} in the released table is shared "
-            f"by at least {k} rows. An attacker who knows nothing else about somebody cannot "
-            f"narrow that person down to fewer than {k} rows."
+            f"by at least {k} people. An attacker who knows nothing else about somebody cannot "
+            f"narrow that person down to fewer than {k} people."
         )
     if name == "differential-privacy":
         return _epsilon_meaning(guarantee)
@@ -244,6 +245,15 @@ _DIVERSE = {
 
 _SMALL = 1e-9
 """The delta at which a rho is put into words."""
+
+
+def group_size(size: int, remarks: Mapping[str, Any]) -> str:
+    """The size of the group that decides a check, in what the check counted.
+
+    >>> group_size(4, {"counted": "persons"}), group_size(1, {})
+    ('4 persons', '1 record')
+    """
+    return counted(size, "person" if remarks.get("counted") == "persons" else "record")
 
 
 def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:

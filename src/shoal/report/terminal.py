@@ -27,7 +27,7 @@ from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, TITLES, Method, Setting
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.privacy_models.stochastic_t_closeness import least_t
-from shoal.report.phrases import REMARK_WORDS
+from shoal.report.phrases import REMARK_WORDS, group_size
 
 MOST_NAMED = 12
 """So many columns are named in a line on the terminal."""
@@ -70,8 +70,7 @@ def checks_text(checks: Iterable[Check]) -> str:
             lines.append(f"  achieved: {figure(check.achieved)}")
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
-        noun = "person" if check.remarks.get("counted") == "persons" else "record"
-        lines.append(f"  {group} group: {counted(size, noun)}{_named_rows(check)}")
+        lines.append(f"  {group} group: {group_size(size, check.remarks)}{_named_rows(check)}")
         for name, value in check.remarks.items():
             text = value if isinstance(value, str) else f"{value:,}"
             words = REMARK_WORDS.get(name, name.replace("_", " "))

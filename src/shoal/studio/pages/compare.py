@@ -64,7 +64,7 @@ DETAILS = (
     ),
 )
 AXES = {
-    compare.Axes.ADVANTAGE.value: "the worst attack, and counts over three columns",
+    compare.Axes.ADVANTAGE.value: "linkage and inference, and counts over three columns",
     compare.Axes.ALPHA_BETA.value: "naive Bayes, and counts over all columns (alpha and beta)",
 }
 

@@ -54,7 +54,8 @@ HELP = {
     "transform": "log or sqrt: distances between numbers are taken on this scale.",
     "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
     "date_step": "Round dates down to the first day of the week, month, quarter or year.",
-    "other": "What unknown values become in an epsilon release; by default the first category.",
+    "other": "What unknown values become in an epsilon release; by default missing where missing "
+    "cells stay, and elsewhere the first category.",
     "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
     "limits, or the category for unknown values.",
     "max_contributions": "How many rows of a person an epsilon release uses at most; by default "
