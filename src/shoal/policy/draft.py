@@ -2,8 +2,8 @@
 
 `recognise` guesses what each column is; here the guesses become a commented policy, which
 people run unread: so what leads to a person is dropped, and `exposure` coarsens what would be
-released as it is. Bounds are left for the steward to state, because limits read off the data are not public.
-Categories are copied, marked `observed = true`, for the steward to confirm.
+released as it is. Bounds are left for the steward to state, because limits read off the data are
+not public. Categories are copied, marked `observed = true`, for the steward to confirm.
 """
 
 from collections.abc import Collection, Mapping
