@@ -15,8 +15,6 @@ from shoal.core import Role
 from shoal.errors import InputError
 from shoal.policy import exposure
 
-REVIEWED = '[review]\nby = "A. Reader"\ndate = 2026-01-02\n'
-
 
 def people(rows=600, seed=1):
     rng = np.random.default_rng(seed)
@@ -94,6 +92,7 @@ def test_a_draft_is_not_published_or_signed_before_somebody_has_reviewed_it(tmp_
     )
     release = shoal.protect(table, reviewed)
     assert "A. Reader" not in str(release.manifest)
+    assert "review" not in release.manifest["policy"]
     assert not any("drafted" in note for note in release.notes)
 
 
@@ -102,7 +101,9 @@ def test_a_column_that_numbers_persons_is_found_by_what_does_not_change_within_i
     rows = rng.integers(0, 150, 900)
     born, sex = rng.integers(1930, 2005, 150), rng.choice(["m", "f"], 150)
     table = pl.DataFrame({
-        "k7": rows * 17 % 1009 + 100, "k8": "P" + pl.Series(rows).cast(pl.String),
+        "k7": rows * 17 % 1009 + 100,
+        "region": "R" + pl.Series(rows).cast(pl.String),
+        "k8": "P" + pl.Series(rows).cast(pl.String),
         "b": born[rows], "s": sex[rows], "visit": rng.integers(1, 9, 900),
         "value": rng.normal(5, 1, 900).round(2),
     })  # fmt: skip
@@ -111,7 +112,7 @@ def test_a_column_that_numbers_persons_is_found_by_what_does_not_change_within_i
 
     units = [name for name, made in guesses.items() if "privacy_unit" in made.flags]
     assert units == ["k7"]
-    assert guesses["k8"].role is Role.IDENTIFIER
+    assert guesses["k8"].role is guesses["region"].role is Role.IDENTIFIER
 
 
 def test_limits_of_measurements_are_coded_and_never_missing():
@@ -122,6 +123,21 @@ def test_limits_of_measurements_are_coded_and_never_missing():
 
     assert release.data["crp"].null_count() == 0
     assert (release.data["crp"].min(), release.data["crp"].max()) == (4.0, 12.5)
+
+
+def test_a_limit_that_the_code_does_not_cover_is_refused():
+    table = pl.DataFrame({"age": ["30"] * 20, "crp": ["<9"] * 5 + ["5", "6", "10"] * 5})
+    policy = {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+            "crp": {"role": "confidential", "kind": "numeric", "bottom_code": 4},
+        },
+        "protect": {"method": "mdav", "k": 5},
+    }
+
+    with pytest.raises(InputError, match="'crp'"):
+        shoal.protect(table, policy)
 
 
 @pytest.mark.parametrize(
