@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.policy import first_files, odd_files
 from typer.testing import CliRunner
 
 import shoal
 from shoal.cli.commands import app
-from shoal.core import Role
+from shoal.core import Kind, Role
 from shoal.errors import InputError
 from shoal.policy import exposure
 
@@ -176,3 +177,23 @@ def test_a_lazy_frame_is_a_table():
     release = shoal.protect(people().lazy(), k=5, quasi_identifiers=["age"])
 
     assert release.data.height == 600
+
+
+@pytest.mark.parametrize(
+    "name", ["payroll de", "trial in long form", "taxpayers de", "bike rides", "check-up ja"]
+)
+def test_a_draft_of_an_odd_file_runs_as_it_is_and_shows_no_number_that_few_share(name, tmp_path):
+    file = odd_files.FILES[name]
+    first_files.write(file, tmp_path / "people")
+    table = shoal.read((tmp_path / "people").with_suffix(file.suffix))
+
+    drafted = shoal.draft(table)
+    released = shoal.protect(table, drafted).data
+
+    shown = [
+        column
+        for column, made in drafted.guesses.items()
+        if made.kind is Kind.NUMERIC and made.role in {Role.CONFIDENTIAL, Role.OTHER}
+    ]
+    assert shown
+    assert all(released[name].drop_nulls().value_counts()["count"].min() >= 5 for name in shown)

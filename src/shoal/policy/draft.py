@@ -8,6 +8,7 @@ not public. Categories are copied, marked `observed = true`, for the steward to 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -316,7 +317,11 @@ def _coding(
         return {"date_step": f'"{"year" if made.nature is Nature.BIRTH else "month"}"'} if (
             made.kind is Kind.DATE) else {}  # fmt: skip
     if made.kind is Kind.NUMERIC:
-        return coarsen_numbers(cells, persons, purpose.k, tails_only=not public)
+        coding = coarsen_numbers(cells, persons, purpose.k, tails_only=not public)
+        for key, farther in (("bottom_code", max), ("top_code", min)):  # a limit such as <4.0 stays
+            if key in coding and key in made.coding:
+                coding[key] = farther(coding[key], made.coding[key], key=Decimal)
+        return coding
     return coarsen_days(cells, persons, purpose.k) if made.kind is Kind.DATE and public else {}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core._arrays import Floats, Ints
+from shoal.io.validate import rounded
 
 DATE_STEPS = ("week", "month", "quarter", "year")
 """From the finest."""
@@ -62,15 +63,17 @@ def coarsen_numbers(
         return {}
     best: tuple[float, dict[str, str]] | None = None
     for step in _steps(seen):
-        low, high, fits = _limits(np.round(seen / float(step)), people, k, tails_only=tails_only)
+        numerator, denominator = map(float, step.as_integer_ratio())
+        multiples = np.rint(seen * denominator / numerator)  # as a run rounds
+        low, high, fits = _limits(multiples, people, k, tails_only=tails_only)
         if not fits:
             continue
-        coded = np.clip(np.round(seen / float(step)), low, high) * float(step)
+        coded = np.clip(multiples, low, high) * float(step)
         change = float(np.abs(coded - seen) @ people)
         found = {"step": f"{step:f}"} if not tails_only else {}
-        if low > np.round(seen[0] / float(step)):
+        if low > multiples[0]:
             found["bottom_code"] = f"{Decimal(int(low)) * step:f}"
-        if high < np.round(seen[-1] / float(step)):
+        if high < multiples[-1]:
             found["top_code"] = f"{Decimal(int(high)) * step:f}"
         if best is None or change < best[0]:
             best = change, found
@@ -143,9 +146,8 @@ def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
     if "date_step" in coding:
         period = PERIODS[coding["date_step"].strip('"')]
         return values.cast(pl.Date, strict=False).dt.truncate(period)
-    step = float(coding.get("step", 0)) or None
     low, high = (
         float(coding[key]) if key in coding else None for key in ("bottom_code", "top_code")
     )
     coded = values.cast(pl.Float64).clip(low, high)
-    return coded if step is None else (coded / step).round() * step
+    return rounded(coded, Decimal(coding["step"])) if "step" in coding else coded
