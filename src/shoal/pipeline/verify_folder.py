@@ -182,14 +182,13 @@ def sign(
     found = verify(folder)
     if not found.holds:
         raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{found}")
-    read = manifest.read(folder)
-    if "review" in read.fields.policy:
+    if "review" in (read := manifest.read(folder)).fields.policy:
         raise InputError(
-            f"'{folder}' was made by a policy that a program drafted and nobody has reviewed; it "
-            "was not signed. Fill in by and date under [review], and protect the table again."
+            f"'{folder}' was not signed: nobody has reviewed the policy that a program drafted. "
+            "Fill in by and date under [review], and protect the table again."
         )
-    content = signing().sign(read.raw, key, passphrase=passphrase)
-    folders.write_bytes(place, content, force=force)
+    signed = signing().sign(read.raw, key, passphrase=passphrase)
+    folders.write_bytes(place, signed, force=force)
     return found
 
 

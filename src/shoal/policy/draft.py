@@ -271,8 +271,8 @@ def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[
     if rows < FEW * purpose.k:
         keys = [name for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER]
         lines.append(
-            f"accept_constant = [{', '.join(map(quoted, keys))}]  # few rows: a column may not "
-            "survive"
+            f"accept_constant = [{', '.join(map(quoted, keys))}]  # few rows: a column may have "
+            "one value left"
         )
     return ["", "[release]", *lines] if lines else []
 
