@@ -52,7 +52,12 @@ def people(n, seed):
 
 
 def released(method, n=400, seed=1, columns=COLUMNS, table=None, **parameters):
-    policy = {"version": 1, "columns": columns, "protect": {"method": method, **parameters}}
+    """Release these people, none of whom lacks a value: noise cannot make it look otherwise."""
+    stated = {
+        name: {"keep_missing": False, **one} if table is None and isinstance(one, dict) else one
+        for name, one in columns.items()
+    }
+    policy = {"version": 1, "columns": stated, "protect": {"method": method, **parameters}}
     return shoal.protect(people(n, seed) if table is None else table, policy)
 
 

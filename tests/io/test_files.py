@@ -531,7 +531,6 @@ def test_a_polars_frame_is_taken_as_it_is():
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (TABLE.lazy(), "found LazyFrame. Call collect() first."),
         ([1, 2], "found list."),
         ({"a": [1]}, "found dict."),
         (None, "found NoneType."),

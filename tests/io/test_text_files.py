@@ -205,6 +205,7 @@ def options(folder):
     data, stated = folder / "d.csv", ("--policy", folder / "p.toml")
     compare = ("compare", data, *stated, "--out", folder / "out")
     return {
+        ("init", "--k"): ("init", data, "--out", folder / "drafted.toml"),
         ("evaluate", "--seed"): ("evaluate", data, data, *stated),
         ("compare", "--jobs"): compare,
         ("compare", "--repeats"): compare,

@@ -140,6 +140,8 @@ def test_two_tabs_do_not_mix(taken, other):
 def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(confirmed):
     tab = confirmed.tab
     tab.goto(f"{tab.base}/protect")
+    tab.click("#method-mdav button")
+    tab.wait_for_selector("#settings[data-method=mdav]")
     assert tab.is_enabled("#run-now")
 
     assert "3 may fail" not in tab.inner_text("#methods-title + p")

@@ -24,7 +24,8 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     if isinstance(data, Raw):
         return data
     if isinstance(data, pl.DataFrame | pl.LazyFrame):
-        return Raw(in_calendar(data.lazy().collect(), alone=alone))
+        frame = data if isinstance(data, pl.DataFrame) else data.collect()
+        return Raw(in_calendar(frame, alone=alone))
     import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)
 
     try:
@@ -70,12 +71,11 @@ def _from_stream(data: Any, *, alone: bool) -> Raw:
 
     DuckDB's relations, ADBC's readers, and the frames of other libraries do. A stream is read once.
     """
-    advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
     refusal = InputError(
         "Expected a pandas, Polars or PyArrow table, or a table with an Arrow C stream, found "
-        f"{type(data).__name__}.{advice}"
+        f"{type(data).__name__}."
     )
-    if advice or not hasattr(data, "__arrow_c_stream__"):
+    if not hasattr(data, "__arrow_c_stream__"):
         raise refusal
     try:
         frame = pl.from_arrow(data)

@@ -181,6 +181,7 @@ class Studio:
         """
         if invalid_input.TEXT in workspace.drafts and invalid_input.TEXT not in settles:
             raise InputError(invalid_input.sentence(workspace))
+        text = policy_document.reviewed(text, changed.get("confirmed", workspace.confirmed))
         policy = policy_document.judged(text, folder=self.store.files(workspace.id))
         policy_document.check_budget(policy, home=self.settings.home)
         observed = policy_document.observed(text, before=workspace.observed, public=public)

@@ -4,6 +4,7 @@ TOML text is the one truth. Fields are read from it; a changed field is written 
 `shoal.policy.load` as the judge of both. Comments do not survive a change of fields.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,17 @@ def without_observed(text: str) -> str:
             column.pop("categories", None)
             column["kind"] = "nominal"
     return written(document)
+
+
+def reviewed(text: str, confirmed: Collection[str]) -> str:
+    """Take out that nobody has reviewed a draft, once every column is confirmed.
+
+    In the studio a person confirms each column, which is the review.
+    """
+    document = parsed(text)
+    if document.get("review") != {} or not set(document["columns"]) <= set(confirmed):
+        return text
+    return re.sub(r"(?m)^\[review\][^\n]*\n(?:[ \t]*(?:#[^\n]*)?\n)*", "", text)
 
 
 def guessed_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
