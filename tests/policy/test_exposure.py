@@ -173,6 +173,19 @@ def test_an_epsilon_draft_quotes_no_value_and_asks_for_bounds(tmp_path):
     )
 
 
+def test_an_epsilon_draft_guesses_no_decimal_mark_and_refuses_an_odd_epsilon(tmp_path):
+    data = tmp_path / "people.csv"
+    data.write_text("age;balance\n30;1,25\n")
+
+    done = CliRunner().invoke(app, ["init", str(data), "--epsilon", "1", "--out", "-"])
+    refused = CliRunner().invoke(app, ["init", str(data), "--epsilon", "lots", "--out", "-"])
+
+    assert '\ndelimiter = ";"' in done.output
+    assert "\ndecimal" not in done.output
+    assert refused.exit_code == 2
+    assert "Expected a positive number for epsilon" in refused.output
+
+
 def test_a_lazy_frame_is_a_table():
     release = shoal.protect(people().lazy(), k=5, quasi_identifiers=["age"])
 

@@ -6,6 +6,7 @@ released as it is. Bounds are left for the steward to state, because limits read
 not public. Categories are copied, marked `observed = true`, for the steward to confirm.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,7 +21,7 @@ from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
 from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
-from shoal.io.text_files import quoted
+from shoal.io.text_files import brief, quoted
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.content import not_looked_for
@@ -128,7 +129,9 @@ def draft_from_header(
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> DraftedPolicy:
-    """Draft a policy with an epsilon from the names of the columns; no cell decides about a line.
+    """Draft a policy with an epsilon from the names of the columns.
+
+    Only the delimiter and the encoding of a text file are found out from it.
 
     A proof takes bounds and categories as known to everybody, so they are not read off the table:
     each line says what to state. Until then the policy does not run.
@@ -146,7 +149,8 @@ def draft_from_header(
         data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
     raw = io.from_native(data)
     drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
-    marks = {"decimal": ".", **raw.reading}
+    if not re.fullmatch(r"\d+(\.\d+)?", epsilon) or not Decimal(epsilon):
+        raise InputError(f"Expected a positive number for epsilon, found '{brief(epsilon)}'.")
     lines = [
         f"# Drafted by {drafted_by}, from the names of its columns alone.",
         "# State what can occur in each column from public knowledge, never from the table: put it",
@@ -163,9 +167,10 @@ def draft_from_header(
         "[columns]",
         *(_template(name) for name in raw.names),
         "",
-        "[reading]  # how the file is written; nothing of it is guessed in an epsilon release",
-        *(f"{key} = {quoted(mark)}" for key, mark in marks.items()),
-        *(['date_format = "yyyy-mm-dd"'] if "delimiter" in marks else ()),
+        "[reading]  # how the file is written; state the rest, or the release is refused",
+        *(f"{key} = {quoted(mark)}" for key, mark in raw.reading.items()),
+        '# decimal = "?"  # "." or ","',
+        '# date_format = "?"  # such as "dd.mm.yyyy", if there are dates',
         "",
         "[protect]",
         'method = "auto"  # draws rows from a noisy model',
