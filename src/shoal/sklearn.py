@@ -17,12 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
-from sklearn.base import (  # type: ignore[import-untyped]
+from sklearn.base import (
     BaseEstimator,
     OneToOneFeatureMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
+from sklearn.utils.validation import (
     check_is_fitted,
     validate_data,
 )

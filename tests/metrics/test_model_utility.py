@@ -1,7 +1,5 @@
 """Learning from a release, against scikit-learn, scipy and closed forms."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,7 +29,6 @@ def people(rng, n):
 
 @pytest.mark.parametrize("model", list(Model))
 def test_a_good_release_learns_as_well_as_the_original_and_a_shuffled_one_nothing(model):
-    pytest.importorskip("sklearn")
     rng = np.random.default_rng(1)
     original, held_out = people(rng, 1500), people(rng, 800)
     shuffled = LabelledRows(original.X, rng.permutation(original.y))
@@ -74,7 +71,6 @@ def test_numbers_are_scored_by_r2(model):
 
 
 def test_weights_of_zero_are_rows_left_out():
-    pytest.importorskip("sklearn")
     rng = np.random.default_rng(3)
     good, bad = people(rng, 600), people(rng, 600)
     both = LabelledRows(
@@ -91,7 +87,6 @@ def test_weights_of_zero_are_rows_left_out():
 
 
 def test_degenerate_releases_have_a_score_or_a_sentence():
-    pytest.importorskip("sklearn")
     rng = np.random.default_rng(5)
     original, test = people(rng, 200), people(rng, 100)
     settings = {"categorical": KINDS, "task": PredictionTask.CLASSIFICATION, "rng": rng}
@@ -124,16 +119,6 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
               task=PredictionTask.REGRESSION, rng=rng)  # fmt: skip
     with pytest.raises(InputError, match="one target and one weight"):
         learn(LabelledRows(test.X, test.y[:5]), original, test, **settings)
-
-
-def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
-    rng = np.random.default_rng(5)
-    rows = people(rng, 50)
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-
-    with pytest.raises(InputError, match="Install the extra 'sklearn'"):
-        learn(rows, rows, rows, categorical=KINDS, task=PredictionTask.CLASSIFICATION, rng=rng,
-              model=Model.LINEAR)  # fmt: skip
 
 
 def test_one_column_is_the_regression_of_scipy():

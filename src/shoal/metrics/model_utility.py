@@ -1,7 +1,7 @@
 """Learning from a release: prediction of held-out original rows, and the user's own regression.
 
 A model trained on the release is scored on original rows, against one trained on the original
-and against none at all. Linear models of it need the extra `sklearn`.
+and against none at all.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics import _sklearn
 from shoal.metrics.intervals import wilson
 from shoal.metrics.regression import features, logistic, standard
@@ -106,8 +105,8 @@ def learn(
         confidence: of the intervals.
 
     Raises:
-        InputError: no row to learn from or to be tested, a target without spread in the tested
-            rows of a regression, or scikit-learn is missing for a linear model.
+        InputError: no row to learn from or to be tested, or a target without spread in the tested
+            rows of a regression.
     """
     tested = _usable(held_out, "held-out original", most_tested, rng)
     truth = tested.y
@@ -153,16 +152,16 @@ def _predict(
         return np.full(len(X), _constant(rows, task))
     classify = task is PredictionTask.CLASSIFICATION
     if model is Model.BOOSTING:
-        trees = boosted_trees.boost(
+        trees = _sklearn.boost(
             rows.X, rows.y, categorical=categorical, classify=classify, weights=rows.weights
         )
-        return boosted_trees.predicted(trees, X)
+        return np.asarray(trees.predict(X), dtype=np.float64)
     machine = _sklearn.regression(classify=classify)
     kinds = features(rows.X, categorical)
     train, test = kinds.apply(rows.X), kinds.apply(X)
     if not train.shape[1]:
         return np.full(len(X), _constant(rows, task))
-    guessed = _sklearn.quietly(
+    guessed = _sklearn.run_quietly(
         lambda: machine.fit(train, rows.y, sample_weight=rows.weights).predict(test)
     )
     return np.asarray(guessed, dtype=np.float64)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from shoal.core import Estimate
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics import _boosted_trees as boosted_trees
+from shoal.metrics import _sklearn
 from shoal.metrics.intervals import student
 from shoal.metrics.regression import features, logistic, standard
 
@@ -136,8 +136,8 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
 
 def _boosted(a: Floats, b: Floats, categorical: ArrayLike) -> float:
     both, label = np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)])
-    trees = boosted_trees.boost(both, label, categorical=categorical, classify=True, leaves=8)
-    chances = boosted_trees.chances(trees, both)[:, 1]
+    trees = _sklearn.boost(both, label, categorical=categorical, classify=True, leaves=8)
+    chances = trees.predict_proba(both)[:, 1]
     return float(((chances - label.mean()) ** 2).mean())
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from shoal.core import distinct
-from shoal.metrics import _boosted_trees as boosted_trees
 from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.singling_out import singling_out
@@ -18,9 +17,6 @@ def warmup() -> None:
     distinct.occurring_once(words)
     places = np.column_stack([np.arange(200.0), np.arange(200) % 3])
     kinds = (False, True)
-    boosted_trees.predicted(
-        boosted_trees.boost(places, places[:, 1], categorical=kinds, classify=False), places
-    )
     table = WeightedBoxes.points(places, discrete=kinds)
     queries = count_queries.half_ranges([0, 0], [200, 3], kinds, queries=10, rng=rng)
     count_queries.answers(count_queries.index(table), queries)

@@ -8,17 +8,18 @@ weighted by its count.
 If the table exceeds the cap on rows, most people who are attacked have no row among those learnt
 from: memorised rows then show less, and main tends towards control.
 
-`shoal.metrics._boosted_trees` has the trees and their references.
+`shoal.metrics._sklearn` has the settings of the trees and their references.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics import _boosted_trees as boosted_trees
+from shoal.metrics import _sklearn
 from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
 from shoal.metrics.attacks.result import Attack, attack
 
@@ -38,7 +39,7 @@ class Boosting:
         rows: released rows that it learnt from.
     """
 
-    model: boosted_trees.BoostedTrees | None
+    model: Any | None
     only: float
     rows: int
 
@@ -80,7 +81,7 @@ def learn_codes(
     if len(seen) < 2:
         return Boosting(None, float(seen[0]) if len(seen) else 0.0, len(rows))
     places = _places(lower[rows], upper[rows], discrete, rng)
-    model = boosted_trees.boost(
+    model = _sklearn.boost(
         places, codes, categorical=discrete, classify=True, weights=mass / mass.mean()
     )
     return Boosting(model, 0.0, len(rows))
@@ -108,7 +109,7 @@ def learn_numbers(
         return Boosting(None, float(secrets[rows[0]]) if len(rows) else 0.0, len(rows))
     mass = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)[rows]
     places = _places(lower[rows], upper[rows], discrete, rng)
-    model = boosted_trees.boost(
+    model = _sklearn.boost(
         places, secrets[rows], categorical=discrete, classify=False, weights=mass / mass.mean()
     )
     return Boosting(model, 0.0, len(rows))
@@ -117,11 +118,11 @@ def learn_numbers(
 def guess_codes(model: Boosting, targets: Floats) -> Guesses:
     """The most probable code of each target and its probability; ties to the smallest code."""
     places = np.asarray(targets, dtype=np.float64)
-    if model.model is None or model.model.classes is None:
+    if model.model is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
-    chances = boosted_trees.chances(model.model, places)
+    chances = model.model.predict_proba(places)
     best = chances.argmax(axis=1)
-    codes = model.model.classes[best].astype(np.int64)
+    codes = model.model.classes_[best].astype(np.int64)
     return Guesses(codes, chances[np.arange(len(best)), best])
 
 
@@ -130,7 +131,7 @@ def guess_numbers(model: Boosting, targets: Floats) -> Floats:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return np.full(len(places), model.only)
-    return boosted_trees.predicted(model.model, places)
+    return np.asarray(model.model.predict(places), dtype=np.float64)
 
 
 def code_attack(
