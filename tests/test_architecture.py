@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import shoal
 from shoal import sample
 from shoal.cli import commands
-from shoal.core import machine_code
+from shoal.core import compiler
 from shoal.hazmat.noise import CheckedNoise
 
 HOME = str(Path(shoal.__file__).parent)
@@ -169,7 +169,7 @@ def test_the_cache_of_a_kernel_depends_on_the_sources_of_all_kernels(monkeypatch
     read = []
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or real(path))
-    machine_code.sources.__wrapped__()
+    compiler.sources.__wrapped__()
 
     written = {path for path in Path(HOME).rglob("*.py") if "kernel\ndef " in path.read_text()}
     assert written

@@ -1,19 +1,12 @@
-"""Kernels with read-only folders, full disks and damaged caches, and kernels without Numba."""
+"""Kernels with read-only folders, full disks and damaged caches."""
 
 import importlib.util
 import pickle
-import subprocess
-import sys
-from collections import namedtuple
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from numba import typeof
 from numba.core import config, event
 
-from shoal.core import compiler, machine_code
+from shoal.core import compiler
 from shoal.core.jit import compile_notice
 from shoal.core.kernels.row_order import radix_order
 
@@ -86,22 +79,9 @@ def test_a_damaged_cache_is_built_again(compiled, tmp_path, suffix, damage):
     compiled()
     for path in kept(tmp_path, suffix):
         path.write_bytes(damage(path.read_bytes()))
-    for path in kept(tmp_path, "nbo"):
-        path.unlink()
 
     assert compiled()
     assert not compiled()
-
-
-@pytest.mark.parametrize("damage", [lambda _raw: b"", lambda raw: raw[:-9] + b"\0" + raw[-8:]])
-def test_damaged_machine_code_is_not_run_and_is_kept_again(compiled, tmp_path, damage):
-    compiled()
-    (path,) = kept(tmp_path, "nbo")
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
-
-    assert not compiled()
-    assert path.read_bytes() == whole
 
 
 def test_kernels_work_where_no_folder_can_be_written(compiled, tmp_path, monkeypatch):
@@ -145,67 +125,6 @@ def test_what_is_compiled_for_others_is_not_told():
         pass
 
     assert not told
-
-
-Pair = namedtuple("Pair", "left right")  # noqa: PYI024 (its members have any type)
-numbers = st.one_of(
-    st.integers(-(1 << 63), (1 << 63) - 1), st.floats(), st.booleans(),
-    st.sampled_from([np.float32(1), np.int8(1), np.uint64(1), np.bool_(1), np.float64(1)]),
-)  # fmt: skip
-dtypes = st.sampled_from(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
-
-
-@st.composite
-def arrays(draw):
-    array = np.zeros(draw(st.sampled_from([(), (3,), (2, 3), (0, 2), (2, 1, 2)])), draw(dtypes))
-    if array.ndim:
-        array = draw(st.sampled_from([array, np.asfortranarray(array), array.T, array[..., ::2]]))
-    array.flags.writeable = draw(st.booleans())
-    return array
-
-
-@given(st.lists(st.one_of(numbers, arrays(), st.builds(Pair, numbers, arrays())), min_size=1))
-def test_the_types_of_arguments_are_written_as_numba_writes_them(args):
-    assert machine_code.signature(args) == repr(tuple(map(typeof, args)))
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        1 << 63, 1j, "text", None, [1], (1, 2), np.zeros(2, ">f8"), np.zeros(2, "f2"),
-        np.zeros(2, "M8[s]"), np.zeros(2, "O"), np.ma.zeros(2), Pair(1, "text"),
-    ],
-)  # fmt: skip
-def test_arguments_of_other_types_are_left_to_numba(odd):
-    assert machine_code.signature([odd]) is None
-
-
-WITHOUT = """
-import sys
-import numpy as np
-from shoal.partition import individual_ranking, mdav
-from shoal.core.jit import Kernel
-X = np.random.default_rng(0).normal(size=(3000, 3))
-groups = mdav(X, 5)
-ours = [m for name, m in sys.modules.items() if name.startswith("shoal.")]
-every = {id(one): one for m in ours for one in vars(m).values() if isinstance(one, Kernel)}
-used = {one.__name__ for one in every.values() if one.signatures}
-print(groups.labels.sum(), "numba" in sys.modules, len(every) > 50, *sorted(used))
-"""
-
-
-@pytest.mark.skipif(not machine_code.usable(), reason="machine code is loaded on Linux x86-64")
-def test_kernels_that_were_compiled_run_without_numba_and_no_other_kernel_is_touched():
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", WITHOUT], check=True, capture_output=True, text=True
-        ).stdout.split()
-        for _ in range(2)
-    )
-
-    assert second[1:3] == ["False", "True"]
-    assert set(second[3:]) <= {"brute_rounds", "of_few_values", "plant", "tree_rounds"}
-    assert first[0] == second[0]
 
 
 def test_a_kernel_is_pickled_by_its_name():

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from shoal.core.machine_code import sources
+from shoal.core.compiler import sources
 from shoal.partition import compile_notice, mdav
 from shoal.partition.kernels.mdav_brute import brute_rounds
 from shoal.partition.kernels.mdav_tree import plant

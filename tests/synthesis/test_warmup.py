@@ -17,7 +17,7 @@ from shoal.synthesis.warmup import warmup
 rooms = (adaptive_tree, kendall, maxent)
 kernels = [one for room in rooms for one in vars(room).values() if hasattr(one, "py_func")]
 def compiled():
-    return {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels}
+    return {kernel.py_func.__name__: len(kernel.dispatcher.signatures) for kernel in kernels}
 
 warmup()
 before = compiled()

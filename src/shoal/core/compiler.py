@@ -1,11 +1,12 @@
 """Numba, with a cache that is guarded against stale sources and full disks.
 
-It is imported only where a kernel has to be compiled: see `machine_code`.
+`jit` imports it when the first kernel runs.
 """
 
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
@@ -16,10 +17,21 @@ from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from shoal.core import machine_code
-from shoal.core.machine_code import MachineCode, sources
-
 _DIGEST = sha256().digest_size
+
+
+@cache
+def sources() -> str:
+    """Return a digest of the sources of all kernels, and of how they are compiled.
+
+    Numba compares the file of the kernel only, and would load one that was compiled with an older
+    version of what it calls from another file.
+    """
+    here, digest = Path(__file__).parent, sha256()
+    how = [here / f"{name}.py" for name in ("compiler", "jit")]
+    for path in [*how, *sorted(here.parent.glob("*/kernels/*.py"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def compiled(function: FunctionType, **options: Any) -> Any:
@@ -49,7 +61,6 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
             filename_base=self._impl.filename_base,
             source_stamp=(self._impl.locator.get_source_stamp(), sources()),
         )
-        self._cache_file.of = function
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
@@ -63,40 +74,15 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
     and two processes that compile at once could give one number to two kernels.
     """
 
-    of: Any = None  # the kernel as it is written
-
     def save(self, key: Any, data: Any) -> None:
         overloads, stem = self._load_index(), self._index_name.removesuffix("nbi")
         if not overloads:  # What is left is of other sources.
             for stale in Path(self._cache_path).glob(f"{escape(stem)}*.nbc"):
                 stale.unlink(missing_ok=True)
-            for stale in Path(self._cache_path).glob(f"{escape(stem.rsplit('.', 2)[0])}.*.nbo"):
-                stale.unlink(missing_ok=True)
         name = sha256(repr((key, self._source_stamp)).encode()).hexdigest()[:16]
         overloads[key] = f"{stem}{name}.nbc"
         self._save_data(overloads[key], data)
         self._save_index(overloads)
-        self._keep(key, data)
-
-    def load(self, key: Any) -> Any:
-        data = super().load(key)
-        if data is not None:
-            self._keep(key, data)
-        return data
-
-    def _keep(self, key: Any, data: Any) -> None:
-        """Keep the machine code of what was compiled or loaded, if it is not kept yet."""
-        folder, types = Path(self._cache_path), repr(key[0])
-        if self.of is None or machine_code.is_kept(folder, self.of, types):
-            return
-        (_, kind, (code, _)), described, own, *_, referred = data
-        if kind != "object":
-            return
-        constants = {env.env_name: tuple(env.consts) for env in (own, *referred)}
-        wrapper = described.llvm_cpython_wrapper_name
-        made = MachineCode(wrapper, own.env_name, constants, (), bytes(code))
-        with suppress(OSError):
-            machine_code.keep(folder, self.of, types, made)
 
     def _load_index(self) -> dict[Any, str]:
         # Unpickling a damaged file may raise anything; then there is no index.

@@ -1,22 +1,18 @@
 """How kernels are compiled: on first use, once per machine, and with a notice.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
-user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them, without Numba
-where `machine_code` can. If no folder can be written, every process compiles them again in memory.
+user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. If no folder can
+be written, every process compiles them again in memory.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial, update_wrapper
-from threading import RLock
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from shoal.core import machine_code
-
 Function = TypeVar("Function", bound=Callable[..., Any])
-_loading = RLock()
 _notices: list[Callable[[], None]] = []
 _listening: list[bool] = []
 
@@ -47,25 +43,19 @@ def _kernel(function: Function, **options: Any) -> Function:
 class Kernel:
     """A function that runs compiled; it takes its arguments by position.
 
+    Numba is imported when it first runs.
+
     Attributes:
         py_func: the function as it is written.
-        signatures: the types of arguments that it was called with, None for those that only Numba
-            knows.
     """
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self.py_func, self._options = function, options
-        self.signatures: dict[str | None, None] = {}
-        self._ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Run it, compiled or loaded for arguments of these types."""
-        key = _kinds(args)
-        ready = self._ready.get(key)
-        if ready is None:
-            ready = self._found(key, args)
-        return ready(*args)
+        return self.dispatcher(*args)
 
     def __reduce__(self) -> str:
         return self.py_func.__qualname__
@@ -84,25 +74,6 @@ class Kernel:
     def _numba_type_(self) -> Any:
         """What the kernel is to Numba when it compiles one that calls it."""
         return self.dispatcher._numba_type_
-
-    def _found(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Callable[..., Any]:
-        types = machine_code.signature(args)
-        with _loading:
-            found = None if types is None else machine_code.load(self.py_func, types)
-            ready = cast("Callable[..., Any]", found or self.dispatcher)
-        self.signatures[types] = None
-        if types is not None:
-            self._ready[key] = ready
-        return ready
-
-
-def _kinds(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What decides the types of some arguments, as quick as it can be read."""
-    return tuple([
-        (type(arg), arg.dtype, arg.ndim, arg.flags.num) if hasattr(arg, "flags")
-        else (type(arg), _kinds(arg)) if isinstance(arg, tuple) else type(arg)
-        for arg in args
-    ])  # fmt: skip
 
 
 @contextmanager
