@@ -34,8 +34,8 @@ def test_a_fit_is_not_worse_than_a_constant(seed, rows, codes, gaps, classes):
     )
 
     if classes > 1:
-        labels = np.searchsorted(trees.classes_, y)
-        shares = trees.predict_proba(X)[np.arange(rows), labels]
+        labels = np.searchsorted(trees.classes, y)
+        shares = trees.chances(X)[np.arange(rows), labels]
         prior = np.bincount(labels, weights=weights) / weights.sum()
         gain = np.average(np.log(shares) - np.log(prior[labels]), weights=weights)
         assert gain >= -1e-6
@@ -75,5 +75,5 @@ def test_codes_beyond_the_bins_are_numbers():
 
     trees = boost(codes[:, None], codes, categorical=[True], classify=False)
 
-    assert not np.any(trees.is_categorical_)
+    assert not np.any(trees.model.is_categorical_)
     assert np.corrcoef(trees.predict(codes[:, None]), codes)[0, 1] > 0.99

@@ -7,6 +7,7 @@ their number. scikit-learn is imported when a model is first trained.
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,26 @@ MOST_BINS = 255
 """Categories of a column, at most: codes of more are taken as numbers."""
 
 
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """A fitted `HistGradientBoostingClassifier` or `HistGradientBoostingRegressor`."""
+
+    model: Any
+
+    @property
+    def classes(self) -> Floats:
+        """The classes, ascending."""
+        return np.asarray(self.model.classes_, dtype=np.float64)
+
+    def predict(self, X: Floats) -> Floats:
+        """Guess the number of each record, or its most probable class; ties to the lowest."""
+        return np.asarray(run_quietly(lambda: self.model.predict(X)), dtype=np.float64)
+
+    def chances(self, X: Floats) -> Floats:
+        """Estimate the probability of each class (columns) for each record."""
+        return np.asarray(run_quietly(lambda: self.model.predict_proba(X)), dtype=np.float64)
+
+
 def boost(
     X: Floats,
     y: ArrayLike,
@@ -33,7 +54,7 @@ def boost(
     classify: bool,
     weights: Floats | None = None,
     leaves: int = LEAVES,
-) -> Any:
+) -> BoostedTrees:
     """Train gradient boosting of regression trees on binned columns, without early stopping.
 
     Nothing is drawn at random. Missing cells, and categories that no row had, go to the side of a
@@ -46,9 +67,6 @@ def boost(
         classify: whether y is a class.
         weights: of the records, positive; the ridge is in their units.
         leaves: of a tree, at most.
-
-    Returns:
-        A fitted `HistGradientBoostingClassifier` or `HistGradientBoostingRegressor`.
 
     References:
         Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
@@ -78,7 +96,7 @@ def boost(
     )
     # scikit-learn cannot bin a column of which nothing is known.
     known = np.where(np.isnan(X).all(axis=0), 0.0, X)
-    return run_quietly(lambda: model.fit(known, np.asarray(y), sample_weight=weights))
+    return BoostedTrees(run_quietly(lambda: model.fit(known, np.asarray(y), sample_weight=weights)))
 
 
 def regression(*, classify: bool) -> Any:

@@ -155,7 +155,7 @@ def _predict(
         trees = _sklearn.boost(
             rows.X, rows.y, categorical=categorical, classify=classify, weights=rows.weights
         )
-        return np.asarray(trees.predict(X), dtype=np.float64)
+        return trees.predict(X)
     machine = _sklearn.regression(classify=classify)
     kinds = features(rows.X, categorical)
     train, test = kinds.apply(rows.X), kinds.apply(X)

@@ -137,7 +137,7 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
 def _boosted(a: Floats, b: Floats, categorical: ArrayLike) -> float:
     both, label = np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)])
     trees = _sklearn.boost(both, label, categorical=categorical, classify=True, leaves=8)
-    chances = trees.predict_proba(both)[:, 1]
+    chances = trees.chances(both)[:, 1]
     return float(((chances - label.mean()) ** 2).mean())
 
 

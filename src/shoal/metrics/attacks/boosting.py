@@ -12,7 +12,6 @@ from: memorised rows then show less, and main tends towards control.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +38,7 @@ class Boosting:
         rows: released rows that it learnt from.
     """
 
-    model: Any | None
+    model: _sklearn.BoostedTrees | None
     only: float
     rows: int
 
@@ -120,9 +119,9 @@ def guess_codes(model: Boosting, targets: Floats) -> Guesses:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
-    chances = model.model.predict_proba(places)
+    chances = model.model.chances(places)
     best = chances.argmax(axis=1)
-    codes = model.model.classes_[best].astype(np.int64)
+    codes = model.model.classes[best].astype(np.int64)
     return Guesses(codes, chances[np.arange(len(best)), best])
 
 
@@ -131,7 +130,7 @@ def guess_numbers(model: Boosting, targets: Floats) -> Floats:
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return np.full(len(places), model.only)
-    return np.asarray(model.model.predict(places), dtype=np.float64)
+    return model.model.predict(places)
 
 
 def code_attack(
