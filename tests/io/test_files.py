@@ -19,6 +19,7 @@ import shoal
 from shoal import io
 from shoal.cli.commands import app
 from shoal.errors import InputError
+from shoal.io import memory
 from shoal.pipeline.verify_folder import verify
 
 TABLE = pl.DataFrame({"name": ["Zoë", "Łukasz, Jr", 'a "b"'], "age": ["31", "45", None]})
@@ -851,14 +852,15 @@ def test_a_small_parquet_of_many_rows_is_refused_undecoded_by_its_footer(tmp_pat
             io.read(tmp_path / name, limit=1_000_000)
 
 
-def test_the_memory_of_the_machine_is_the_limit_of_the_command(tmp_path):
-    """Only the footer is large: it says that the rows are more than any machine holds."""
+def test_the_memory_of_the_machine_is_the_limit_of_the_command(tmp_path, monkeypatch):
+    """Only the footer is large: it says that there are 2^31 rows, which take 32 GiB."""
+    monkeypatch.setattr(memory, "available", lambda: 16 << 30)
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
     raw = (tmp_path / "a.parquet").read_bytes()
     (length,) = struct.unpack("<I", raw[-8:-4])
     footer = raw[-8 - length : -8]
     # num_rows is field 3 of FileMetaData, a zigzag varint after the schema: 1 is 0x02.
-    grown = footer.replace(b"\x16\x02", b"\x16" + b"\xfe\xff\xff\xff\xff\xff\xff\x7f")
+    grown = footer.replace(b"\x16\x02", b"\x16" + b"\x80\x80\x80\x80\x10")
     (tmp_path / "a.parquet").write_bytes(
         raw[: -8 - length] + grown + struct.pack("<I", len(grown)) + b"PAR1"
     )

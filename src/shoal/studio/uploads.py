@@ -152,10 +152,8 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
             "The file is an archive, or a workbook or a packed file under another name. Unpack it, "
             "or name it .xlsx or .csv.gz, and choose the table itself."
         )
-    if suffix in {".parquet", ".pq"}:
-        size = decoded_size.parquet(path)
-    elif suffix in {".arrow", ".ipc", ".feather"}:
-        size = decoded_size.arrow(path)
+    if suffix in {".parquet", ".pq", ".arrow", ".ipc", ".feather"}:
+        size = decoded_size.cells(path)
     elif suffix in io.STATS and library:
         size = _stats(path, suffix)
     if size is not None and size > limit:

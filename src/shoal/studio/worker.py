@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.core.jit import compile_notice
 from shoal.core.serialise import plain
 from shoal.errors import ShoalError, withheld
+from shoal.io import memory
 from shoal.studio.jobs import LOCK, JobKind, JobState
 from shoal.studio.private_files import hold, read_json, write_json
 
@@ -62,6 +63,7 @@ def main(folder: Path) -> None:
     try:
         status("starting", 0, 1)
         with compile_notice(status.tell):
+            _limit_memory(job["arguments"].get("decoded_limit"))
             paths = {key: Path(job["arguments"][key]) for key in PATHS if job["arguments"].get(key)}
             result = DO[JobKind(job["kind"])]({**job["arguments"], **paths}, status)
         write_json(folder / "result.json", result)
@@ -132,8 +134,6 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.studio import profile, uploads
 
     limit = given["decoded_limit"]
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (limit + OVERHEAD, limit + OVERHEAD))
     status("reading the file", 0, 1)
     uploads.refuse_bombs(given["data"], limit=limit, library=True)
     return profile.write(
@@ -294,6 +294,13 @@ def _budget(given: Mapping[str, Any]) -> "BudgetOptions":
     from shoal.pipeline.options import BudgetOptions
 
     return BudgetOptions(given["budget"], given["source"])
+
+
+def _limit_memory(decoded: int | None) -> None:
+    """Let the work take what a decoded table may, or else what is free, and an error say so."""
+    most = memory.available() if decoded is None else decoded
+    with suppress(ValueError, OSError, OverflowError):
+        resource.setrlimit(resource.RLIMIT_DATA, (int(most + OVERHEAD),) * 2)
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
