@@ -83,7 +83,7 @@ SLOW = frozenset(
     synthesis/test_coarseness.py synthesis/test_fit.py synthesis/test_lbfgs.py
     synthesis/test_maxent.py synthesis/test_posterior.py synthesis/test_three_way.py
     test_bad_input.py test_bench.py test_bench_tables.py test_boundary.py test_docs.py
-    test_papers.py test_renames.py
+    test_goldens.py test_papers.py
     """.split()  # noqa: SIM905 (paths read better without their quotes)
 )
 """Folders and files that `make test-fast` leaves out: each takes more than about a CPU-second,

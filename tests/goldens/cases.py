@@ -1,34 +1,30 @@
-"""The cases: every method in every release form, and many keys of policies and parameters.
-
-Policies are in the words that were used before anything was renamed; `renames.toml` says them in
-those of today. The words here stay as they are.
-"""
+"""The cases: every method in every release form, and many keys of policies and parameters."""
 
 from typing import Any
 
-from tests.renames.running import BUDGET, SOURCE, defaults, forms
+from tests.goldens.running import BUDGET, SOURCE, defaults, forms
 
 SEED = 19
 
 QUASI, SECRET = "quasi-identifier", "confidential"
 AGE = {"role": QUASI, "kind": "numeric", "bounds": [0, 110]}
 SEX = {"role": QUASI, "kind": "nominal", "categories": ["male", "female"]}
-REGION = {"role": QUASI, "kind": "nominal", "taxonomy": "region.csv"}
+REGION = {"role": QUASI, "kind": "nominal", "hierarchy": "region.csv"}
 SCHOOL = {"role": QUASI, "kind": "ordinal", "categories": ["none", "primary", "secondary",
           "tertiary"]}  # fmt: skip
 MARITAL = {"role": QUASI, "kind": "nominal", "categories": ["single", "cohabiting", "married",
            "divorced", "widowed"]}  # fmt: skip
 HOURS = {"role": SECRET, "kind": "numeric", "bounds": [0, 80]}
 INCOME = {"role": SECRET, "kind": "numeric", "bounds": [0, 500000]}
-CONDITION = {"role": SECRET, "kind": "nominal", "taxonomy": "condition.csv", "missing": ["NA"]}
+CONDITION = {"role": SECRET, "kind": "nominal", "hierarchy": "condition.csv", "missing": ["NA"]}
 BATCH = {"role": "other", "kind": "nominal",
          "categories": ["wave 1", "wave 2", "wave 3", "wave 4"]}  # fmt: skip
 PUBLIC = BATCH | {"public": True}
 BORN = {"role": QUASI, "kind": "date", "bounds": ["@1900-01-01", "@2030-12-31"]}
 YEAR = {"role": "other", "kind": "ordinal", "categories": ["2023", "2024", "2025"], "public": True}
-PERSON = {"role": "identifier", "unit": True}
+PERSON = {"role": "identifier", "privacy_unit": True}
 HOUSE = {"role": "identifier", "household": True}
-WEIGHT = {"role": "other", "kind": "numeric", "weight": True}
+WEIGHT = {"role": "other", "kind": "numeric", "sampling_weight": True}
 
 GROUPED = {"name": "identifier", "age": AGE, "sex": SEX, "region": REGION, "education": SCHOOL,
            "income": INCOME}  # fmt: skip
@@ -42,12 +38,12 @@ EPSILON = {"epsilon": 2}
 BOTH = {"k": 5, "epsilon": 2}
 PLAIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "individual-ranking": (GROUPED, K),
-    "optimal-ranking": (GROUPED, K),
+    "optimal-univariate": (GROUPED, K),
     "mdav": (GROUPED, K),
     "vmdav": (GROUPED, K | {"gamma": 0.2}),
     "mu-approx": (GROUPED, K),
     "mondrian": (GROUPED, K),
-    "buckets": (GROUPED, K | {"t": 2}),
+    "bucketization": (GROUPED, K | {"t": 2}),
     "insensitive": (GROUPED, K),
     "stable": (GROUPED, K),
     "laplace": (NOISY | {"batch": PUBLIC}, EPSILON),
@@ -65,6 +61,8 @@ PLAIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "copula": (NOISY, EPSILON),
     "maxent": (FEW, EPSILON),
     "auto": (FEW, EPSILON),
+    "full-domain": (GROUPED, K),
+    "local-suppression": (GROUPED, K),
 }
 """For each method columns and parameters, released in every form that it has."""
 
@@ -120,7 +118,8 @@ def plain_cases() -> list[dict[str, Any]]:
         columns, parameters = PLAIN[method]
         for form in offered:
             more = {"release_form": form} | ({"output": "tree"} if form == "tree" else {})
-            found.append(case(form, method, columns, parameters | more, one_row_per_person=True))
+            made = case(form, method, columns, parameters | more, one_row_per_person=True)
+            found.append(made | {"evaluated": form == offered[0]})
         said = defaults(method, parameters) | {"release_form": offered[0]}
         said |= FURTHER.get(method, {})
         found.append(case("every parameter", method, columns, said, table=SMALL))
@@ -131,11 +130,11 @@ SURVEY = {
     "name": "identifier",
     "person": PERSON,
     "household": HOUSE,
-    "born": BORN | {"bottom": "@1935-01-01", "top": "@2015-01-01"},
-    "age": AGE | {"top": 90, "bottom": 5, "step": 5},
-    "education": SCHOOL | {"bottom": "primary", "top": "tertiary"},
+    "born": BORN | {"bottom_code": "@1935-01-01", "top_code": "@2015-01-01"},
+    "age": AGE | {"top_code": 90, "bottom_code": 5, "step": 5},
+    "education": SCHOOL | {"bottom_code": "primary", "top_code": "tertiary"},
     "marital": MARITAL | {"categories": ["single", "married"], "recode": "marital.csv"},
-    "income": INCOME | {"transform": "log", "top": 200000, "step": 100, "missing": [-9]},
+    "income": INCOME | {"transform": "log", "top_code": 200000, "step": 100, "missing": [-9]},
     "condition": CONDITION,
     "weight": WEIGHT,
     "batch": BATCH | {"stratum": True, "public": True},
@@ -143,15 +142,15 @@ SURVEY = {
 }
 SECRETS = {"age": AGE, "sex": SEX, "education": SCHOOL, "condition": CONDITION}
 TEXTS = {
-    "born": BORN | {"format": "%d/%m/%Y", "missing_as": "@1970-01-01"},
+    "born": BORN | {"date_format": "%d/%m/%Y", "missing_as": "@1970-01-01"},
     "age": AGE,
     "sex": SEX | {"categories": ["male", "female", "unknown"], "other": "unknown",
                   "missing_as": "unknown"},
     "income": INCOME | {"missing": ["-9"], "missing_as": 0},
 }  # fmt: skip
 OBSERVED = FEW | {"sex": SEX | {"observed": True}}
-PAIRS = {"person": PERSON | {"exact_rows": 2}, "age": AGE, "sex": SEX}
-AT_MOST = VISITS | {"person": PERSON | {"max_rows": 2}}
+PAIRS = {"person": PERSON | {"exact_contributions": 2}, "age": AGE, "sex": SEX}
+AT_MOST = VISITS | {"person": PERSON | {"max_contributions": 2}}
 CONTEXT = {
     "recipient": "Students",
     "environment": "Download",
@@ -174,7 +173,7 @@ ONE = {"one_row_per_person": True}
 
 VARIANTS = [
     # What a policy may say of columns.
-    case("every key of a survey", "mdav", SURVEY, K, context=CONTEXT, measure=MEASURE),
+    case("every key of a survey", "mdav", SURVEY, K, context=CONTEXT, evaluate=MEASURE),
     case("with columns", "mdav", SURVEY, K | {"columns": ["age", "income"]}),
     case("without a word on persons", "mdav", GROUPED, K),
     case("persons with several rows", "mdav", VISITS, K, table=("visits", 90)),
@@ -196,11 +195,11 @@ VARIANTS = [
     ),
     case("most rows", "auto", AT_MOST, EPSILON, table=("visits", 60)),
     # What it may require, and who gets the release.
-    case("open", "mdav", GROUPED, K, require={"k-anonymity": 5}, release={"audience": "open"},
+    case("open", "mdav", GROUPED, K, require={"k-anonymity": 5}, release={"audience": "public-use"},
          **ONE),
     case("partner", "mdav", GROUPED, K, require={"k-anonymity": 3},
-         release={"audience": "partner"}),
-    case("internal", "individual-ranking", GROUPED, K, release={"audience": "internal"}),
+         release={"audience": "scientific-use"}),
+    case("internal", "individual-ranking", GROUPED, K, release={"audience": "secure-use"}),
     case("distinct and equal", "mondrian", SECRETS, K, **ONE, require={
         "k-anonymity": 5,
         "l-diversity": {"l": 2, "column": "condition", "kind": "distinct"},
@@ -214,7 +213,7 @@ VARIANTS = [
                         {"t": 0.7, "column": "condition", "distance": "variation"}]}),
     case("ordered", "mondrian", FEW, K, **ONE,
          require={"t-closeness": {"t": 0.4, "column": "income", "distance": "ordered"}}),
-    case("ratio", "buckets", SECRETS, K | {"t": 2, "b": 2}, **ONE,
+    case("ratio", "bucketization", SECRETS, K | {"t": 2, "b": 2}, **ONE,
          require={"t-closeness": {"t": 2, "column": "condition", "distance": "ratio"}}),
     # Parameters of methods.
     case("median, whole numbers", "mdav", GROUPED, K | {"aggregate": "median", "integers": True}),
@@ -223,9 +222,9 @@ VARIANTS = [
          K | {"aggregate": "medoid", "blocks": "sex", "gamma": 0.4}, table=SMALL),
     case("best gamma", "vmdav", FEW, K, table=SMALL),
     case("medoid", "individual-ranking", FEW, K | {"aggregate": "mode"}),
-    case("whole numbers", "optimal-ranking", FEW, K | {"integers": True}),
+    case("whole numbers", "optimal-univariate", FEW, K | {"integers": True}),
     case("centroids, gain, left out", "mondrian", SECRETS, K | {
-        "output": "centroids", "dimension": "gain", "target": "condition", "suppress": 0.1,
+        "output": "centroids", "dimension": "gain", "target": "condition", "record_suppression": 0.1,
         "integers": True}),
     case("relaxed, entropy, height", "mondrian", GROUPED,
          K | {"dimension": "entropy", "relaxed": True, "max_height": 3}),
@@ -248,12 +247,12 @@ VARIANTS = [
     case("scale from data", "insensitive-laplace", NOISY, BOTH | {"scale": "from-data"}),
     case("bounds from data", "laplace", FEW, EPSILON | {"bounds": "from-data"}),
     case("isotonic", "ir-laplace", NOISY | {"batch": PUBLIC},
-         BOTH | {"isotonic": True, "release_form": "marginals"}),
+         BOTH | {"isotonic": True, "release_form": "column-shuffled"}),
     case("adaptive", "mdav-laplace", FEW, EPSILON | {"adaptive": True}, table=SMALL),
     case("groups", "mdav-laplace", FEW, BOTH | {
         "groups": [["age", "sex"], ["income"]], "epsilons": [1.5, 0.5], "scale": "public"}),
     case("proportional", "ir-mdav-laplace", FEW,
-         BOTH | {"split": "proportional", "release_form": "marginals"}),
+         BOTH | {"split": "proportional", "release_form": "column-shuffled"}),
     case("summed", "stable-laplace", FEW, BOTH | {"sensitivity": "summed"}),
     case("height, bins, structure", "dp-kdtree", NOISY, EPSILON | {
         "height": 3, "count": "income", "bins": 8, "structure": 0.4, "output": "tree"}),
@@ -275,24 +274,29 @@ VARIANTS = [
     case("strata", "auto", FEW | {"batch": PUBLIC}, EPSILON | {"strata": "batch"}),
     case("add-remove", "auto", NOISY, EPSILON | {"neighbours": "add-remove", "min_cell": 2}),
     # With the real noise, whose claims hold, and with a budget file.
-    case("open, paid", "laplace", FEW, EPSILON, seeded=False, granted="3", ledger=LEDGER, **ONE,
-         require={"differential-privacy": 2}, release={"audience": "open"}),
+    case("open, paid", "laplace", FEW, EPSILON, seeded=False, granted="3", budget=LEDGER, **ONE,
+         require={"differential-privacy": 2}, release={"audience": "public-use"}),
     case("an extract, paid", "mdav-laplace", FEW, BOTH, seeded=False, granted="3",
-         ledger=LEDGER | RULE, **ONE),
+         budget=LEDGER | RULE, **ONE),
     case("an extract by public facts, paid", "insensitive-laplace", FEW, BOTH, seeded=False,
-         granted="3", ledger=LEDGER | {"extract": "wave 1", "extract_by": "public"}),
+         granted="3", budget=LEDGER | {"extract": "wave 1", "extract_by": "public"}),
     case("several rows, paid", "laplace", PAIRS, EPSILON, table=("pairs", 60), seeded=False,
-         granted="10", ledger=LEDGER | {"max_contributions": 4}),
+         granted="10", budget=LEDGER | {"max_contributions": 4}),
     case("public columns, paid", "public-laplace", FEW | {"batch": PUBLIC}, BOTH, seeded=False,
-         granted="9/2", ledger=LEDGER | {"extract": "by rank", "extract_by": "table"}),
-    case("no epsilon, booked", "mdav", GROUPED, K, granted="1", ledger=LEDGER),
+         granted="9/2", budget=LEDGER | {"extract": "by rank", "extract_by": "table"}),
+    case("no epsilon, booked", "mdav", GROUPED, K, granted="1", budget=LEDGER),
     case("partner", "kanon-dp", SECRETS | {"condition": "identifier", "hours": HOURS}, BOTH,
-         seeded=False, release={"audience": "partner"}),
-    case("epsilon required", "ir-laplace", FEW, BOTH | {"release_form": "marginals"},
+         seeded=False, release={"audience": "scientific-use"}),
+    case("epsilon required", "ir-laplace", FEW, BOTH | {"release_form": "column-shuffled"},
          seeded=False, require={"differential-privacy": 2.5}),
     # From a file to a folder.
-    case("a folder", "mdav", GROUPED, K, file=True, measure=MEASURE | {"secret": "income"},
+    case("a folder", "mdav", GROUPED, K, file=True, evaluate=MEASURE | {"secret": "income"},
          reading={"delimiter": ";", "encoding": "utf-8", "decimal": "."}, context=CONTEXT),
     case("a folder", "maxent", FEW, EPSILON, file=True),
     case("a folder", "mondrian", GROUPED, K | {"output": "intervals"}, file=True),
 ]  # fmt: skip
+
+
+def every() -> list[dict[str, Any]]:
+    """Return all cases; each has its own name."""
+    return [*plain_cases(), *VARIANTS]
