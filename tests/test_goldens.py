@@ -14,7 +14,7 @@ SAME_MACHINE = running.machine() == KEPT["machine"]
 
 
 def comparable(kept, *, drawn):
-    """What must be equal here: on another machine cells and figures may differ in their last bits."""
+    """What must be equal: on another machine cells and figures may differ in their last bits."""
     if SAME_MACHINE:
         return kept
     tables = {name: dict(table, sha256=None) for name, table in kept["tables"].items()}

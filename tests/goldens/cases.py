@@ -224,8 +224,8 @@ VARIANTS = [
     case("medoid", "individual-ranking", FEW, K | {"aggregate": "mode"}),
     case("whole numbers", "optimal-univariate", FEW, K | {"integers": True}),
     case("centroids, gain, left out", "mondrian", SECRETS, K | {
-        "output": "centroids", "dimension": "gain", "target": "condition", "record_suppression": 0.1,
-        "integers": True}),
+        "output": "centroids", "dimension": "gain", "target": "condition",
+        "record_suppression": 0.1, "integers": True}),
     case("relaxed, entropy, height", "mondrian", GROUPED,
          K | {"dimension": "entropy", "relaxed": True, "max_height": 3}),
     case("halted tree", "mondrian", SECRETS, K | {
