@@ -1,4 +1,4 @@
-"""A studio that really listens, and clients that have a session of their own."""
+"""A studio that really listens, and clients that have its session."""
 
 import os
 import signal
@@ -69,8 +69,7 @@ class Served:
         with browsing(self.address, **options) as made:
             made.served = self
             if session:
-                token = self.app.state.sessions.invite()
-                answer = made.get("/", params={"token": token}, follow_redirects=False)
+                answer = made.get("/", params={"token": TOKEN}, follow_redirects=False)
                 assert answer.status_code == 303
             yield made
 
@@ -113,7 +112,7 @@ def serving(home, **options):
         port = listening.getsockname()[1]
         settings = Settings(home=home, port=port, token=TOKEN, **options)
         app = create_app(settings)
-        server = make_server(app, settings)
+        server = make_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -137,7 +136,7 @@ def own_temp(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, own_temp):
-    """One studio for the tests of a file; each test takes a session of its own."""
+    """One studio for the tests of a file."""
     assert own_temp.is_dir()
     with serving(tmp_path_factory.mktemp("home") / "studio", upload_limit=1 << 20) as running:
         yield running
@@ -151,7 +150,7 @@ def client(served):
 
 @pytest.fixture
 def workspace(client):
-    """The id of an empty workspace of the client's session."""
+    """The id of an empty workspace."""
     return client.post("/api/workspaces").json()["id"]
 
 

@@ -1,9 +1,6 @@
 """The command, as a process: its address, its log, its end, and its death."""
 
-import hashlib
 import json
-import os
-import pty
 import signal
 import socket
 import stat
@@ -162,61 +159,6 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
     assert "again" in third.json()["error"]
     assert (home / "jobs" / second / "out" / f"release-{second}").exists()
     assert not list(tmp_path.glob("shoal-studio-*"))
-
-
-def test_there_is_a_way_back_in_for_the_same_user_alone(tmp_path, run_studio, tools, connected):
-    """Closing the browser locked the steward out of work that went on."""
-    home = tmp_path / "home"
-    ours, theirs = pty.openpty()
-    with run_studio(home, temporary=tmp_path, stdin=theirs) as (process, address, log):
-        base = address.partition("/?token=")[0]
-        with connected(address) as client:
-            workspace = client.post("/api/workspaces").json()["id"]
-        with tools.browsing(base) as closed:
-            page = closed.get("/")
-        process.stdout.readline()
-        os.write(ours, b"\n")  # Enter, in the terminal of the studio
-        typed = process.stdout.readline().split()[-1]
-        os.write(ours, b"\n")
-        newest = process.stdout.readline().split()[-1]
-        with tools.browsing(base) as late:
-            replaced = late.get(typed.removeprefix(base)).status_code
-        asked = command("--reconnect", "--data", str(home)).stdout.split()[2]
-        (left,) = (home / "invitations").iterdir()
-        kept = (left.name, left.read_bytes(), stat.S_IMODE(left.stat().st_mode))
-        for way in (newest, asked):
-            with connected(way) as client:  # with what was begun, whichever browser asks
-                assert client.get(f"/api/workspaces/{workspace}").status_code == 200
-            with tools.browsing(base) as second:
-                assert second.get(way.removeprefix(base)).status_code == 401
-        old = command("--reconnect", "--data", str(home)).stdout.split()[2]
-        (late_one,) = (home / "invitations").iterdir()
-        os.utime(late_one, (time.time() - 3600,) * 2)
-        with tools.browsing(base) as slow:
-            assert slow.get(old.removeprefix(base)).status_code == 401
-        home.chmod(0o777)
-        shared = command("--reconnect", "--data", str(home))
-        home.chmod(0o700)
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-        tokens = [one.partition("token=")[2] for one in (address, newest, asked)]
-        told = log.read_text()
-    os.close(ours)
-    os.close(theirs)
-    over = command("--reconnect", "--data", str(home))
-
-    assert page.status_code == 401
-    assert "shoal studio --reconnect" in page.text
-    assert "studio.css" in page.text
-    assert replaced == 401
-    assert asked.startswith(f"{base}/?token=")
-    assert kept == (hashlib.sha256(tokens[2].encode()).hexdigest(), b"", 0o600)
-    assert not any(token in told for token in tokens)
-    assert not list((home / "invitations").iterdir())
-    assert (shared.exit_code, over.exit_code) == (2, 2)
-    assert "cannot be trusted" in shared.stderr
-    assert "No studio runs" in over.stderr
-    assert not (home / "address.json").exists()
 
 
 def test_a_port_that_is_taken_or_is_none_is_said_in_a_sentence(tmp_path):

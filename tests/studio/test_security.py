@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from shoal.report import pictures
-from shoal.studio.security import HEADERS, POLICY, Guard, Sessions
+from shoal.studio.security import HEADERS, POLICY, Guard, Session
 from shoal.studio.settings import Settings
 
 END = {"value": 0.1, "low": 0.0, "high": 0.2}
@@ -34,8 +34,7 @@ def test_without_a_session_every_address_is_401(served, path):
 
     assert answer.status_code == 401
     if not path.startswith("/api"):  # a page, that looks like one and says what to do
-        assert "shoal studio --reconnect" in answer.text
-        assert "press Enter" in answer.text
+        assert "Open the address that <code>shoal studio</code> printed" in answer.text
 
 
 def test_without_a_session_only_the_look_of_one_page_is_served(served):
@@ -63,29 +62,20 @@ def test_a_wrong_token_is_401_and_sets_no_cookie(served, token):
 
 def test_a_wrong_cookie_is_401(served):
     with served.client(session=False) as stranger:
-        name = served.app.state.sessions.cookie
+        name = f"shoal-studio-{served.settings.port}"
         answer = stranger.get("/api/history", headers={"cookie": f"{name}=guess"})
 
     assert answer.status_code == 401
 
 
 def test_a_token_is_exchanged_for_a_cookie_at_an_address_without_it(served):
-    token = served.app.state.sessions.invite()
     with served.client(session=False) as browser:
-        answer = browser.get("/", params={"token": token}, follow_redirects=False)
+        answer = browser.get("/", params={"token": served.settings.token}, follow_redirects=False)
 
         assert answer.status_code == 303
         assert answer.headers["location"] == "/"
-        assert token not in answer.headers["set-cookie"]
+        assert served.settings.token not in answer.headers["set-cookie"]
         assert browser.get("/api/history").status_code == 200
-
-
-def test_a_token_opens_one_session_and_no_second_one(served):
-    token = served.app.state.sessions.invite()
-    for expected in (303, 401):
-        with served.client(session=False) as browser:
-            answer = browser.get("/", params={"token": token}, follow_redirects=False)
-        assert answer.status_code == expected
 
 
 def test_a_session_that_opens_the_first_address_again_is_led_on(client):
@@ -95,33 +85,47 @@ def test_a_session_that_opens_the_first_address_again_is_led_on(client):
 
 
 def test_a_token_from_another_sites_page_is_exchanged_by_a_page_that_leads_on(served):
-    token = served.app.state.sessions.invite()
     with served.client(session=False) as browser:
-        answer = browser.get("/", params={"token": token}, headers={"sec-fetch-site": "cross-site"})
+        answer = browser.get(
+            "/", params={"token": served.settings.token}, headers={"sec-fetch-site": "cross-site"}
+        )
 
     assert answer.status_code == 200
     assert 'content="0; url=/"' in answer.text
-    assert token not in answer.text
+    assert served.settings.token not in answer.text
 
 
-def test_tokens_are_compared_by_digests_in_constant_time(monkeypatch):
-    sessions, compared = Sessions(1), []
-    sessions.admit("right")
+def test_secrets_are_compared_by_digests_in_constant_time(monkeypatch):
+    session, compared = Session(1, "right"), []
     # In this module alone: other threads of this process compare digests too.
     recording = SimpleNamespace(
         compare_digest=lambda a, b: compared.append((len(a), len(b))) or a == b
     )
-    monkeypatch.setitem(Sessions.exchange.__globals__, "hmac", recording)
+    monkeypatch.setitem(Session.is_opened_by.__globals__, "hmac", recording)
 
-    assert sessions.exchange("r") is None
-    assert sessions.exchange("right") is not None
-    assert compared == [(32, 32), (32, 32)]
+    assert not session.is_opened_by("r")
+    assert session.is_opened_by("right")
+    assert session.is_kept_by(session.secret)
+    assert compared == [(32, 32)] * 3
+
+
+def test_the_token_opens_the_session_in_every_browser_until_the_studio_ends(served):
+    for _ in range(2):
+        with served.client(session=False) as browser:
+            answer = browser.get(
+                "/", params={"token": served.settings.token}, follow_redirects=False
+            )
+            assert answer.status_code == 303
+            assert browser.get("/api/history").status_code == 200
+
+
+def test_a_studio_without_a_token_lets_nobody_in():
+    assert not Session(1, "").is_opened_by("")
 
 
 def test_the_cookie_is_httponly_strict_and_has_the_port_in_its_name(served):
-    token = served.app.state.sessions.invite()
     with served.client(session=False) as browser:
-        stated = browser.get("/", params={"token": token}, follow_redirects=False)
+        stated = browser.get("/", params={"token": served.settings.token}, follow_redirects=False)
     cookie = stated.headers["set-cookie"].lower()
 
     assert cookie.startswith(f"shoal-studio-{served.settings.port}=")
@@ -167,7 +171,7 @@ def test_each_studio_has_a_name_of_its_own_that_nobody_guesses(tmp_path):
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.7"])
 def test_under_another_host_addresses_in_digits_are_answered(tmp_path, host):
     settings = Settings(home=tmp_path, host="0.0.0.0")  # noqa: S104 (compared, not bound)
-    guard = Guard(None, settings, Sessions(1), str)
+    guard = Guard(None, settings, Session(1, "right"), str)
 
     assert guard._is_ours(f"{host}:8642")
     assert not guard._is_ours(settings.name)
@@ -293,25 +297,6 @@ def test_the_token_is_in_no_text_of_the_settings(tmp_path):
     assert "secret" not in repr(Settings(home=tmp_path, token="secret"))  # noqa: S106 (invented)
 
 
-def test_two_sessions_do_not_see_each_others_workspaces(served, client, workspace):
-    with served.client() as other:
-        listed = [one["id"] for one in other.get("/api/workspaces").json()]
-        mine = [one["id"] for one in client.get("/api/workspaces").json()]
-
-        assert workspace in mine
-        assert workspace not in listed
-        for path in ("", "/policy", "/profile"):
-            assert other.get(f"/api/workspaces/{workspace}{path}").status_code == 404
-        assert other.delete(f"/api/workspaces/{workspace}").status_code == 404
-
-
-def test_a_further_address_opens_one_further_session(client, served):
-    made = client.post("/api/links").json()["address"]
-    with served.client(session=False) as other:
-        assert other.get(made, follow_redirects=False).status_code == 303
-        assert other.get("/api/workspaces").json() == []
-
-
 def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     served, chromium, tmp_path
 ):
@@ -327,20 +312,18 @@ def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
     served.app.add_api_route("/plot-of-the-tests", lambda: HTMLResponse(page_text))
     routes = served.app.router.routes
     routes.insert(0, routes.pop())
-    token = served.app.state.sessions.invite()
     context = chromium.new_context()
     page = context.new_page()
     asked, said = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: said.append(message.text))
     opener = tmp_path / "open.html"
-    opener.write_text(
-        f'<meta http-equiv="refresh" content="0; url={served.address}/?token={token}">'
-    )
+    way_in = f"{served.address}/?token={served.settings.token}"
+    opener.write_text(f'<meta http-equiv="refresh" content="0; url={way_in}">')
 
     page.goto(opener.as_uri())
     page.wait_for_url("**/data")
-    assert token not in page.url
+    assert served.settings.token not in page.url
     page.goto(f"{served.address}/plot-of-the-tests")
     page.evaluate(
         """() => { window.found = [];
@@ -372,7 +355,7 @@ def scope_of(*headers, method="GET", path="/api/history"):
 def test_two_hosts_or_none_are_403(tmp_path, second):
     """A proxy may go by the first and we by the last; so neither is believed."""
     settings = Settings(home=tmp_path)
-    guard = Guard(None, settings, Sessions(1), lambda status, text: f"{status} {text}")
+    guard = Guard(None, settings, Session(1, "right"), lambda status, text: f"{status} {text}")
     ours = ("host", settings.name)
 
     for headers in ((ours, ("host", second)), (("host", second), ours), (ours, ours), ()):
@@ -381,13 +364,13 @@ def test_two_hosts_or_none_are_403(tmp_path, second):
 
 
 def test_a_token_is_taken_at_the_first_address_alone_and_by_reading(tmp_path):
-    settings, sessions = Settings(home=tmp_path), Sessions(1)
-    guard = Guard(None, settings, sessions, lambda status, text: f"{status} {text}")
-    token = sessions.invite()
+    settings = Settings(home=tmp_path)
+    guard = Guard(None, settings, Session(1, "right"), lambda status, text: f"{status} {text}")
     ours, own = ("host", settings.name), ("origin", f"http://{settings.name}")
 
     for method, path in (("POST", "/"), ("GET", "/api/history")):
         scope = scope_of(ours, own, method=method, path=path)
-        scope["query_string"] = f"token={token}".encode()
+        scope["query_string"] = b"token=right"
         assert guard._refusal(scope).status_code == 401
-    assert sessions.exchange(token) is not None
+    scope = {**scope_of(ours, path="/"), "query_string": b"token=right"}
+    assert guard._refusal(scope).status_code == 303

@@ -26,7 +26,7 @@ steps = st.lists(
 @given(steps)
 def test_undo_and_redo_walk_the_states_as_a_list_would(tmp_path_factory, given_steps):
     store = WorkspaceStore(tmp_path_factory.mktemp("home"))
-    made = store.new("me")
+    made = store.new()
     past, future, now = [], [], made
     for step in given_steps:
         if step[0] == "change":
@@ -47,7 +47,7 @@ def test_undo_and_redo_walk_the_states_as_a_list_would(tmp_path_factory, given_s
 
 def test_a_state_survives_a_new_start(tmp_path):
     store = WorkspaceStore(tmp_path)
-    made = store.new("me")
+    made = store.new()
     file = DataFile("0123456789abcdef", "<b>people</b>.csv", ".csv", 12)
     store.change(made.id, data=file, confirmed=("age", "sex"), policy="version = 1\n")
 
@@ -57,7 +57,7 @@ def test_a_state_survives_a_new_start(tmp_path):
 
 def test_undo_does_not_lose_a_job_that_runs(tmp_path):
     store = WorkspaceStore(tmp_path)
-    made = store.new("me")
+    made = store.new()
     store.change(made.id, policy="a")
     store.note(made.id, lambda now: replace(now, jobs={"protect": "x"}))
 
@@ -67,7 +67,7 @@ def test_undo_does_not_lose_a_job_that_runs(tmp_path):
 
 def test_steps_are_kept_up_to_a_number(tmp_path):
     store = WorkspaceStore(tmp_path)
-    made = store.new("me")
+    made = store.new()
     for number in range(MOST_STEPS + 5):
         store.change(made.id, policy=str(number))
 
@@ -76,7 +76,7 @@ def test_steps_are_kept_up_to_a_number(tmp_path):
 
 def test_only_the_owner_may_read_a_workspace(tmp_path):
     store = WorkspaceStore(tmp_path)
-    made = store.new("me")
+    made = store.new()
     folder = tmp_path / "workspaces" / made.id
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -91,7 +91,7 @@ def test_an_id_that_is_none_is_refused(tmp_path, id_):
 
 def test_a_state_of_a_later_version_with_more_fields_is_read(tmp_path):
     store = WorkspaceStore(tmp_path)
-    made = store.new("me")
+    made = store.new()
     path = tmp_path / "workspaces" / made.id / "state.json"
     content = json.loads(path.read_text())
     content["now"]["from_the_future"] = 1
@@ -102,7 +102,7 @@ def test_a_state_of_a_later_version_with_more_fields_is_read(tmp_path):
 
 def test_removed_is_removed_and_the_list_has_the_newest_first(tmp_path):
     store = WorkspaceStore(tmp_path)
-    first, second = store.new("me"), store.new("you")
+    first, second = store.new(), store.new("you")
 
     assert list(store.all()) == [second, first]
     store.remove(second.id)

@@ -571,10 +571,6 @@ def studio(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
-    reconnect: Annotated[
-        bool,
-        typer.Option("--reconnect", help="Print a new address of the studio that runs already."),
-    ] = False,
 ) -> None:
     """Open a local page in the browser, to protect tables without writing code."""
     from shoal.errors import InputError
@@ -589,9 +585,6 @@ def studio(
             "The studio needs the extra 'studio': pip install 'shoal[studio]'."
         ) from None
     home = default_home() if data is None else data
-    if reconnect:
-        server.reconnect(home=home, browser=not no_browser, say=say)
-        return
     try:
         warn = lambda text: tell(f"warning: {text}")  # noqa: E731
         server.launch(home=home, host=host, port=port, browser=not no_browser, say=say, warn=warn)

@@ -1,7 +1,7 @@
 """The JSON API, under /api: the same verbs as the pages, for scripts and for the pages' own use.
 
 Every answer has a model, and every error is `{"error": one sentence}`. Nothing here holds a cell
-but the profile, which shows a few rows to the session that uploaded them.
+but the profile, which shows a few rows to the steward.
 """
 
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from shoal.errors import InputError
 from shoal.pipeline import audiences, booking
 from shoal.policy.load import shown
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding, uploads
-from shoal.studio.context import Current, Studio, TheSession, TheStudio, policy_of
+from shoal.studio.context import Current, Studio, TheStudio, policy_of
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobStatus
 from shoal.studio.method_cards import Card, Preview, audience_of
@@ -221,12 +221,6 @@ class BudgetOut(BaseModel):
     accounts: list[dict[str, Any]]
 
 
-class LinkOut(BaseModel):
-    """An address that opens one further session."""
-
-    address: str
-
-
 async def uploaded(
     request: Request,
     studio: TheStudio,
@@ -242,15 +236,15 @@ Upload = Annotated[DataFile, Depends(uploaded)]
 
 
 @router.get("/workspaces")
-def list_workspaces(studio: TheStudio, session: TheSession) -> list[WorkspaceOut]:
-    """The workspaces that this session may open, the newest first."""
-    return [_workspace(studio, one) for one in studio.workspaces(session)]
+def list_workspaces(studio: TheStudio) -> list[WorkspaceOut]:
+    """The workspaces, the newest first."""
+    return [_workspace(studio, workspace) for workspace in studio.store.all()]
 
 
 @router.post("/workspaces", status_code=201)
-def new_workspace(studio: TheStudio, session: TheSession) -> WorkspaceOut:
+def new_workspace(studio: TheStudio) -> WorkspaceOut:
     """Make an empty workspace."""
-    return _workspace(studio, studio.store.new(session))
+    return _workspace(studio, studio.store.new())
 
 
 @router.get("/workspaces/{id}")
@@ -415,15 +409,18 @@ def start_job(
 
 
 @router.get("/jobs/{job}")
-def get_job(studio: TheStudio, session: TheSession, job: Id) -> JobStatus:
+def get_job(studio: TheStudio, job: Id) -> JobStatus:
     """How a job stands."""
-    return _mine(studio, session, job)
+    try:
+        return studio.jobs.status(job)
+    except InputError:
+        raise HTTPException(404, "There is no such task.") from None
 
 
 @router.post("/jobs/{job}/cancel")
-def cancel_job(studio: TheStudio, session: TheSession, job: Id) -> JobStatus:
+def cancel_job(studio: TheStudio, job: Id) -> JobStatus:
     """End a job; nothing of it is left."""
-    _mine(studio, session, job)
+    get_job(studio, job)
     return studio.jobs.cancel(job)
 
 
@@ -460,22 +457,6 @@ def grant_budget(studio: TheStudio, given: BudgetIn) -> BudgetOut:
     """Grant a population a budget."""
     booking.open_budget(studio.settings.budget, given.source, given.epsilon)
     return BudgetOut(accounts=booking.budget_facts(studio.settings.budget))
-
-
-@router.post("/links", status_code=201)
-def new_link(request: Request, studio: TheStudio) -> LinkOut:
-    """Make an address that opens one session in another browser, once."""
-    token = studio.sessions.invite()
-    return LinkOut(address=f"{request.url.scheme}://{request.headers['host']}/?token={token}")
-
-
-def _mine(studio: Studio, session: str, id_: str) -> JobStatus:
-    try:
-        status = studio.jobs.status(id_)
-        studio.open(status.workspace, session)
-    except InputError:
-        raise HTTPException(404, "There is no such task in this session.") from None
-    return status
 
 
 def _grid(candidates: list[dict[str, Any]] | None) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from starlette.types import Scope
 from shoal.errors import ShoalError
 from shoal.studio import api, context, downloads, pages
 from shoal.studio.pages import rendering
-from shoal.studio.security import Guard, Sessions
+from shoal.studio.security import Guard, Session
 from shoal.studio.settings import Settings
 from shoal.studio.uploads import TooLargeError
 
@@ -32,18 +32,15 @@ def create_app(settings: Settings) -> FastAPI:
     """Make the application of one server.
 
     It opens its home when it starts and tidies up when it ends: run it under a server, or in tests
-    inside `with TestClient(app)`. `app.state.studio` is the running `Studio`, and
-    `app.state.sessions` its sessions.
+    inside `with TestClient(app)`. `app.state.studio` is the running `Studio`.
 
     Documentation pages and the schema's address are off; `app.openapi()` gives the schema.
     """
-    sessions = Sessions(settings.port, settings.home)
-    if settings.token:
-        sessions.admit(settings.token)
+    session = Session(settings.port, settings.token)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with context.studio(settings, sessions) as studio:
+        with context.studio(settings) as studio:
             app.state.studio = studio
             yield
 
@@ -53,9 +50,8 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, settings=settings, sessions=sessions, page=_outside)],
+        middleware=[Middleware(Guard, settings=settings, session=session, page=_outside)],
     )
-    app.state.sessions = sessions
     app.mount("/static", _OwnFiles(directory=Path(str(files("shoal.studio"))) / "static"))
     app.include_router(api.router)
     app.include_router(downloads.router)

@@ -33,7 +33,6 @@ from shoal.studio.history import History
 from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
-from shoal.studio.security import Sessions
 from shoal.studio.settings import Settings
 from shoal.studio.workspace import DataFile, Workspace, WorkspaceStore
 
@@ -49,30 +48,9 @@ class Studio:
     store: WorkspaceStore
     jobs: Jobs
     history: History
-    sessions: Sessions
     temporary: Path
 
     # What a steward does, each as one function. Pages and API call nothing else to change state.
-
-    def workspaces(self, session: str) -> tuple[Workspace, ...]:
-        """The workspaces that a session may open: its own, and those of ended sessions."""
-        return tuple(one for one in self.store.all() if self._may(one, session))
-
-    def open(self, id_: str, session: str) -> Workspace:
-        """A workspace that a session may open; one of an ended session becomes its own.
-
-        Raises:
-            InputError: there is none, or another open session has it.
-        """
-        found = self.store.load(id_)
-        if not self._may(found, session):
-            raise InputError("No such workspace in this session.")
-        if found.session != session:
-            found = self.store.note(id_, lambda now: replace(now, session=session))
-        return found
-
-    def _may(self, one: Workspace, session: str) -> bool:
-        return one.session == session or not self.sessions.is_open(one.session)
 
     def remove(self, workspace: Workspace) -> None:
         """Forget a workspace, its running jobs and its data; releases stay in the history."""
@@ -537,14 +515,14 @@ class Studio:
 
 
 @contextmanager
-def studio(settings: Settings, sessions: Sessions) -> Iterator[Studio]:
+def studio(settings: Settings) -> Iterator[Studio]:
     """Open a home: lock it, tidy up after a crash, and leave no job and no data behind."""
     with alone_in(settings.home), temporary_folder() as temporary:
         jobs = Jobs(settings.home, most=settings.most_jobs)
         history = History(settings.home)
         jobs.recover()
         history.recover(jobs.release)
-        made = Studio(settings, WorkspaceStore(settings.home), jobs, history, sessions, temporary)
+        made = Studio(settings, WorkspaceStore(settings.home), jobs, history, temporary)
         jobs.finished = made.finished
         try:
             yield made
@@ -558,25 +536,18 @@ def the_studio(request: Request) -> Studio:
     return found
 
 
-def session_of(request: Request) -> str:
-    """Dependency: the public name of the session that asks."""
-    return str(request.state.session)
-
-
 def current(
     id: str,  # noqa: A002 (its name in the address)
     studio: Annotated[Studio, Depends(the_studio)],
-    session: Annotated[str, Depends(session_of)],
 ) -> Workspace:
     """Dependency: the workspace of the address, `/w/{id}/...`; 404 where there is none."""
     try:
-        return studio.open(id, session)
+        return studio.store.load(id)
     except InputError as error:
         raise HTTPException(404, str(error)) from None
 
 
 TheStudio = Annotated[Studio, Depends(the_studio)]
-TheSession = Annotated[str, Depends(session_of)]
 Current = Annotated[Workspace, Depends(current)]
 """For routes: `def page(request: Request, studio: TheStudio, workspace: Current)`."""
 

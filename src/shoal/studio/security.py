@@ -11,25 +11,23 @@ the steward. In the order in which a request meets them:
    opaque (`null`) or no Origin is 403. A request that the browser itself says comes from another
    site, or from another port of this one, has no session. `Referrer-Policy: same-origin` and not
    `no-referrer`, because Chromium sends `Origin: null` with a form under the latter.
-3. Session. A one-time token in the first address is exchanged for a cookie by a redirect to an
-   address without it. No session, a wrong token or a used one is 401. Tokens are compared in
-   constant time, by their digests, and are never logged. `shoal.studio.way_back` makes further ones
-   for whoever may read the data folder. Without a session nothing is served but what the page
-   that says so is drawn with.
+3. Session. One token per start, as in Jupyter: the printed address has it, and exchanges it for a
+   cookie by a redirect to an address without it. Whoever has the token is the steward. No session
+   or a wrong token is 401. Secrets are compared in constant time, by their digests, and are never
+   logged. Without a session nothing is served but what the page that says so is drawn with.
 4. Size. A request is counted as it comes; see `shoal.studio.uploads`.
 
 Every answer has headers that keep scripts, styles and requests to our own files. An error that we
 did not foresee becomes one sentence without its message, which may quote a cell.
 """
 
-import hashlib
 import hmac
 import ipaddress
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from hashlib import sha256
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -39,7 +37,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.errors import withheld
-from shoal.studio import way_back
 from shoal.studio.settings import LOCAL, Settings
 from shoal.studio.uploads import UPLOADS
 
@@ -67,78 +64,37 @@ OUTSIDE = frozenset(
     f"/static/{name}" for name in ("studio.css", "work.css", "theme.js", "icon.svg")
 )
 """What the page looks like that is shown without a session."""
-HOW = (
-    "For a new address, press Enter in the terminal in which the studio runs, or run `shoal studio "
-    "--reconnect` there. Work under way continues meanwhile."
-)
+HOW = "Open the address that `shoal studio` printed when it was started; work under way continues."
 NO_SESSION = f"This browser has no session. {HOW}"
-USED = f"This address was used before, or it is too old or wrong. {HOW}"
+WRONG = f"This address is not that of the running studio. {HOW}"
 
 
-@dataclass
-class Sessions:
-    """Tokens that are not used yet, and sessions that are open; digests of both, in memory only.
+@dataclass(frozen=True)
+class Session:
+    """The steward's session: the token of the printed address opens it, a cookie keeps it.
 
     Attributes:
         port: of the server.
-        home: the data folder, in which its user may ask for a further token.
+        token: in the address; without one nobody gets in.
+        secret: in the cookie.
     """
 
     port: int
-    home: Path | None = None
-
-    def __post_init__(self) -> None:
-        self._tokens: dict[bytes, str] = {}
-        self._open: dict[bytes, str] = {}
-        self._steward = secrets.token_hex(8)
+    token: str = field(repr=False)
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
     def cookie(self) -> str:
         """The cookie's name. Cookies do not know ports, so the name distinguishes servers."""
         return f"shoal-studio-{self.port}"
 
-    def admit(self, token: str) -> None:
-        """Let a token open the steward's session, once."""
-        self._tokens[_digest(token)] = self._steward
+    def is_opened_by(self, token: str) -> bool:
+        """Whether a token is the one of this start."""
+        return bool(self.token) and _are_equal(self.token, token)
 
-    def renew(self) -> str:
-        """Make a token that leads back into the steward's session; unused ones do so no more."""
-        self._tokens = {key: name for key, name in self._tokens.items() if name != self._steward}
-        token = secrets.token_urlsafe(32)
-        self.admit(token)
-        return token
-
-    def invite(self) -> str:
-        """Make a token that opens a session of its own."""
-        token = secrets.token_urlsafe(32)
-        self._tokens[_digest(token)] = secrets.token_hex(8)
-        return token
-
-    def exchange(self, token: str) -> str | None:
-        """Use a token up, and give the secret of a new session; none for a wrong or used one."""
-        given = _digest(token)
-        # All are compared, so the time does not show which one it was nearest to.
-        matches = [known for known in list(self._tokens) if hmac.compare_digest(known, given)]
-        name = self._tokens.pop(matches[0], None) if matches else None
-        if name is None and self.home is not None and way_back.taken(self.home, token):
-            name = self._steward
-        if name is None:
-            return None
-        secret = secrets.token_urlsafe(32)
-        self._open[_digest(secret)] = name
-        return secret
-
-    def find(self, secret: str) -> str | None:
-        """The public name of the session of a secret, or none."""
-        given = _digest(secret)
-        names = [
-            name for known, name in list(self._open.items()) if hmac.compare_digest(known, given)
-        ]
-        return names[0] if names else None
-
-    def is_open(self, name: str) -> bool:
-        """Whether a session of that public name is open on this server."""
-        return name in list(self._open.values())
+    def is_kept_by(self, secret: str) -> bool:
+        """Whether the secret of a cookie is the one of this start."""
+        return _are_equal(self.secret, secret)
 
 
 class Guard:
@@ -148,10 +104,10 @@ class Guard:
         self,
         app: ASGIApp,
         settings: Settings,
-        sessions: Sessions,
+        session: Session,
         page: Callable[[int, str], str],
     ) -> None:
-        self._app, self._settings, self._sessions, self._page = app, settings, sessions, page
+        self._app, self._settings, self._session, self._page = app, settings, session, page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -196,37 +152,30 @@ class Guard:
                 scope, 403, "The request does not come from a page of the studio."
             )
         apart = headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
-        session = None if apart else self._session(headers)
+        inside = not apart and self._has_cookie(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/" and method in READING:
-            return self._opened(scope, given[0], session)
-        if session is None and method in READING and scope["path"] in OUTSIDE:
+            return self._opened(scope, given[0], inside=inside)
+        if inside or (method in READING and scope["path"] in OUTSIDE):
             return None
-        if session is None:
-            return self._sentence(scope, 401, NO_SESSION)
-        scope.setdefault("state", {})["session"] = session
-        return None
+        return self._sentence(scope, 401, NO_SESSION)
 
-    def _opened(self, scope: Scope, token: str, session: str | None) -> Response:
+    def _opened(self, scope: Scope, token: str, *, inside: bool) -> Response:
         """Exchange a token, and lead to the address without it."""
-        if session is None:
-            secret = self._sessions.exchange(token)
-            if secret is None:
-                return self._sentence(scope, 401, USED)
-            # Led here by another site, or by the file that opens the browser, a redirect would not
-            # bring the strict cookie along; a page of ours that goes on by itself does.
-            foreign = Headers(scope=scope).get("sec-fetch-site", "none") not in {
-                "none",
-                "same-origin",
-            }
-            clean: Response = (
-                HTMLResponse(ONWARD) if foreign else RedirectResponse("/", status_code=303)
-            )
-            clean.set_cookie(
-                self._sessions.cookie, secret, httponly=True, samesite="strict", path="/"
-            )
-            return clean
-        return RedirectResponse("/", status_code=303)
+        if inside:
+            return RedirectResponse("/", status_code=303)
+        if not self._session.is_opened_by(token):
+            return self._sentence(scope, 401, WRONG)
+        # Led here by another site, or by the file that opens the browser, a redirect would not
+        # bring the strict cookie along; a page of ours that goes on by itself does.
+        foreign = Headers(scope=scope).get("sec-fetch-site", "none") not in {"none", "same-origin"}
+        clean: Response = (
+            HTMLResponse(ONWARD) if foreign else RedirectResponse("/", status_code=303)
+        )
+        clean.set_cookie(
+            self._session.cookie, self._session.secret, httponly=True, samesite="strict", path="/"
+        )
+        return clean
 
     def _sentence(self, scope: Scope, status: int, text: str) -> Response:
         """Answer with one sentence, as JSON or as a page."""
@@ -234,10 +183,10 @@ class Guard:
             return JSONResponse({"error": text}, status_code=status)
         return HTMLResponse(self._page(status, text), status_code=status)
 
-    def _session(self, headers: Headers) -> str | None:
+    def _has_cookie(self, headers: Headers) -> bool:
         # Cookies of other programs on this machine come along, well formed or not.
-        secret = cookie_parser("; ".join(headers.getlist("cookie"))).get(self._sessions.cookie)
-        return None if secret is None else self._sessions.find(secret)
+        secret = cookie_parser("; ".join(headers.getlist("cookie"))).get(self._session.cookie)
+        return secret is not None and self._session.is_kept_by(secret)
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host header names this studio.
@@ -278,5 +227,7 @@ class Guard:
         return counted
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+def _are_equal(known: str, given: str) -> bool:
+    """Compare digests, which have one length, in constant time."""
+    first, second = (sha256(text.encode("utf-8", "replace")).digest() for text in (known, given))
+    return hmac.compare_digest(first, second)

@@ -1,36 +1,22 @@
-"""The HTTP server: bind, print an address that works once, open the browser, serve, tidy up.
+"""The HTTP server: bind, print the address, open the browser, serve, tidy up."""
 
-It is as quiet as can be, and patient with nobody who does not finish a request. Uvicorn waits for
-the head of a request for ever. A browser page, or another user of the machine, could open
-connections and send half a head on each until the studio has no more to give. So a connection on
-which no whole head has come in time is closed. A body may take as long as it takes: an upload is
-slow for good reasons, and needs a session.
-"""
-
-import asyncio
 import os
 import secrets
-import select
 import signal
 import socket
-import sys
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from html import escape
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Event, Thread, Timer
-from time import sleep
+from threading import Thread, Timer
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shoal.errors import InputError
 from shoal.methods import REGISTRY
-from shoal.studio import way_back
 from shoal.studio.app import create_app
 from shoal.studio.private_files import alone_in
 from shoal.studio.settings import LOOPBACK, Settings
@@ -80,74 +66,20 @@ def launch(
         )
         address = f"{settings.address}/?token={settings.token}"
         say(f"Shoal studio: {address}")
-        say("The address works once. Press Enter for a new one, and Ctrl-C to end the studio.")
+        say("Keep the address: it opens the studio until you end it with Ctrl-C.")
         app = create_app(settings)
-        serving = server(app, settings)
+        serving = server(app)
         # Methods load when they are first asked for, which takes seconds: before somebody asks.
         Thread(target=lambda: [*REGISTRY.values()], daemon=True).start()
 
-        def again() -> None:
-            say(f"Shoal studio: {settings.address}/?token={app.state.sessions.renew()}")
-
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: setattr(serving, "should_exit", True))
-        with (
-            way_back.announced(home, settings.address),
-            _opened(address, home, wanted=browser),
-            _on_enter(again),
-        ):
+        with _opened(address, home, wanted=browser):
             try:
                 serving.run(sockets=[listening])
             except KeyboardInterrupt:
                 say("The studio has ended.")
                 raise
-
-
-def reconnect(*, home: Path, browser: bool, say: Callable[[str], None]) -> None:
-    """Print a new address of the studio that runs with a data folder, and open it.
-
-    Raises:
-        InputError: none runs there.
-    """
-    address = way_back.new_address(home)
-    say(f"Shoal studio: {address}")
-    say(f"The address works once, within {way_back.VALID // 60} minutes.")
-    if browser:
-        with _leading(address, home / "reconnect.html") as file:
-            webbrowser.open(file.absolute().as_uri())
-            sleep(SOON)  # until the browser has read it
-
-
-@contextmanager
-def _on_enter(do: Callable[[], None]) -> Iterator[None]:
-    """Do something whenever somebody presses Enter in the terminal, if there is one."""
-    ended = Event()
-
-    def listen(terminal: int) -> None:
-        while not ended.is_set():
-            ready, _, _ = select.select([terminal], [], [], SOON)
-            if ready and _may_read(terminal):
-                if not os.read(terminal, 4096):
-                    return
-                do()
-            elif ready:
-                ended.wait(SOON)
-
-    with suppress(OSError, ValueError, AttributeError):  # no terminal, or a closed one
-        if sys.stdin.isatty():
-            Thread(target=listen, args=(sys.stdin.fileno(),), daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()
-
-
-def _may_read(terminal: int) -> bool:
-    """Whether a program in the foreground reads; one in the background would be stopped by it."""
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return True  # a terminal that does not control this process
 
 
 @contextmanager
@@ -217,52 +149,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Impatient(H11Protocol):
-    """Connections that send a whole head in time, or are closed."""
-
-    patience: float = Settings.header_seconds
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait."""
-        super().connection_made(transport)
-        self._begin()
-
-    def data_received(self, data: bytes) -> None:
-        """Wait on, or have done with it."""
-        super().data_received(data)
-        # Idle until a head is whole; a byte now and then does not begin the time anew.
-        if self.conn.their_state is h11.IDLE:
-            self._begin()
-        else:
-            self._end()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._end()
-        super().connection_lost(exc)
-
-    def _begin(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.patience, self._drop)
-
-    def _end(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _drop(self) -> None:
-        self._deadline = None
-        if self.conn.their_state is h11.IDLE:
-            self.transport.abort()
-
-
-def server(app: Any, settings: Settings) -> uvicorn.Server:
+def server(app: Any) -> uvicorn.Server:
     """The server of an application; run it on sockets that are bound already."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=type("Impatient", (Impatient,), {"patience": settings.header_seconds}),
             access_log=False,  # The first address has the token in it.
             log_level="error",
             lifespan="on",

@@ -23,12 +23,11 @@ class Settings:
         port: to bind, which is also in the cookie's name.
         name: under which a loopback address is served, and under no other: browsers keep cookies by
             name and not by port, and nobody else on the machine knows it.
-        token: opens the first session, once; never logged.
+        token: opens the steward's session; never logged.
         upload_limit: bytes of an uploaded file.
         decoded_limit: bytes that a file may have once it is decoded.
         body_limit: bytes of any other request.
         most_jobs: how many run at a time; further ones wait.
-        header_seconds: that the head of a request may take to come.
     """
 
     home: Path
@@ -40,7 +39,6 @@ class Settings:
     decoded_limit: int = 8 * GIB
     body_limit: int = 1 << 20
     most_jobs: int = 2
-    header_seconds: float = 10.0
 
     @property
     def address(self) -> str:

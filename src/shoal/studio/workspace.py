@@ -80,12 +80,11 @@ class Draft:
 class Workspace:
     """The state of one workspace.
 
-    What `undo` does not bring back: id, session, created, jobs. Of drafts it takes back all that
+    What `undo` does not bring back: id, created, jobs. Of drafts it takes back all that
     there are, before it takes back anything else.
 
     Attributes:
         id: in the address: /w/{id}/data.
-        session: who made it; see `WorkspaceStore.mine`.
         title: for lists, such as the file's label.
         created: UTC, ISO 8601.
         data: the table, or none yet.
@@ -108,7 +107,6 @@ class Workspace:
     """
 
     id: str
-    session: str
     title: str = ""
     created: str = ""
     data: DataFile | None = None
@@ -130,7 +128,7 @@ _STATE = TypeAdapter(Workspace)
 DID = "did"
 """The key under which a step says what was done in it."""
 TYPED, SOMETHING = "what was typed", "the last change"
-KEPT = ("id", "session", "created", "jobs", "drafts")
+KEPT = ("id", "created", "jobs", "drafts")
 """Fields that undo leaves as they are."""
 
 
@@ -144,9 +142,9 @@ class WorkspaceStore:
         self._folder = private_folder(home / "workspaces")
         self._lock = RLock()
 
-    def new(self, session: str) -> Workspace:
+    def new(self) -> Workspace:
         """Make an empty workspace."""
-        made = Workspace(new_id(), session, created=now("microseconds"))
+        made = Workspace(new_id(), created=now("microseconds"))
         private_folder(self._folder / made.id)
         private_folder(self.files(made.id))
         self._write(made.id, made, [], [])

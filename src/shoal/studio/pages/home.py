@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from shoal.studio import policy_document
-from shoal.studio.context import TheSession, TheStudio
+from shoal.studio.context import TheStudio
 from shoal.studio.jobs import JobKind, JobStatus
 from shoal.studio.pages import rendering
 from shoal.studio.pages.common import Form, Present, back_to
@@ -39,19 +39,19 @@ DONE = {
 
 
 @router.get("/")
-def start(studio: TheStudio, session: TheSession) -> Response:
+def start(studio: TheStudio) -> Response:
     """Show what was begun; with nothing begun, lead to an empty first screen."""
-    begun = [one for one in studio.workspaces(session) if one.data is not None]
+    begun = [one for one in studio.store.all() if one.data is not None]
     if not begun:
-        empty = next(iter(studio.workspaces(session)), None) or studio.store.new(session)
+        empty = next(iter(studio.store.all()), None) or studio.store.new()
         return RedirectResponse(f"/w/{empty.id}/data", status_code=303)
     return HTMLResponse(rendering.page("home.html", workspaces=list(map(_line, begun))))
 
 
 @router.post("/new")
-def new(studio: TheStudio, session: TheSession) -> Response:
+def new(studio: TheStudio) -> Response:
     """Make an empty workspace."""
-    return RedirectResponse(f"/w/{studio.store.new(session).id}/data", status_code=303)
+    return RedirectResponse(f"/w/{studio.store.new().id}/data", status_code=303)
 
 
 @router.post("/w/{id}/rename")

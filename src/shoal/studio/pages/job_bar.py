@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from shoal.errors import InputError
 from shoal.pipeline import forecast
-from shoal.studio.context import Studio, TheSession, TheStudio
+from shoal.studio.context import Studio, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import rendering
 from shoal.studio.pages.home import DOING
@@ -36,18 +36,17 @@ ENDED = {
 
 
 @router.get("/jobs/bar")
-def bar(studio: TheStudio, session: TheSession, at: str = "", watch: str = "") -> Response:
+def bar(studio: TheStudio, at: str = "", watch: str = "") -> Response:
     """Show what is under way, and what has ended since the page was shown.
 
     Args:
         studio: the running studio.
-        session: whose jobs are shown.
         at: the address of the page that asks; it is asked to load itself again once a job has
             ended that it shows something of.
         watch: ids of the jobs that the bar has shown.
     """
     known = tuple(filter(None, watch.split(",")))
-    shown = list(_jobs(studio, session, known))
+    shown = list(_jobs(studio, known))
     if any(one.final and at in _screens(one) and one.id in known for one, _ in shown):
         return Response(status_code=204, headers={"HX-Refresh": "true"})
     running = any(not one.final for one, _ in shown)
@@ -62,20 +61,18 @@ def bar(studio: TheStudio, session: TheSession, at: str = "", watch: str = "") -
     return HTMLResponse(page)
 
 
-def _jobs(
-    studio: Studio, session: str, watched: tuple[str, ...]
-) -> Iterator[tuple[JobStatus, Workspace]]:
-    """Jobs of this session that run, and those that were watched and have ended."""
+def _jobs(studio: Studio, watched: tuple[str, ...]) -> Iterator[tuple[JobStatus, Workspace]]:
+    """Jobs that run, and those that were watched and have ended."""
     running = studio.jobs.under_way()
     ids = [*watched, *(id_ for id_ in running if id_ not in watched)]
-    mine = {one.id: one for one in studio.workspaces(session)} if ids else {}
+    workspaces = {workspace.id: workspace for workspace in studio.store.all()} if ids else {}
     for id_ in ids:
         try:
             status = studio.jobs.status(id_)
         except InputError:
             continue  # removed meanwhile
-        if status.workspace in mine:
-            yield status, mine[status.workspace]
+        if status.workspace in workspaces:
+            yield status, workspaces[status.workspace]
 
 
 def _screens(status: JobStatus) -> list[str]:

@@ -104,7 +104,7 @@ function showLost(text) {
 let stage = "";
 document.addEventListener("htmx:sendError", () => showLost("The connection to the studio is lost. This page tries again by itself; if the studio has ended, start it again with shoal studio."));
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status === 401) showLost("This page has no session any more. Press Enter in the terminal of the studio, or run shoal studio --reconnect, for a new address.");
+  if (event.detail.xhr.status === 401) showLost("This page has no session any more. Open the address that shoal studio printed when it was started.");
 });
 document.addEventListener("htmx:afterOnLoad", (event) => {
   if (event.detail.xhr.status >= 400) return;
