@@ -102,7 +102,7 @@ def test_a_state_of_a_later_version_with_more_fields_is_read(tmp_path):
 
 def test_removed_is_removed_and_the_list_has_the_newest_first(tmp_path):
     store = WorkspaceStore(tmp_path)
-    first, second = store.new(), store.new("you")
+    first, second = store.new(), store.new()
 
     assert list(store.all()) == [second, first]
     store.remove(second.id)
