@@ -74,7 +74,7 @@ SLOW = frozenset(
     pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_protect_file.py
     pipeline/test_verify_folder.py policy/test_draft.py privacy_models/test_privacy_models.py
     report/test_degenerate.py report/test_evidence.py report/test_pages.py sample
-    studio/test_api.py studio/test_compare_page.py studio/test_downloads.py
+    studio/test_compare_page.py studio/test_downloads.py
     studio/test_history.py studio/test_invalid_input.py studio/test_jobs.py
     studio/test_launch.py studio/test_policy_document.py studio/test_ports.py
     studio/test_profile.py studio/test_screens.py studio/test_security.py studio/test_serving.py

@@ -18,7 +18,8 @@ import polars as pl
 import pytest
 
 from shoal.errors import ShoalError
-from shoal.studio import profile, worker
+from shoal.policy.load import shown
+from shoal.studio import policy_document, profile, worker
 from shoal.studio.app import create_app
 from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.private_files import read_json, write_json
@@ -151,13 +152,65 @@ def client(served):
 @pytest.fixture
 def workspace(client):
     """The id of an empty workspace."""
-    return client.post("/api/workspaces").json()["id"]
+    return new(client)
+
+
+def new(client):
+    """Make a workspace, and return its id."""
+    answer = client.post("/new", follow_redirects=False)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"].split("/")[2]
+
+
+def loaded(client, workspace):
+    """Return the state of a workspace."""
+    return client.served.studio.store.load(workspace)
+
+
+def fields(client, workspace):
+    """Return the policy of a workspace as tables."""
+    return shown(policy_document.parsed(loaded(client, workspace).policy))
+
+
+def put(client, workspace, policy, public=()):
+    """Take a policy as text, as the page does, in the studio's own process."""
+    studio = client.served.studio
+    return studio.put_policy(loaded(client, workspace), policy, settles=["policy"], public=public)
+
+
+def change(client, workspace, **tables):
+    """Change tables of the policy."""
+    text = policy_document.with_fields(loaded(client, workspace).policy, tables)
+    return client.served.studio.put_policy(loaded(client, workspace), text)
+
+
+def note(client, workspace, **changed):
+    """Change what a workspace knows beside its policy."""
+    if audience := changed.pop("audience", None):
+        change(client, workspace, release={"audience": audience})
+    client.served.studio.store.change(workspace, **changed)
+
+
+def start(client, workspace, kind, **given):
+    """Start long work, and return the job."""
+    studio, candidates = client.served.studio, given.pop("candidates", None)
+    if kind == "compare":
+        usual = {"repeats": 3, "max_risk": 0.1, "any_claim": False, "rows": 20_000, "seed": 0}
+        given = {**usual, "axes": "advantage", **given}
+    if candidates is not None:
+        given["candidates"] = {"candidate": candidates}
+    return getattr(studio, f"start_{kind}")(loaded(client, workspace), **given)
+
+
+def entries(client):
+    """Return the history of releases, the newest first."""
+    return client.served.studio.history.entries()
 
 
 def ended(client, job):
     """Wait for a job and give its last status."""
     deadline, patience = time.monotonic() + 120, 0.05
-    while (now := client.get(f"/api/jobs/{job}").json())["state"] not in FINAL:
+    while (now := vars(client.served.studio.jobs.status(job)))["state"] not in FINAL:
         assert time.monotonic() < deadline, now
         time.sleep(patience)
         patience = min(patience * 1.3, 0.4)  # asking often would cost as much as the job
@@ -209,7 +262,7 @@ def pid_of(jobs, job):
 
 
 def upload(client, workspace, content, name="people.csv", where="data"):
-    return client.post(f"/api/workspaces/{workspace}/{where}", files={"file": (name, content)})
+    return client.post(f"/w/{workspace}/{where}", files={"file": (name, content)})
 
 
 def people(rows=60):
@@ -242,40 +295,41 @@ k-anonymity = 5
 
 
 def with_table(client, workspace, content, name="people.csv"):
-    """Give a workspace a table that was looked at: in a process, if the studio itself is one."""
-    job = upload(client, workspace, content, name).json()["id"]
-    served = getattr(client, "served", None)
-    assert (served.do(job) if served else ended(client, job)["state"]) == "done"
+    """Give a workspace a table that was looked at."""
+    job = upload(client, workspace, content, name).json()["job"]
+    assert client.served.do(job) == "done"
 
 
 def with_people(client, workspace, rows=60, policy=POLICY):
     """Bring a workspace to the point where a release can be made."""
     with_table(client, workspace, people(rows))
-    answer = client.put(f"/api/workspaces/{workspace}/policy", json={"toml": policy})
-    assert answer.status_code == 200, answer.text
+    put(client, workspace, policy)
 
 
 BEGIN = """async ([content, policy, confirmed, released]) => {
-  const ask = async (method, path, body, type = "application/json") => {
-    const answer = await fetch(path, {method, body, headers: {"content-type": type}});
+  const send = async (path, body, type = "application/x-www-form-urlencoded") => {
+    const answer = await fetch(path, {method: "POST", body, headers: {"content-type": type}});
     if (!answer.ok) throw new Error(await answer.text());
-    return answer.json();
+    return answer;
   };
-  const {id} = await ask("POST", "/api/workspaces");
-  const here = `/api/workspaces/${id}`;
-  const ended = async job => {
-    while (["waiting", "running"].includes(job.state)) {
+  const shows = async (path, mark) => {
+    while (!(await (await fetch(path)).text()).includes(mark))
       await new Promise(done => setTimeout(done, 100));
-      job = await ask("GET", `/api/jobs/${job.id}`);
-    }
   };
+  const here = new URL((await send("/new", "")).url).pathname.replace("/data", "");
   const sent = "application/octet-stream";
-  if (content) await ended(await ask("POST", `${here}/data?label=people.csv`, content, sent));
-  if (policy) await ask("PUT", `${here}/policy`, JSON.stringify({toml: policy}));
-  if (confirmed) await ask("PATCH", here, JSON.stringify({confirmed}));
-  const wanted = JSON.stringify({kind: "protect", evaluate: false});
-  if (released) await ended(await ask("POST", `${here}/jobs`, wanted));
-  return id;
+  if (content) {
+    await send(`${here}/data?label=people.csv`, content, sent);
+    await shows(`${here}/data`, "columns-title");
+  }
+  if (policy) await send(`${here}/roles/policy`, new URLSearchParams({toml: policy}));
+  const places = confirmed && confirmed.map((_, place) => place).join(",");
+  if (confirmed) await send(`${here}/roles/rows`, new URLSearchParams({places, confirm: "yes"}));
+  if (released) {
+    await send(`${here}/protect/run`, new URLSearchParams({back: "release", unmeasured: "yes"}));
+    await shows(`${here}/release`, "/public.zip");
+  }
+  return here.split("/")[2];
 }"""
 
 
@@ -295,6 +349,14 @@ class Tools:
     serving = staticmethod(serving)
     browsing = staticmethod(browsing)
     ended = staticmethod(ended)
+    new = staticmethod(new)
+    loaded = staticmethod(loaded)
+    fields = staticmethod(fields)
+    put = staticmethod(put)
+    change = staticmethod(change)
+    note = staticmethod(note)
+    start = staticmethod(start)
+    entries = staticmethod(entries)
     frozen = staticmethod(frozen)
     pid_of = staticmethod(pid_of)
     upload = staticmethod(upload)

@@ -10,10 +10,7 @@ def test_as_many_points_need_attention_as_have_a_mark(client, workspace, tools):
     for change in (
         lambda: None,
         lambda: client.post(f"{page}/context", data={"recipient": "a university"}),
-        lambda: client.patch(
-            f"/api/workspaces/{workspace}",
-            json={"confirmed": ["name", "age", "sex", "income"]},
-        ),
+        lambda: tools.note(client, workspace, confirmed=("name", "age", "sex", "income")),
     ):
         change()
         text = client.get(page).text

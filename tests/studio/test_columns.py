@@ -11,7 +11,8 @@ pytest.importorskip("fastexcel", reason="needs the extra 'excel'")
 
 from tests import workbook
 
-from shoal.studio import profile
+from shoal.policy.load import shown
+from shoal.studio import policy_document, profile
 
 ROWS = 60
 VISITS = "\n".join(
@@ -35,7 +36,7 @@ def client(served):
 @pytest.fixture(scope="module")
 def visits(client, tools):
     """A workspace with a file in a dialect, by its id."""
-    made = client.post("/api/workspaces").json()["id"]
+    made = tools.new(client)
     tools.with_table(client, made, VISITS, "visits.csv")
     return made
 
@@ -45,14 +46,14 @@ def plain(page):
 
 
 def policy(client, id_):
-    return client.get(f"/api/workspaces/{id_}/policy").json()["fields"]
+    return shown(policy_document.parsed(client.served.studio.store.load(id_).policy))
 
 
 def test_how_a_file_was_read_is_shown_asked_about_and_corrected(client, visits, tools, served):
     def reread(**form):
         answer = client.post(f"/w/{visits}/data/reading", data=form)
         assert answer.status_code == 200
-        job = client.get(f"/api/workspaces/{visits}").json()["jobs"]["profile"]
+        job = tools.loaded(client, visits).jobs["profile"]
         return tools.ended(client, job)
 
     page = client.get(f"/w/{visits}/data").text
@@ -105,8 +106,8 @@ def test_of_a_workbook_the_first_sheet_that_is_a_table_is_read_and_another_is_a_
     people = [["age", "sex"], *([20 + i, "mf"[i % 2]] for i in range(40))]
     sheets = {"Cover": [], "2023": people, "2024": [["age", "town"], [3, "A"], [4, "B"]]}
     content = workbook.write(tmp_path / "x.xlsx", sheets).read_bytes()
-    id_ = client.post("/api/workspaces").json()["id"]
-    job = tools.upload(client, id_, content, "people.xlsx").json()["id"]
+    id_ = tools.new(client)
+    job = tools.upload(client, id_, content, "people.xlsx").json()["job"]
 
     assert tools.ended(client, job)["state"] == "done"
     page = plain(client.get(f"/w/{id_}/data").text)
@@ -114,7 +115,7 @@ def test_of_a_workbook_the_first_sheet_that_is_a_table_is_read_and_another_is_a_
     assert "Sheet 2023" in page
     assert set(policy(client, id_)["columns"]) == {"age", "sex"}
     client.post(f"/w/{id_}/data/answer", data={"question": "sheet", "answer": "2"})
-    job = client.get(f"/api/workspaces/{id_}").json()["jobs"]["profile"]
+    job = tools.loaded(client, id_).jobs["profile"]
     assert tools.ended(client, job)["state"] == "done"
     assert set(policy(client, id_)["columns"]) == {"age", "town"}
     assert policy(client, id_)["reading"]["sheet"] == "2024"
@@ -196,7 +197,7 @@ k = 5
 
 def test_two_hundred_columns_are_shown_and_changed_at_once(client, tools):
     wide = pl.DataFrame({f"x{i}": [1.5 * j + i for j in range(30)] for i in range(200)})
-    id_ = client.post("/api/workspaces").json()["id"]
+    id_ = tools.new(client)
     tools.with_table(client, id_, wide.write_csv().encode())
 
     page = client.get(f"/w/{id_}/roles")

@@ -33,22 +33,20 @@ def inspected(client, workspace, tools, policy=POLICY):
 def again(client, workspace):
     answer = client.post(f"/w/{workspace}/protect/inspect")
     assert answer.status_code == 303, answer.text
-    job = client.get(f"/api/workspaces/{workspace}").json()["jobs"]["inspect"]
+    job = client.served.studio.store.load(workspace).jobs["inspect"]
     assert client.served.do(job) == "done"
     return client.get(f"/w/{workspace}/protect").text
 
 
 def protect_of(client, workspace):
-    return policy_document.parsed(client.get(f"/api/workspaces/{workspace}/policy").json()["toml"])[
-        "protect"
-    ]
+    return policy_document.parsed(client.served.studio.store.load(workspace).policy)["protect"]
 
 
 @pytest.fixture(scope="module")
 def found(served, tools):
     """A client and its workspace, whose table was inspected once for the tests that look at it."""
     with served.client() as client:
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         inspected(client, workspace, tools)
         yield client, workspace
 
@@ -95,19 +93,17 @@ def test_a_click_fixes_the_levels_and_the_way_back_frees_them(seen):
     assert "levels" not in protect_of(client, workspace)
 
 
-def test_a_release_at_a_fixed_node_has_its_levels(seen):
+def test_a_release_at_a_fixed_node_has_its_levels(seen, tools):
     client, workspace, page = seen
     places = re.findall(r'<button class="quiet" name="node" value="(\d+)"', page)
     client.post(f"/w/{workspace}/protect/levels", data={"node": places[1]})
     levels = protect_of(client, workspace)["levels"]
 
-    names = {"confirmed": ["name", "age", "sex", "income"]}
-    client.patch(f"/api/workspaces/{workspace}", json=names)
-    asked = {"kind": "protect", "evaluate": False}
-    job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
+    tools.note(client, workspace, confirmed=("name", "age", "sex", "income"))
+    job = tools.start(client, workspace, "protect", evaluate=False)
 
-    assert client.served.do(job["id"]) == "done"
-    manifest = client.get(f"/api/releases/{job['id']}/manifest.json").json()
+    assert client.served.do(job) == "done"
+    manifest = client.get(f"/releases/{job}/manifest.json").json()
     assert f"age {levels['age']} of 4, sex {levels['sex']} of 1." in " ".join(manifest["notes"])
 
 

@@ -4,6 +4,7 @@ import html
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,8 +17,8 @@ import polars as pl
 import pytest
 
 from shoal.budget import budget_file
-from shoal.errors import InputError
-from shoal.pipeline import check_table, protect_file
+from shoal.errors import InputError, ShoalError
+from shoal.pipeline import booking, check_table, protect_file
 from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
@@ -63,19 +64,13 @@ def lives(pid):
     return False
 
 
-def start(client, workspace, **given):
-    answer = client.post(f"/api/workspaces/{workspace}/jobs", json=given)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
-
-
 def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspace, tools, tmp_path):
-    job = tools.upload(client, workspace, tools.people()).json()["id"]
+    job = tools.upload(client, workspace, tools.people()).json()["job"]
     assert tools.ended(client, job)["state"] == "done"
-    client.put(f"/api/workspaces/{workspace}/policy", json={"toml": tools.policy})
-    job = start(client, workspace, kind="protect", evaluate=False)
+    tools.put(client, workspace, tools.policy)
+    job = tools.start(client, workspace, "protect", evaluate=False)
     status = tools.ended(client, job)
-    archive = client.get(f"/api/releases/{job}/public.zip")
+    archive = client.get(f"/releases/{job}/public.zip")
     with zipfile.ZipFile(io.BytesIO(archive.content)) as zipped:
         zipped.extractall(tmp_path)
     folder = tmp_path / f"release-{job}"
@@ -102,77 +97,70 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
         for check in manifest["checks"]:
             del check["witness"]  # rows are shuffled
     assert ours == theirs
-    entry = client.get("/api/history").json()[0]
-    assert (entry["id"], entry["state"], entry["rows"]) == (job, "released", 60)
+    entry = tools.entries(client)[0]
+    assert (entry.id, entry.state, entry.rows) == (job, "released", 60)
     for name in ("report.html", "internal.html", "manifest.json"):
-        page = client.get(f"/api/releases/{job}/{name}")
+        page = client.get(f"/releases/{job}/{name}")
         assert page.status_code == 200
         assert "unsafe-inline" not in page.headers["content-security-policy"]
-    found = client.get(f"/api/releases/{job}/verification").json()
     page = client.get(f"/w/{workspace}/releases/{job}/verification")
-    assert found["holds"] is True
-    assert {part["status"] for part in found["parts"]} == {"verified", "not compared"}
     assert "verified</span> Verified, except for what the folder cannot show" in page.text
-    saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
+    saved = client.get(f"/releases/{job}/internal.html", params={"save": True})
     assert "attachment" in saved.headers["content-disposition"]
-    file = client.get(f"/api/workspaces/{workspace}").json()["data"]
-    assert file["label"] == "people.csv"
+    file = tools.loaded(client, workspace).data
+    assert file.label == "people.csv"
     assert "shoal protect people.csv" in saved.text  # as the user knows it
-    assert file["id"] not in saved.text
+    assert file.id not in saved.text
     assert str(served.studio.temporary) not in saved.text
-
-    measured = start(client, workspace, kind="evaluate", release=job)
-    status = tools.ended(client, measured)
-    assert status["state"] == "done", status
-    assert status["result"]["figures"] > 0
-    assert (served.studio.jobs.folder(measured) / "out" / "evaluation.html").is_file()
 
 
 def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, workspace, tools):
     tools.with_people(client, workspace, rows=80)
-    path = f"/api/workspaces/{workspace}"
-    early = client.post(f"{path}/jobs", json={"kind": "compare", "on_others": True})
-    assert (early.status_code, client.get(f"{path}/comparison").status_code) == (422, 409)
+    studio = client.served.studio
+    with pytest.raises(InputError, match="Choose a file of other people"):
+        tools.start(client, workspace, "compare", on_others=True)
+    assert studio.compared(tools.loaded(client, workspace)) is None
     tools.upload(client, workspace, tools.people(80), name="same.csv", where="others")
-    same = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
+    same = tools.start(client, workspace, "compare", on_others=True, candidates=GRID, repeats=1)
     assert client.served.do(same) == "failed"
-    assert "the confidential table itself" in client.get(f"/api/jobs/{same}").json()["error"]
+    assert "the confidential table itself" in studio.jobs.status(same).error
     tools.upload(client, workspace, tools.people(60), name="others.csv", where="others")
-    job = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
+    job = tools.start(client, workspace, "compare", on_others=True, candidates=GRID, repeats=1)
     status = tools.ended(client, job)
-    found = client.get(f"{path}/comparison").json()
-    chosen = client.post(f"{path}/choose", json={"label": "mdav k=6"}).json()
+    found = studio.compared(tools.loaded(client, workspace))
+    client.post(f"/w/{workspace}/compare/choose", data={"label": "mdav k=6"})
+    chosen = tools.fields(client, workspace)
 
     assert status["state"] == "done", status
     assert any("costs nothing" in sentence for sentence in status["result"]["costs"])
     assert [row["label"] for row in found["candidates"]] == ["mdav k=3", "mdav k=6"]
-    assert chosen["fields"]["protect"] == {"method": "mdav", "k": 6}
-    assert "--control others.csv" in client.get(f"{path}/again").json()["command"]
-    assert client.post(f"{path}/undo").json()["chosen"] == ""
-    assert client.get(f"{path}/policy").json()["fields"]["protect"]["k"] == 5
+    assert chosen["protect"] == {"method": "mdav", "k": 6}
+    again = studio.again(tools.loaded(client, workspace))
+    assert "--control others.csv" in again["command"]
+    assert studio.store.undo(workspace).chosen == ""
+    assert tools.fields(client, workspace)["protect"]["k"] == 5
 
 
 def test_one_release_runs_at_a_time_and_cancelled_before_it_is_out_leaves_nothing_behind(
     served, client, workspace, tools
 ):
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", evaluate=True)
+    job = tools.start(client, workspace, "protect", evaluate=True)
     pid = tools.pid_of(served.settings.home / "jobs", job)
     out = served.settings.home / "jobs" / job / "out"
     until(served, job, lambda: list(out.glob(".*")))  # where the release is being made
 
     with tools.frozen(pid):
-        second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-        status = client.post(f"/api/jobs/{job}/cancel").json()
+        with pytest.raises(InputError, match="under way"):
+            tools.start(client, workspace, "protect")
+        client.post(f"/w/{workspace}/jobs/{job}/cancel")
 
-    assert second.status_code == 422
-    assert "under way" in second.json()["error"]
-    assert status["state"] == "cancelled"
+    assert served.studio.jobs.status(job).state == "cancelled"
     assert not lives(pid)
     assert not out.exists()
-    assert client.get("/api/history").json()[0]["state"] == "cancelled"
-    assert client.get(f"/api/releases/{job}/public.zip").status_code == 404
-    assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+    assert tools.entries(client)[0].state == "cancelled"
+    assert client.get(f"/releases/{job}/public.zip").status_code == 404
+    assert served.studio.jobs.cancel(job).state == "cancelled"
 
 
 def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_report(
@@ -180,35 +168,35 @@ def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_rep
 ):
     """It is in place by then, and may be paid for."""
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", evaluate=True)
+    job = tools.start(client, workspace, "protect", evaluate=True)
     pid = tools.pid_of(served.settings.home / "jobs", job)
     until(served, job, lambda: "evaluating" in served.studio.jobs.status(job).stage)
 
     with tools.frozen(pid):
-        status = client.post(f"/api/jobs/{job}/cancel").json()
+        status = served.studio.jobs.cancel(job)
 
-    assert status["state"] == "done"
+    assert status.state == "done"
     assert not lives(pid)
-    assert client.get("/api/history").json()[0]["state"] == "released"
-    assert client.get(f"/api/releases/{job}/public.zip").status_code == 200
-    shown = client.get(f"/api/releases/{job}/internal.html")
+    assert tools.entries(client)[0].state == "released"
+    assert client.get(f"/releases/{job}/public.zip").status_code == 200
+    shown = client.get(f"/releases/{job}/internal.html")
     assert shown.status_code == 422
-    assert "shoal report" in shown.json()["error"]
-    assert any("confidential report is missing" in note for note in status["result"]["notes"])
+    assert "shoal report" in shown.text
+    assert any("confidential report is missing" in note for note in status.result["notes"])
 
 
 def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
     served, client, workspace, tools
 ):
     tools.with_people(client, workspace, rows=3000)
-    job = start(client, workspace, kind="compare", repeats=3)
+    job = tools.start(client, workspace, "compare")
     pid = tools.pid_of(served.settings.home / "jobs", job)
     children = Path(f"/proc/{pid}/task/{pid}/children")
     # A helper of Python's, and the first of its own.
     until(served, job, lambda: len(children.read_text().split()) >= 2)
 
     with tools.frozen(pid):
-        assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+        assert served.studio.jobs.cancel(job).state == "cancelled"
     # All of them were killed; the system ends them when their turn comes.
     patience = time.monotonic() + 10
     while lives(pid) and time.monotonic() < patience:
@@ -219,7 +207,7 @@ def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
 
 def test_a_job_that_the_system_ends_fails_in_a_sentence(served, client, workspace, tools):
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", evaluate=True)
+    job = tools.start(client, workspace, "protect", evaluate=True)
     os.killpg(tools.pid_of(served.settings.home / "jobs", job), signal.SIGKILL)
     status = tools.ended(client, job)
 
@@ -232,19 +220,19 @@ def test_an_error_is_one_sentence_and_no_cell_and_names_the_file_as_its_user_doe
 ):
     tools.with_people(client, workspace)
     bad = tools.policy.replace('categories = ["male", "female"]', 'categories = ["man", "woman"]')
-    client.put(f"/api/workspaces/{workspace}/policy", json={"toml": bad})
-    status = tools.ended(client, start(client, workspace, kind="protect", evaluate=False))
+    tools.put(client, workspace, bad)
+    status = tools.ended(client, tools.start(client, workspace, "protect", evaluate=False))
 
     assert status["state"] == "failed"
     assert "sex" in status["error"]
     assert "Traceback" not in status["error"]
     assert "person 1" not in status["error"]
-    assert client.get("/api/history").json()[0]["sentence"] == status["error"]
+    assert tools.entries(client)[0].sentence == status["error"]
     assert "Some cells of &#39;sex&#39; are not among" in client.get(f"/w/{workspace}/protect").text
     (path,) = (served.studio.temporary / workspace).rglob("people.csv")
     path.write_bytes(b"PK\x03\x04 an archive")
     for kind in ("protect", "compare"):
-        status = tools.ended(client, start(client, workspace, kind=kind))
+        status = tools.ended(client, tools.start(client, workspace, kind))
         assert status["state"] == "failed"
         assert "'people.csv'" in status["error"]
         assert str(served.studio.temporary) not in status["error"]
@@ -271,48 +259,45 @@ def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
         tools.serving(tmp_path / "home") as running,
         running.client() as client,
     ):
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         tools.with_people(client, workspace)
-        job = start(client, workspace, kind="protect", evaluate=True)
+        job = tools.start(client, workspace, "protect", evaluate=True)
         pid = tools.pid_of(tmp_path / "home" / "jobs", job)
         until_the_server_has_ended.enter_context(tools.frozen(pid))
 
     assert not lives(pid)
     with tools.serving(tmp_path / "home") as running, running.client() as client:
-        found = client.get(f"/api/jobs/{job}").json()
-        entry = client.get("/api/history").json()[0]
-        shown = client.get("/api/workspaces").json()[0]
+        status, entry = running.studio.jobs.status(job), tools.entries(client)[0]
+        (shown,) = running.studio.store.all()
 
-    assert (found["state"], entry["state"]) == ("interrupted", "interrupted")
-    assert found["error"].startswith("The studio ended")
-    assert shown["data"]["here"] is False
+        assert (status.state, entry.state) == ("interrupted", "interrupted")
+        assert status.error.startswith("The studio ended")
+        assert running.studio.path(shown, shown.data) is None
 
 
 def test_an_audience_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
     policy = tools.policy.replace('method = "mdav"', 'method = "individual-ranking"')
     policy = policy.partition("[require]")[0]
     tools.with_people(client, workspace, policy=policy)
-    refused = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-    client.patch(f"/api/workspaces/{workspace}", json={"audience": "secure-use"})
-    job = start(client, workspace, kind="protect", evaluate=False)
+    with pytest.raises(ShoalError, match=r"Audience 'public-use' \(anybody\)"):
+        tools.start(client, workspace, "protect")
+    tools.note(client, workspace, audience="secure-use")
+    job = tools.start(client, workspace, "protect", evaluate=False)
 
-    assert refused.status_code == 422
-    assert "Audience 'public-use' (anybody)" in refused.json()["error"]
     assert client.served.do(job) == "done"
-    again = client.get(f"/api/workspaces/{workspace}/again").json()
+    again = client.served.studio.again(tools.loaded(client, workspace))
     assert "--audience secure-use" in again["command"]
-    assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "secure-use"
-    assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "secure-use"
+    assert tools.fields(client, workspace)["release"] == {"audience": "secure-use"}
+    assert client.get(f"/releases/{job}/manifest.json").json()["audience"] == "secure-use"
 
 
 def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_anybody(
     served, client, workspace, tools, tmp_path
 ):
-    here = f"/api/workspaces/{workspace}"
     tools.with_people(client, workspace, policy=EPSILON)
-    client.post("/api/budget", json={"source": "looked at", "epsilon": "5"})
-    names = ["name", "age", "sex", "income"]
-    client.patch(here, json={"source": "looked at", "confirmed": names})
+    booking.open_budget(served.settings.budget, "looked at", "5")
+    names = ("name", "age", "sex", "income")
+    tools.note(client, workspace, source="looked at", confirmed=names)
     before = client.get(f"/w/{workspace}/release").text
     budget_file.record_inspection(
         served.settings.budget, "looked at", budget_file.Inspection.TABLE, policy=""
@@ -329,13 +314,13 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
         )
     sentence = str(caught.value)
 
-    refused = client.post(f"{here}/jobs", json={"kind": "protect"})
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        tools.start(client, workspace, "protect")
     after, protect = (client.get(f"/w/{workspace}/{name}").text for name in ("release", "protect"))
-    client.patch(here, json={"audience": "scientific-use"})
+    tools.note(client, workspace, audience="scientific-use")
     partner = client.get(f"/w/{workspace}/release").text
 
     assert "after an inspection of the table itself" in sentence
-    assert (refused.status_code, refused.json()["error"]) == (422, sentence)
     assert 'id="run-now">' in before
     assert f": {STATUS_WORDS['proved']}." in before
     for page in (after, protect):
@@ -343,22 +328,22 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
         assert html.escape(sentence).replace("&#x27;", "&#39;") in page
     assert 'id="run-now">' in partner
     assert f": {STATUS_WORDS['conditional']}." in partner
-    assert not client.get(here).json()["jobs"].get("protect")
+    assert "protect" not in tools.loaded(client, workspace).jobs
 
 
 def test_the_screen_says_what_all_releases_cost_and_a_release_can_be_made_without_an_inspection(
     client, workspace, tools
 ):
-    here = f"/api/workspaces/{workspace}"
     tools.with_people(client, workspace, policy=EPSILON)
-    client.post("/api/budget", json={"source": "people", "epsilon": "5"})
-    names = ["name", "age", "sex", "income"]
-    client.patch(here, json={"source": "people", "confirmed": names, "audience": "public-use"})
+    budget = client.served.settings.budget
+    booking.open_budget(budget, "people", "5")
+    names = ("name", "age", "sex", "income")
+    tools.note(client, workspace, source="people", confirmed=names, audience="public-use")
     page = client.get(f"/w/{workspace}/release").text
     form = {"back": "release", "unmeasured": "yes"}
     client.post(f"/w/{workspace}/protect/run", data=form)
-    assert client.served.do(client.get(here).json()["jobs"]["protect"]) == "done"
-    accounts = client.get("/api/budget").json()["accounts"]
+    assert client.served.do(tools.loaded(client, workspace).jobs["protect"]) == "done"
+    accounts = booking.budget_facts(budget)
     (account,) = (one for one in accounts if one["source"] == "people")
     after = client.get(f"/w/{workspace}/release").text
 
@@ -371,11 +356,9 @@ def test_the_screen_says_what_all_releases_cost_and_a_release_can_be_made_withou
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])
-def test_without_a_table_nothing_is_started(client, workspace, kind):
-    answer = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": kind})
-
-    assert answer.status_code == 422
-    assert "Choose" in answer.json()["error"]
+def test_without_a_table_nothing_is_started(client, workspace, tools, kind):
+    with pytest.raises(InputError, match="Choose"):
+        tools.start(client, workspace, kind)
 
 
 INTERRUPTED_IN_A_LIBRARY = """

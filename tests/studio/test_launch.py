@@ -16,7 +16,9 @@ import uvicorn
 from typer.testing import CliRunner
 
 from shoal.cli.commands import app
+from shoal.pipeline import booking
 from shoal.studio import server
+from shoal.studio.history import History
 
 LAPLACE = """
 version = 1
@@ -77,8 +79,7 @@ def test_the_token_is_printed_once_and_never_logged_and_ctrl_c_tidies_up(
                 stranger.get(f"/?token={token}")
                 stranger.get("/?token=wrong-one")
                 stranger.get(f"/w/x?token={token}")
-            workspace = client.post("/api/workspaces").json()["id"]
-            tools.upload(client, workspace, tools.people())
+            tools.upload(client, tools.new(client), tools.people())
             left = list(tmp_path.glob("shoal-studio-*"))
             listening = listening_at(client.base_url.port)
             process.send_signal(signal.SIGINT)
@@ -113,24 +114,40 @@ def alive(process):
 def test_a_killed_server_restarts_with_history_and_budget_right(
     tmp_path, run_studio, tools, connected
 ):
-    home = tmp_path / "home"
+    home, jobs = tmp_path / "home", tmp_path / "home" / "jobs"
+
+    def status(job):
+        return json.loads((jobs / job / "status.json").read_text())
+
+    def wait(job, reached):
+        deadline = time.monotonic() + 60
+        while not reached(status(job) if (jobs / job / "status.json").is_file() else {}):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def newest(before=()):
+        (made,) = {path.name for path in jobs.iterdir()} - set(before)
+        return made
+
     with (
         run_studio(home, temporary=tmp_path) as (process, address, _),
         connected(address) as client,
     ):
-        workspace = client.post("/api/workspaces").json()["id"]
-        tools.with_people(client, workspace, rows=8000, policy=LAPLACE)
-        client.post("/api/budget", json={"source": "people", "epsilon": "1"})
-        client.patch(f"/api/workspaces/{workspace}", json={"source": "people"})
-        path = f"/api/workspaces/{workspace}/jobs"
-        first = client.post(path, json={"kind": "protect", "evaluate": False}).json()["id"]
-        assert tools.ended(client, first)["state"] == "done"
-        second = client.post(path, json={"kind": "protect", "evaluate": True}).json()["id"]
-        worker = tools.pid_of(home / "jobs", second)
-        noted = home / "jobs" / second / "status.json"
-        while "evaluating" not in (status := json.loads(noted.read_text()))["stage"]:
-            assert status["state"] in {"waiting", "running"}, status
-            time.sleep(0.005)
+        workspace = tools.new(client)
+        page = f"/w/{workspace}"
+        read = tools.upload(client, workspace, tools.people(8000)).json()["job"]
+        wait(read, lambda now: now.get("state") == "done")
+        client.post(f"{page}/roles/policy", data={"toml": LAPLACE})
+        client.post(f"{page}/release/budget", data={"source": "people", "epsilon": "1"})
+        client.post(f"{page}/roles/rows", data={"places": "0,1,2,3", "confirm": "yes"})
+        client.post(f"{page}/protect/run", data={"unmeasured": "yes"})
+        first = newest([read])
+        # The server knows of the end when the process is gone.
+        while client.post(f"{page}/protect/run", data={"measured": "yes"}).status_code == 422:
+            time.sleep(0.05)
+        second = newest([read, first])
+        worker = tools.pid_of(jobs, second)
+        wait(second, lambda now: "evaluating" in now.get("stage", ""))
         process.kill()
         process.wait()
 
@@ -138,26 +155,28 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         run_studio(home, temporary=tmp_path) as (process, address, _),
         connected(address) as client,
     ):
-        assert not alive(worker)
-        entries = client.get("/api/history").json()
-        (account,) = client.get("/api/budget").json()["accounts"]
-        shown = client.get(f"/api/workspaces/{workspace}").json()
-        archive = client.get(f"/api/releases/{first}/public.zip")
-        third = client.post(path, json={"kind": "protect"})
+        wait(second, lambda _: not alive(worker))
+        shown = client.get(f"{page}/data").text
+        archive = client.get(f"/releases/{first}/public.zip")
+        third = client.post(f"{page}/protect/run", data={})
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
-    assert [(one["id"], one["state"]) for one in entries] == [
+    entries = History(home).entries()
+    (account,) = booking.budget_facts(home / "budget.db")
+    assert [(entry.id, entry.state) for entry in entries] == [
         (second, "released"), (first, "released")
     ]  # fmt: skip
-    assert all(one["privacy_losses"] for one in entries)  # it was out before it was measured
+    assert all(entry.privacy_losses for entry in entries)  # it was out before it was measured
     assert (account["spent"], account["remaining"]) == (1, 0)
-    assert [one["note"] for one in account["entries"]] == [f"release-{first}", f"release-{second}"]
-    assert [one["status"] for one in account["entries"]] == ["released", "released"]
+    assert [entry["note"] for entry in account["entries"]] == [
+        f"release-{first}", f"release-{second}"
+    ]  # fmt: skip
+    assert [entry["status"] for entry in account["entries"]] == ["released", "released"]
     assert archive.status_code == 200
-    assert shown["data"]["here"] is False
-    assert "again" in third.json()["error"]
-    assert (home / "jobs" / second / "out" / f"release-{second}").exists()
+    assert "again" in shown
+    assert third.status_code == 422
+    assert (jobs / second / "out" / f"release-{second}").exists()
     assert not list(tmp_path.glob("shoal-studio-*"))
 
 

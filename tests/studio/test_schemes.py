@@ -9,7 +9,7 @@ import pytest
 from tests.studio.axe import violations
 
 import shoal
-from shoal.studio import policy_document
+from shoal.errors import InputError
 
 POLICY = """version = 1
 one_row_per_person = true
@@ -38,9 +38,9 @@ def client(served):
 @pytest.fixture(scope="module")
 def first(client, tools):
     """The workspace of that release."""
-    made = client.post("/api/workspaces").json()["id"]
+    made = tools.new(client)
     tools.with_people(client, made, 120, POLICY)
-    client.patch(f"/api/workspaces/{made}", json={"confirmed": NAMES})
+    tools.note(client, made, confirmed=NAMES)
     return made
 
 
@@ -51,23 +51,23 @@ def released(client, first):
 
 
 def run(client, workspace, state="done"):
-    asked = {"kind": "protect", "evaluate": False}  # nothing here looks at the evaluation
-    answer = client.post(f"/api/workspaces/{workspace}/jobs", json=asked)
-    assert answer.status_code == 202, answer.text
-    assert client.served.do(answer.json()["id"]) == state
-    return answer.json()["id"]
+    studio = client.served.studio
+    # Nothing here looks at the evaluation.
+    job = studio.start_protect(studio.store.load(workspace), evaluate=False)
+    assert client.served.do(job) == state
+    return job
 
 
 @pytest.fixture
 def another(client, tools):
     """A workspace with another table of the same form."""
-    made = client.post("/api/workspaces").json()["id"]
+    made = tools.new(client)
     tools.with_table(client, made, tools.people(80), "next.csv")
     return made
 
 
 def saved(client, release):
-    answer = client.get(f"/api/releases/{release}/scheme.toml")
+    answer = client.get(f"/releases/{release}/scheme.toml")
     assert answer.status_code == 200
     assert "attachment" in answer.headers["content-disposition"]
     return answer.content
@@ -90,7 +90,7 @@ def test_a_saved_scheme_recodes_another_table_as_the_command_does(
     page = client.get(f"/w/{another}/protect").text
     assert "Recoded as an earlier release" in page
     assert "What it would look like" not in page
-    again = client.get(f"/api/workspaces/{another}/again").json()
+    again = client.served.studio.again(tools.loaded(client, another))
     assert again["command"].startswith("shoal apply scheme.toml next.csv --out release --policy")
 
     job = run(client, another)
@@ -118,20 +118,20 @@ def test_of_a_release_that_was_made_here_it_is_said_what_both_disclose_together(
 
     job = run(client, another)
 
-    notes = client.get(f"/api/releases/{job}/manifest.json").json()["notes"]
+    notes = client.get(f"/releases/{job}/manifest.json").json()["notes"]
     assert any("Beside the release that the scheme comes from" in text for text in notes)
 
 
 def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
     client, released, tools
 ):
-    made = client.post("/api/workspaces").json()["id"]
+    made = tools.new(client)
     tools.with_table(client, made, tools.people(50), "few.csv")
     taken(client, made, saved(client, released))
 
     failed = run(client, made, "failed")
 
-    said = client.get(f"/api/jobs/{failed}").json()["error"]
+    said = client.served.studio.jobs.status(failed).error
     assert "By this scheme 5-anonymity no longer holds" in said
     assert "coarsen a column by one level" in said
     assert said.split("no longer holds")[1][:20] in client.get(f"/w/{made}/protect").text
@@ -140,7 +140,7 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
     assert left["age"] == 0, said
     client.post(f"/w/{made}/protect/scheme", data={"column": "age"})
     job = run(client, made)
-    manifest = client.get(f"/api/releases/{job}/manifest.json").json()
+    manifest = client.get(f"/releases/{job}/manifest.json").json()
     assert all(one["holds"] for one in manifest["checks"])
     assert "Coarsened: age" in client.get(f"/w/{made}/protect").text
     client.post(f"/w/{made}/protect/scheme", data={"none": "yes"})
@@ -148,27 +148,23 @@ def test_what_no_longer_holds_is_said_with_what_to_do_and_coarsening_does_it(
 
 
 def test_a_policy_that_recodes_otherwise_is_refused_until_the_scheme_is_dropped(
-    client, another, released
+    client, another, released, tools
 ):
     taken(client, another, saved(client, released))
-    protect = policy_document.parsed(
-        client.get(f"/api/workspaces/{another}/policy").json()["toml"]
-    )["protect"]
+    protect = tools.fields(client, another)["protect"]
     changed = {"protect": {**protect, "intervals": {"age": [5, 10, 20, 40]}}}
-    client.patch(f"/api/workspaces/{another}/policy", json=changed)
+    tools.change(client, another, **changed)
 
-    answer = client.post(f"/api/workspaces/{another}/jobs", json={"kind": "protect"})
-
-    assert answer.status_code == 422
-    assert "differs from that of the scheme in [protect]" in answer.json()["error"]
+    with pytest.raises(InputError, match=r"differs from that of the scheme in \[protect\]"):
+        tools.start(client, another, "protect")
     client.post(f"/w/{another}/protect/scheme", data={"drop": "yes"})
     run(client, another)
 
 
 def test_what_is_not_a_scheme_or_does_not_fit_is_refused_and_nothing_changes(
-    client, another, released
+    client, another, released, tools
 ):
-    before = client.get(f"/api/workspaces/{another}/policy").json()["toml"]
+    before = tools.loaded(client, another).policy
     content = saved(client, released)
 
     refused = taken(client, another, b"scheme = 2")
@@ -176,7 +172,7 @@ def test_what_is_not_a_scheme_or_does_not_fit_is_refused_and_nothing_changes(
     other = content.replace(b"income", b"pay")
     assert "The scheme does not fit: the table has no column" in taken(client, another, other).text
     assert "Choose the file of a scheme first." in taken(client, another, b"").text
-    assert client.get(f"/api/workspaces/{another}/policy").json()["toml"] == before
+    assert tools.loaded(client, another).policy == before
     gone = client.post(f"/w/{another}/protect/scheme", data={"column": "age"})
     assert gone.status_code == 422
 
@@ -186,7 +182,7 @@ def test_hierarchies_and_recodings_come_with_the_scheme(client, workspace, anoth
     (folder / "sex.csv").write_text("male,all\nfemale,all\n")
     policy = POLICY.replace('categories = ["male", "female"]', 'hierarchy = "sex.csv"')
     tools.with_people(client, workspace, 120, policy)
-    client.patch(f"/api/workspaces/{workspace}", json={"confirmed": NAMES})
+    tools.note(client, workspace, confirmed=NAMES)
     content = saved(client, run(client, workspace))
 
     assert taken(client, another, content).status_code == 303

@@ -12,9 +12,9 @@ def test_a_slow_body_and_a_slow_answer_are_waited_for(served, tools):
         yield content[100:]
 
     with served.client() as client:
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         answer = client.post(
-            f"/api/workspaces/{workspace}/data?label=a.csv",
+            f"/w/{workspace}/data?label=a.csv",
             content=slowly(),
             headers={"content-type": "application/octet-stream"},
         )

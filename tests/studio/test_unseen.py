@@ -34,21 +34,21 @@ def shown(served, tools):
         }
     )
     with served.client() as client:
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         tools.with_table(client, workspace, frame.write_csv().encode(), "pe\u202eople.csv")
-        drafted = client.get(f"/api/workspaces/{workspace}/policy").json()
-        assert AGE in drafted["fields"]["columns"]
-        assert not [c for c in drafted["toml"] if category(c) in UNSEEN and c != "\n"]
-        client.put(f"/api/workspaces/{workspace}/policy", json={"toml": POLICY})
+        drafted = tools.loaded(client, workspace).policy
+        assert AGE in tools.fields(client, workspace)["columns"]
+        assert not [c for c in drafted if category(c) in UNSEEN and c != "\n"]
+        tools.put(client, workspace, POLICY)
         yield client, workspace
 
 
 @pytest.mark.parametrize("screen", ["data", "roles", "protect", "compare", "release"])
-def test_no_page_holds_a_character_that_cannot_be_seen(shown, screen):
+def test_no_page_holds_a_character_that_cannot_be_seen(shown, tools, screen):
     client, workspace = shown
     # The text that somebody typed is theirs; ours is written with escapes.
-    text = client.get(f"/api/workspaces/{workspace}/policy").json()["fields"]
-    client.patch(f"/api/workspaces/{workspace}/policy", json={"columns": text["columns"]})
+    text = tools.fields(client, workspace)
+    tools.change(client, workspace, columns=text["columns"])
     page = client.get(f"/w/{workspace}/{screen}").text
 
     assert not [c for c in unescape(page) if category(c) in UNSEEN and c not in "\n\t"]
@@ -56,9 +56,9 @@ def test_no_page_holds_a_character_that_cannot_be_seen(shown, screen):
         assert r"\u2066income" in page
 
 
-def test_a_card_that_is_kept_as_the_page_shows_it_changes_nothing(shown):
+def test_a_card_that_is_kept_as_the_page_shows_it_changes_nothing(shown, tools):
     client, workspace = shown
-    before = client.get(f"/api/workspaces/{workspace}/policy").json()["fields"]["columns"]
+    before = tools.fields(client, workspace)["columns"]
     cards = [
         {"name": r"age\u202e\u200b\u001b", "place": "0", "role": "quasi-identifier",
          "kind": "numeric", "low": "0", "high": "110"},
@@ -74,6 +74,6 @@ def test_a_card_that_is_kept_as_the_page_shows_it_changes_nothing(shown):
         assert ('name="missing" value="-9, x"' in page) is (card["name"] == "region")
         assert client.post(f"/w/{workspace}/roles/confirm", data=card).status_code == 200
 
-    after = client.get(f"/api/workspaces/{workspace}").json()
-    assert (after["invalid"], len(after["confirmed"])) == ({}, 3)
-    assert client.get(f"/api/workspaces/{workspace}/policy").json()["fields"]["columns"] == before
+    after = tools.loaded(client, workspace)
+    assert (after.drafts, len(after.confirmed)) == ({}, 3)
+    assert tools.fields(client, workspace)["columns"] == before

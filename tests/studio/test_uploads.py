@@ -35,7 +35,7 @@ def raw_request(served, client, workspace, head, body, *, hang_up=False):
     """Send bytes as they are, and give the status of the answer."""
     cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     lines = [
-        f"POST /api/workspaces/{workspace}/data?label=a.csv HTTP/1.1",
+        f"POST /w/{workspace}/data?label=a.csv HTTP/1.1",
         f"Host: {served.address.removeprefix('http://')}", f"Origin: {served.address}",
         f"Cookie: {cookie}", "Content-Type: application/octet-stream", *head, "", "",
     ]  # fmt: skip
@@ -62,9 +62,9 @@ def test_an_upload_is_kept_in_a_folder_of_the_servers_choice_under_a_name_withou
 ):
     label = "../../etc/<b>pass\x00wd</b>.csv"
     tools.with_table(client, workspace, tools.people(), label)
-    shown = client.get(f"/api/workspaces/{workspace}").json()["data"]
-    folder = served.studio.temporary / workspace / shown["id"]
-    path = uploads.path_of(DataFile(shown["id"], shown["label"], ".csv", 1), folder.parent)
+    shown = tools.loaded(client, workspace).data
+    folder = served.studio.temporary / workspace / shown.id
+    path = uploads.path_of(DataFile(shown.id, shown.label, ".csv", 1), folder.parent)
 
     assert path.read_bytes() == tools.people()
     assert path.parent == folder
@@ -75,8 +75,8 @@ def test_an_upload_is_kept_in_a_folder_of_the_servers_choice_under_a_name_withou
         assert made.name[0] not in ".-"
         assert made.name.endswith(".csv")
         assert len(made.name.encode()) <= 200
-    assert "/" not in shown["label"]
-    assert "\x00" not in shown["label"]
+    assert "/" not in shown.label
+    assert "\x00" not in shown.label
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     for folder in (path.parent, path.parent.parent, served.settings.home):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -84,13 +84,13 @@ def test_an_upload_is_kept_in_a_folder_of_the_servers_choice_under_a_name_withou
 
 def test_an_upload_as_the_body_itself_works_too(client, workspace, tools):
     job = client.post(
-        f"/api/workspaces/{workspace}/data",
+        f"/w/{workspace}/data",
         params={"label": "people.csv"},
         content=tools.people(),
         headers={"content-type": "application/octet-stream"},
     ).json()
 
-    assert client.served.do(job["id"]) == "done"
+    assert client.served.do(job["job"]) == "done"
 
 
 @pytest.mark.parametrize("where", ["data", "others"])
@@ -112,7 +112,7 @@ def test_a_form_just_over_the_limit_is_413_and_one_at_the_limit_is_taken(client,
     assert tools.upload(client, workspace, content + b" ").status_code == 413
     taken = tools.upload(client, workspace, content)
     assert taken.status_code == 202
-    client.post(f"/api/jobs/{taken.json()['id']}/cancel")  # that it was taken is enough
+    client.served.studio.jobs.cancel(taken.json()["job"])  # that it was taken is enough
 
 
 def test_a_chunked_upload_over_the_limit_is_413_and_leaves_nothing(served, client, workspace):
@@ -165,9 +165,7 @@ def test_a_length_over_the_limit_is_413_before_a_byte_comes(served, client, work
     ],
 )  # fmt: skip
 def test_a_form_without_a_whole_file_is_refused_in_a_sentence(client, workspace, content, kind):
-    answer = client.post(
-        f"/api/workspaces/{workspace}/data", content=content, headers={"content-type": kind}
-    )
+    answer = client.post(f"/w/{workspace}/data", content=content, headers={"content-type": kind})
 
     assert answer.status_code == 422
     assert answer.json()["error"].endswith(".")
@@ -197,14 +195,14 @@ def parquet_bomb(rows):
 def test_a_parquet_bomb_is_refused_by_what_it_decodes_to(tmp_path, tools):
     content = parquet_bomb(1_000_000)
     with tools.serving(tmp_path / "home", decoded_limit=1 << 20) as small, small.client() as client:
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         answer = tools.upload(client, workspace, content, name="people.parquet")
 
         assert len(content) < 1 << 16
         assert answer.status_code == 413
         assert "decoded" in answer.json()["error"]
         assert not files_of(small)[1:]  # the lock alone
-        assert client.get(f"/api/workspaces/{workspace}").json()["data"] is None
+        assert tools.loaded(client, workspace).data is None
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
@@ -283,7 +281,7 @@ def test_a_file_that_is_no_table_fails_in_one_sentence_without_its_content(
     job = tools.upload(client, workspace, secret, name="people.parquet")
     assert job.status_code == 422
     job = tools.upload(client, workspace, b'a,b\n1,2\n"Anna,3\n', name="people.csv").json()
-    status = tools.ended(client, job["id"])
+    status = tools.ended(client, job["job"])
 
     assert status["state"] == "failed"
     assert "Anna" not in str(status)
@@ -293,7 +291,7 @@ def test_a_file_that_is_no_table_fails_in_one_sentence_without_its_content(
 @pytest.mark.usefixtures("own_temp")
 def test_the_temporary_folder_goes_with_the_server(tmp_path, tools):
     with tools.serving(tmp_path / "home") as running, running.client() as client:
-        workspace = client.post("/api/workspaces").json()["id"]
+        workspace = tools.new(client)
         tools.upload(client, workspace, tools.people())
         folder = running.studio.temporary
         assert folder.is_dir()
@@ -332,8 +330,8 @@ def test_a_workbook_and_a_packed_csv_file_are_taken_by_their_names(
     answer = tools.upload(client, workspace, content, name=name)
 
     assert answer.status_code < 300, answer.text
-    assert client.served.do(answer.json()["id"]) == "done"
-    assert client.get(f"/api/workspaces/{workspace}").json()["data"]["label"] == name
+    assert client.served.do(answer.json()["job"]) == "done"
+    assert tools.loaded(client, workspace).data.label == name
 
 
 def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused_unopened(tmp_path):

@@ -5,13 +5,13 @@ def test_a_box_states_that_each_row_is_one_person(client, workspace, tools):
     tools.with_people(
         client, workspace, policy=tools.policy.replace("one_row_per_person = true\n", "")
     )
-    page, path = f"/w/{workspace}/roles", f"/api/workspaces/{workspace}/policy"
+    page = f"/w/{workspace}/roles"
 
     before = client.get(page).text
     answer = client.post(f"{page}/persons", data={"one_row": "yes"})
-    stated, after = client.get(path).json()["toml"], client.get(page).text
+    stated, after = tools.loaded(client, workspace).policy, client.get(page).text
     client.post(f"{page}/persons", data={"place": "0"})
-    taken_back = client.get(path).json()["toml"]
+    taken_back = tools.loaded(client, workspace).policy
 
     assert 'id="one-row" name="one_row" value="yes" aria' in before
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""The application: guard, pages, JSON API and static files, put together."""
+"""The application: guard, pages, downloads and static files, put together."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,11 +14,11 @@ from starlette.middleware import Middleware
 from starlette.types import Scope
 
 from shoal.errors import ShoalError
-from shoal.studio import api, context, downloads, pages
+from shoal.studio import context, downloads, pages
 from shoal.studio.pages import rendering
 from shoal.studio.security import Guard, Session
 from shoal.studio.settings import Settings
-from shoal.studio.uploads import TooLargeError
+from shoal.studio.uploads import UPLOADS, TooLargeError
 
 KEPT = "private, max-age=31536000, immutable"
 PLAIN = {
@@ -34,7 +34,7 @@ def create_app(settings: Settings) -> FastAPI:
     It opens its home when it starts and tidies up when it ends: run it under a server, or in tests
     inside `with TestClient(app)`. `app.state.studio` is the running `Studio`.
 
-    Documentation pages and the schema's address are off; `app.openapi()` gives the schema.
+    Documentation pages and the schema's address are off.
     """
     session = Session(settings.port, settings.token)
 
@@ -53,7 +53,6 @@ def create_app(settings: Settings) -> FastAPI:
         middleware=[Middleware(Guard, settings=settings, session=session, page=_outside)],
     )
     app.mount("/static", _OwnFiles(directory=Path(str(files("shoal.studio"))) / "static"))
-    app.include_router(api.router)
     app.include_router(downloads.router)
     app.include_router(pages.router)
     for kind in (ShoalError, HTTPException, RequestValidationError):
@@ -89,7 +88,7 @@ async def _refused(request: Request, error: Exception) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         sentence = f"The request does not fit at {place}: {first['msg']}."
-    if request.url.path.startswith("/api"):
+    if UPLOADS.match(request.url.path):  # asked for by a script of the page
         return JSONResponse({"error": sentence}, status_code=status, headers=kept)
     page = rendering.page("error.html", request=request, sentence=sentence, code=status)
     return HTMLResponse(page, status_code=status, headers=kept)

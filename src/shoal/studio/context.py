@@ -22,7 +22,6 @@ from shoal.pipeline.options import BudgetOptions
 from shoal.report import evidence
 from shoal.studio import (
     invalid_input,
-    method_cards,
     policy_document,
     profile,
     release_binding,
@@ -172,14 +171,6 @@ class Studio:
             **changed,
         )
 
-    def put_fields(
-        self, workspace: Workspace, changes: Mapping[str, Any], *, public: Collection[str] = ()
-    ) -> Workspace:
-        """Change sections of the policy; see `shoal.studio.policy_document.with_fields`."""
-        text = policy_document.with_fields(policy_of(workspace), changes)
-        settles = [invalid_input.api(section) for section in changes]
-        return self.put_policy(workspace, text, settles=settles, public=public)
-
     def keep_draft(
         self,
         workspace: Workspace,
@@ -227,7 +218,7 @@ class Studio:
         self._data(workspace)
         self._settled(workspace)
         policy = self.judged(workspace)
-        audience = method_cards.audience_of(workspace.policy)
+        audience = policy_document.audience_of(workspace.policy)
         planned = protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
         seen = self.profile(workspace)
         rows = None if seen is None else seen.rows
@@ -342,24 +333,6 @@ class Studio:
         )
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
-    def start_evaluate(self, workspace: Workspace, release: str) -> str:
-        """Evaluate a release against the table, in a job; the page is `jobs.folder(id)/out`."""
-        folder = self.released(release)
-        id_ = new_id()
-        manifest = read_json(folder / "manifest.json")
-        others = self.path(workspace, workspace.others)
-        table = next(path for path in sorted(folder.glob("release.*")))
-        arguments = self._arguments(
-            workspace,
-            JobKind.EVALUATE,
-            id_,
-            released=str(table),
-            control=None if others is None else str(others),
-            aligned=manifest["release_form"] == "row-aligned",
-            out=str(private_folder(self.jobs.folder(id_) / "out") / "evaluation.html"),
-        )
-        return self._start(workspace, JobKind.EVALUATE, arguments, id_=id_)
-
     def released(self, release: str) -> Path:
         """The public folder of a release.
 
@@ -405,11 +378,6 @@ class Studio:
         own = row.get("require")
         return {"protect": protect, **({"require": {**kept, **own}} if own else {})}
 
-    def choose(self, workspace: Workspace, label: str) -> Workspace:
-        """Take a candidate of the comparison as the policy's method."""
-        text = policy_document.with_fields(policy_of(workspace), self.candidate(workspace, label))
-        return self.put_policy(workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
-
     def again(self, workspace: Workspace) -> dict[str, str]:
         """The command line and the Python script that do the same: keys command and python."""
         label = workspace.data.label if workspace.data else "table.csv"
@@ -419,7 +387,7 @@ class Studio:
             "control": others,
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
-            "audience": method_cards.audience_of(workspace.policy).value,
+            "audience": policy_document.audience_of(workspace.policy).value,
         }
         if workspace.scheme is not None:
             return schemes.again(workspace, label, options)

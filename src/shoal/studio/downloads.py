@@ -1,4 +1,4 @@
-"""What leaves the studio, under /api/releases: the public folder as an archive, and the reports."""
+"""What leaves the studio, under /releases: the public folder as an archive, and the reports."""
 
 import base64
 import hashlib
@@ -10,35 +10,20 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Depends
+from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from shoal.errors import InputError
 from shoal.io.folders import INTERNAL_SUFFIX
-from shoal.pipeline.verify_folder import verify
 from shoal.studio import schemes
-from shoal.studio.api import REFUSALS, Id
 from shoal.studio.context import TheStudio
-from shoal.studio.private_files import read_json
+from shoal.studio.private_files import ID, read_json
 
-router = APIRouter(prefix="/api/releases/{job}", responses=REFUSALS, tags=["studio"])
-
-
-class PartOut(BaseModel):
-    """A part of a release that was compared."""
-
-    name: str
-    status: str
-    sentences: list[str]
+router = APIRouter(prefix="/releases/{job}", include_in_schema=False)
 
 
-class VerificationOut(BaseModel):
-    """Whether the folder of a release agrees with its manifest."""
-
-    holds: bool
-    parts: list[PartOut]
-    taken: list[str]
+Id = Annotated[str, PathParameter(pattern=ID)]
 
 
 def released(studio: TheStudio, job: Id) -> Path:
@@ -52,11 +37,7 @@ def released(studio: TheStudio, job: Id) -> Path:
 Released = Annotated[Path, Depends(released)]
 
 
-@router.get(
-    "/public.zip",
-    response_model=None,
-    responses={200: {"content": {"application/zip": {}}}},
-)
+@router.get("/public.zip")
 def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> FileResponse:
     """What may be published, as one archive."""
     descriptor, name = tempfile.mkstemp(suffix=".zip", dir=studio.temporary)
@@ -72,17 +53,7 @@ def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> F
     )
 
 
-@router.get("/verification")
-def verification(folder: Released) -> VerificationOut:
-    """Derive again what the manifest of a release says, from its public folder alone."""
-    return VerificationOut(**verify(folder).facts())
-
-
-@router.get(
-    "/scheme.toml",
-    response_model=None,
-    responses={200: {"content": {"application/toml": {}}}},
-)
+@router.get("/scheme.toml")
 def scheme(studio: TheStudio, folder: Released, job: Id) -> FileResponse:
     """The scheme of a release, to recode another table by; confidential unless it says so."""
     path = schemes.path_of(studio, job)
@@ -92,11 +63,7 @@ def scheme(studio: TheStudio, folder: Released, job: Id) -> FileResponse:
     return FileResponse(path, media_type="application/toml", filename=name)
 
 
-@router.get(
-    "/{name}",
-    response_model=None,
-    responses={200: {"content": {"text/html": {}, "application/json": {}}}},
-)
+@router.get("/{name}")
 def release_file(
     folder: Released,
     name: Literal["report.html", "internal.html", "manifest.json"],

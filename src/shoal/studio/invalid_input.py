@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from shoal.studio.workspace import Draft, Workspace
 
 TEXT, REQUIRE, PARAMETERS, BUDGET = "policy", "require", "parameters", "budget"
-"""Forms that can be refused; `column` names those of the columns, `api` what scripts send."""
+"""Forms that can be refused; `column` names those of the columns."""
 PLACES = {
     TEXT: "Roles and policy, the text",
     REQUIRE: "Protect, what must be promised",
@@ -26,16 +26,6 @@ def column(name: str) -> str:
     return f"columns.{name}"
 
 
-def api(section: str) -> str:
-    """What the JSON interface was sent for a section of the policy, or for the whole as `toml`."""
-    return f"api.{section}"
-
-
-def of_api(workspace: Workspace) -> list[str]:
-    """All that the JSON interface was sent and has refused."""
-    return [where for where in workspace.drafts if where.startswith("api.")]
-
-
 def made(given: Mapping[str, str], error: str, wrong: Collection[str] = ()) -> Draft:
     """A draft that a file can hold, whatever was sent."""
     return Draft(
@@ -46,9 +36,7 @@ def made(given: Mapping[str, str], error: str, wrong: Collection[str] = ()) -> D
 def sentence(workspace: Workspace) -> str:
     """Why nothing can be released: the first thing that was typed and cannot be used."""
     where, draft = next(iter(workspace.drafts.items()))
-    kind, _, name = where.partition(".")
-    column = f"Roles and policy, column '{name}'"
-    place = PLACES.get(where, f"Sent by a script, {name}" if kind == "api" else column)
+    place = PLACES.get(where, f"Roles and policy, column '{where.partition('.')[2]}'")
     return (
         f"Something that was typed cannot be used. {place}: {draft.error} Correct it there, or "
         "take it back with Undo."

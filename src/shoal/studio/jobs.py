@@ -62,15 +62,14 @@ class JobKind(StrEnum):
     """What a job does.
 
     `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
-    `select`: chooses one privately. `evaluate`: evaluates a release against the original.
-    `preview`: tries the policy on a few rows. `inspect`: inspects the table under the policy.
+    `select`: chooses one privately. `preview`: tries the policy on a few rows. `inspect`: inspects
+    the table under the policy.
     """
 
     PROFILE = "profile"
     PROTECT = "protect"
     COMPARE = "compare"
     SELECT = "select"
-    EVALUATE = "evaluate"
     PREVIEW = "preview"
     INSPECT = "inspect"
 

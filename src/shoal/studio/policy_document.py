@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shoal import policy
-from shoal.core import Policy
+from shoal.core import Audience, Policy
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.text_files import as_toml, bare
+from shoal.pipeline import audiences
 from shoal.policy.load import exact
 from shoal.policy.spec import with_days
 
@@ -231,3 +232,9 @@ def grid(content: Mapping[str, Any]) -> str:
         lines.append("[[candidate]]")
         lines += [f"{bare(key)} = {as_toml(_stated(value))}" for key, value in row.items()]
     return "\n".join(lines) + "\n"
+
+
+def audience_of(text: str) -> Audience:
+    """Who will get the release, by the policy; anybody, where it does not say or is not there."""
+    stated = parsed(text).get("release", {}) if text else {}
+    return audiences.named(stated.get("audience", Audience.PUBLIC_USE))

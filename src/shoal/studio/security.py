@@ -33,7 +33,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.errors import withheld
@@ -139,18 +139,16 @@ class Guard:
             sys.stderr.write(f"shoal: {sentence}\n")
             if not started:
                 text = sentence[0].upper() + sentence[1:]
-                await self._sentence(scope, 500, text)(scope, receive, answer)
+                await self._sentence(500, text)(scope, receive, answer)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return self._sentence(scope, 403, "This address is not one of the studio's.")
+            return self._sentence(403, "This address is not one of the studio's.")
         method = scope["method"]
         if method not in READING and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
-            return self._sentence(
-                scope, 403, "The request does not come from a page of the studio."
-            )
+            return self._sentence(403, "The request does not come from a page of the studio.")
         apart = headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
         inside = not apart and self._has_cookie(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
@@ -158,14 +156,14 @@ class Guard:
             return self._opened(scope, given[0], inside=inside)
         if inside or (method in READING and scope["path"] in OUTSIDE):
             return None
-        return self._sentence(scope, 401, NO_SESSION)
+        return self._sentence(401, NO_SESSION)
 
     def _opened(self, scope: Scope, token: str, *, inside: bool) -> Response:
         """Exchange a token, and lead to the address without it."""
         if inside:
             return RedirectResponse("/", status_code=303)
         if not self._session.is_opened_by(token):
-            return self._sentence(scope, 401, WRONG)
+            return self._sentence(401, WRONG)
         # Led here by another site, or by the file that opens the browser, a redirect would not
         # bring the strict cookie along; a page of ours that goes on by itself does.
         foreign = Headers(scope=scope).get("sec-fetch-site", "none") not in {"none", "same-origin"}
@@ -177,10 +175,8 @@ class Guard:
         )
         return clean
 
-    def _sentence(self, scope: Scope, status: int, text: str) -> Response:
-        """Answer with one sentence, as JSON or as a page."""
-        if scope["path"].startswith("/api"):
-            return JSONResponse({"error": text}, status_code=status)
+    def _sentence(self, status: int, text: str) -> Response:
+        """Answer with a page of one sentence."""
         return HTMLResponse(self._page(status, text), status_code=status)
 
     def _has_cookie(self, headers: Headers) -> bool:

@@ -26,7 +26,7 @@ from shoal.studio.workspace import DataFile
 SUFFIXES = (".csv", ".tsv", ".txt", *PACKED, ".parquet", ".pq", ".arrow", ".ipc", ".feather",
             *EXCEL, *io.STATS)  # fmt: skip
 """Of the files that are taken; anything else is taken for CSV."""
-UPLOADS = re.compile(r"^/(?:api/workspaces|w)/[0-9a-f]{16}/(?:data|others)$")
+UPLOADS = re.compile(r"^/w/[0-9a-f]{16}/(?:data|others)$")
 """Addresses that take files; all others take small requests only."""
 LONGEST = 200
 """Characters of a label."""

@@ -213,23 +213,6 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     return {"chosen": one.label, "costs": costs, "sentence": str(chosen), "protect": protect}
 
 
-def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluate_files
-
-    found = evaluate_files.evaluate(
-        given["data"],
-        given["released"],
-        given["policy"],
-        control=given["control"],
-        out=given["out"],
-        force=True,
-        aligned=given["aligned"] or None,
-        budget=_budget(given),
-        progress=status,
-    )
-    return {"figures": len(found.figures), "skipped": list(found.skipped)}
-
-
 def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal import io, policy
     from shoal.evaluation import evaluate
@@ -284,7 +267,6 @@ DO = {
     JobKind.PROTECT: _protect,
     JobKind.COMPARE: _compare,
     JobKind.SELECT: _select,
-    JobKind.EVALUATE: _measure,
     JobKind.PREVIEW: _preview,
     JobKind.INSPECT: _inspect,
 }

@@ -17,7 +17,7 @@ from shoal.pipeline import planning, protect_table
 from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
 from shoal.report.evidence import MEASURED
-from shoal.studio import invalid_input, method_cards, policy_document, release_binding
+from shoal.studio import invalid_input, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import editing, questions, rendering
@@ -68,7 +68,7 @@ class Here:
     @cached_property
     def audience(self) -> Audience:
         """Who will get the release."""
-        return method_cards.audience_of(self.workspace.policy)
+        return policy_document.audience_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:

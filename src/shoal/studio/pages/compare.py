@@ -173,7 +173,6 @@ def _show(
         error=error,
         others=others,
         suffixes=uploads.SUFFIXES,
-        upload_others=f"/api/workspaces/{workspace.id}/others",
         **job_values(None if job is None or job.state is JobState.DONE else job),
     )
 

@@ -1,9 +1,10 @@
 """Screen 1: choose a table, see the shape of each column, and correct how the file was read."""
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter
-from fastapi.responses import Response
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import JSONResponse, Response
 
 from shoal.errors import InputError
 from shoal.io.excel_files import EXCEL
@@ -21,7 +22,7 @@ from shoal.studio.pages.common import (
     screen,
 )
 from shoal.studio.pages.home import job_values
-from shoal.studio.workspace import Workspace
+from shoal.studio.workspace import DataFile, Workspace
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,6 +36,30 @@ TYPED = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 def show(here: Present) -> Response:
     """Show the table at first sight, or ask for one."""
     return _show(here)
+
+
+async def uploaded(
+    request: Request, here: Present, label: Annotated[str, Query(max_length=1000)] = ""
+) -> DataFile:
+    """Dependency: the file of a request, in the folder of its workspace."""
+    folder, limit = here.studio.folder(here.workspace), here.studio.settings.upload_limit
+    return await uploads.receive(request, folder, limit=limit, label=label)
+
+
+Upload = Annotated[DataFile, Depends(uploaded)]
+
+
+@router.post("/w/{id}/data")
+def put_data(here: Present, file: Upload) -> Response:
+    """Take the table; the job that is answered reads it."""
+    return JSONResponse({"job": here.studio.put_data(here.workspace, file)}, status_code=202)
+
+
+@router.post("/w/{id}/others")
+def put_others(here: Present, file: Upload) -> Response:
+    """Take people who are not in the table."""
+    here.studio.put_others(here.workspace, file)
+    return JSONResponse({}, status_code=200)
 
 
 def _show(here: Here, *, scheme_error: str = "") -> Response:
@@ -52,7 +77,6 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
         error=job.error if failed and job is not None else "",
         suffixes=uploads.SUFFIXES,
         limit=here.studio.settings.upload_limit,
-        upload=f"/api/workspaces/{here.workspace.id}/data",
         questions=[] if looking else questions.asked(here),
         read_as=questions.reading_words(here),
         reading=list(questions.reading_fields(here, text=suffix in TEXT)) if suffix else [],

@@ -22,7 +22,6 @@ DOING = {
     JobKind.PROTECT: "Protecting the table",
     JobKind.COMPARE: "Comparing methods",
     JobKind.SELECT: "Choosing privately",
-    JobKind.EVALUATE: "Evaluating the release",
     JobKind.PREVIEW: "Making a preview",
     JobKind.INSPECT: "Inspecting the table",
 }
@@ -32,7 +31,6 @@ DONE = {
     "was kept.",
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
-    JobKind.EVALUATE: "The release was evaluated.",
     JobKind.PREVIEW: "The preview is made.",
     JobKind.INSPECT: "The table was inspected.",
 }

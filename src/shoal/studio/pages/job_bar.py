@@ -22,7 +22,6 @@ SCREENS = {
     JobKind.PROTECT: ("release", "protect"),
     JobKind.COMPARE: ("compare",),
     JobKind.SELECT: ("compare",),
-    JobKind.EVALUATE: ("release",),
     JobKind.PREVIEW: ("protect",),
     JobKind.INSPECT: ("protect",),
 }

@@ -249,7 +249,7 @@ def _released(here: Here) -> dict[str, Any] | None:
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
     found = job.result or {} if job.state is JobState.DONE else {}
-    address = f"/api/releases/{entry.id}"
+    address = f"/releases/{entry.id}"
     return {
         **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
@@ -274,7 +274,7 @@ def _scheme(studio: Studio, release: str) -> dict[str, Any] | None:
     path = schemes.path_of(studio, release)
     if path is None:
         return None
-    return {"href": f"/api/releases/{release}/scheme.toml", "public": read_scheme(path).public}
+    return {"href": f"/releases/{release}/scheme.toml", "public": read_scheme(path).public}
 
 
 def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
         **vars(one),
         "when": rendering.moment(one.begun),
         "epsilon": _epsilon(one),
-        "zip": f"/api/releases/{one.id}/public.zip" if kept else "",
+        "zip": f"/releases/{one.id}/public.zip" if kept else "",
     }
 
 
