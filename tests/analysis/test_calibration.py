@@ -35,7 +35,7 @@ def published(frame, loss=None, measurements=None, **facts):
         "c": {"kind": "nominal", "categories": ["a", "b", "d"]},
     }
     stated = {
-        "policy": {"columns": columns}, "parameters": {}, "protected_columns": [], "method": "none",
+        "policy": {"columns": columns}, "parameters": {}, "protected_columns": [], "method": "mdav",
         "suppressed": 0, "release_form": "linked-shuffled", "hierarchies": {},
         "privacy_losses": [] if loss is None else [loss],
     }  # fmt: skip

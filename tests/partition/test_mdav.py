@@ -284,8 +284,8 @@ def test_progress_is_told_and_ends_at_all_records():
         progress=lambda *call: calls.append(call),
     )
 
-    assert [stage for stage, _, _ in calls] == ["mdav"] * len(calls)
-    assert calls[-1] == ("mdav", 5000, 5000)
+    assert [stage for stage, _, _ in calls] == ["grouping"] * len(calls)
+    assert calls[-1] == ("grouping", 5000, 5000)
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
 
 

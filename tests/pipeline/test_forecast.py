@@ -98,7 +98,6 @@ def test_categories_that_were_copied_from_the_data_are_settled_by_a_line_too():
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_method_has_a_time_and_a_memory_that_grow_with_its_rows(name):
-    assert name in forecast.GROWTH
     offered = planning.offer(shoal.load_policy({**GROUPED, "columns": COLUMNS}), REGISTRY[name])
     if offered.plan is None:
         return

@@ -32,6 +32,7 @@ from shoal.io.external.cells import Form, numeric
 from shoal.methods import find
 from shoal.methods._shared.constrained_space import constrained_space
 from shoal.methods._shared.spatial_encoding import missing_label
+from shoal.methods.method import CellFacts
 from shoal.pipeline.released_table import recorded_policy
 from shoal.pipeline.verify_folder import open_verified
 
@@ -39,8 +40,6 @@ _FEW = 0.01
 """Share of missing cells up to which a count of the largest values may have them too."""
 GRID = 1 << 20
 _RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
-_ALONE = {"individual-ranking", "optimal-univariate"}
-"""Methods that group each column by itself."""
 
 
 class Treatment(StrEnum):
@@ -222,6 +221,11 @@ class PublishedTable:
         return Treatment.MOVED if found not in still and self._moved(name, found) else found
 
     @cached_property
+    def cells(self) -> CellFacts:
+        """What the method does to cells."""
+        return find(self.facts["method"]).cells
+
+    @cached_property
     def policy(self) -> Policy:
         """The policy, as far as it is published."""
         stated = recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
@@ -264,13 +268,13 @@ class PublishedTable:
         )
 
     def _grouping(self, name: str) -> Treatment:
-        if self.facts["method"] == "bucketization":  # its classes follow confidential values
+        if self.cells.classes_by_confidential:
             return Treatment.UNKNOWN
         if name not in self.facts["protected_columns"]:
             return Treatment.NONE
         if not self.numeric(name):
             centres = self.facts["parameters"].get("output") == "centroids"
-            generalised = self.facts["method"] in {"mondrian", "full-domain"} and not centres
+            generalised = self.cells.generalises and not centres
             single = set(self.frame[name].drop_nulls().unique()) <= set(self.categories(name))
             return Treatment.NONE if generalised and single else Treatment.UNKNOWN
         if self.frame.schema[name] == pl.String:
@@ -280,8 +284,7 @@ class PublishedTable:
 
     def _noise(self, name: str, loss: Mapping[str, Any]) -> Treatment:
         if loss["mechanism"] == RESPONSE:
-            pram = self.facts["method"] == "pram"
-            return Treatment.UNKNOWN if pram else Treatment.RESPONSE
+            return Treatment.UNKNOWN if self.cells.shrinks else Treatment.RESPONSE
         if loss["mechanism"] == SELECTION or not self.numeric(name):
             return Treatment.UNKNOWN
         if loss["draws"] == self.n:
@@ -299,7 +302,7 @@ class PublishedTable:
 
     def alone(self, name: str) -> bool:
         """Whether the groups of a column were formed by this column alone."""
-        return self.facts["method"] in _ALONE and name in self.facts["protected_columns"]
+        return self.cells.by_column and name in self.facts["protected_columns"]
 
     def loss(self, name: str) -> Mapping[str, Any] | None:
         """The noise of a column, as the manifest accounts for it."""

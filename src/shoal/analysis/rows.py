@@ -97,7 +97,7 @@ def _spread(
             f"Column '{name}' has one interval for all rows, which does not say where in it people "
             "are. No interval is supported here."
         )
-    return spread(low, high, weights, ends=published.facts["method"] == "mondrian")
+    return spread(low, high, weights, ends=published.cells.tight_intervals)
 
 
 def group_spread(published: PublishedTable, name: str) -> Floats:

@@ -23,7 +23,7 @@ from shoal.methods._shared.synthesis import (
     Synthesizer,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import DeltaParameters
+from shoal.methods._shared.synthesis_prices import DeltaParameters, fit_cost
 from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose
@@ -117,4 +117,5 @@ METHOD = synthetic_method(
     ),
     refuse_distributed=_no_copula,
     pure=_may_be_copula,
+    cost=fit_cost,
 )

@@ -43,7 +43,16 @@ from shoal.methods._shared.fixed_recoding import (
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.partition_encoding import encoding_of
 from shoal.methods._shared.recode import name_buckets
-from shoal.methods.method import Example, Masked, Method, Promises, Setting, Tools
+from shoal.methods.method import (
+    CellFacts,
+    CostModel,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    Setting,
+    Tools,
+)
 from shoal.partition import Requirement, bucketization, joint_buckets
 from shoal.policy.values import Number, Size
 from shoal.privacy_models import epsilon_from_t
@@ -259,4 +268,6 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
+    cost=CostModel(0.1, 1.4),
+    cells=CellFacts(classes_by_confidential=True),
 )

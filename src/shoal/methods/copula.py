@@ -18,7 +18,7 @@ from shoal.methods._shared.synthesis import (
     synthetic_method,
 )
 from shoal.methods._shared.synthesis_prices import SynthesisParameters
-from shoal.methods.method import Setting
+from shoal.methods.method import CostModel, Setting
 from shoal.policy.values import choice
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.privtree import Fill, privtree
@@ -77,4 +77,5 @@ METHOD = synthetic_method(
     refuse=_refuse,
     # A rank block has no place for a missing cell.
     missing=lambda parameters: parameters.margins is not Margins.BLOCKS,
+    cost=CostModel(0.03, 1.0, cell_bytes=40),
 )

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.methods._shared.spatial_trees import SpatialTreeParameters, tree_method
-from shoal.methods.method import Setting
+from shoal.methods.method import CostModel, Setting
 from shoal.policy.values import Number
 
 CUTS = 2
@@ -43,4 +43,5 @@ METHOD = tree_method(
         "one cut per level by at most 1 and one count per level by 1; the epsilons of cuts and "
         "levels add up, and where boxes are cut depends on noisy results alone"
     ),
+    cost=CostModel(0.03, 0.8, cell_bytes=40),
 )

@@ -12,7 +12,7 @@ are fewer axes; the axes take turns, and after d cuts each has been cut once.
 from fractions import Fraction
 
 from shoal.methods._shared.spatial_trees import SpatialTreeParameters, counted_column, tree_method
-from shoal.methods.method import Setting
+from shoal.methods.method import CostModel, Setting
 
 MOST_CUTS = 4
 """Largest number of cuts between one count and the next."""
@@ -33,4 +33,5 @@ METHOD = tree_method(
         "level by 1; the epsilons of the levels add up, and which boxes are cut depends on "
         "noisy counts alone"
     ),
+    cost=CostModel(0.02, 0.7, cell_bytes=40),
 )

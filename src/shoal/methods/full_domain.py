@@ -53,6 +53,8 @@ from shoal.methods._shared.steering import (
 )
 from shoal.methods.method import (
     Alternatives,
+    CellFacts,
+    CostModel,
     DistributedRun,
     Example,
     LeastLoss,
@@ -412,4 +414,6 @@ METHOD = Method(
     refuse=_refuse,
     distributed=DistributedRun(_distributed, _refuse_distributed),
     alternatives=_alternatives,
+    cost=CostModel(0.02, 0.7, cell_bytes=0),
+    cells=CellFacts(generalises=True, keeps_numbers=True, has_levels=True),
 )

@@ -8,6 +8,7 @@ unique. An attacker who knows two columns roughly finds the record.
 """
 
 from shoal.methods._shared import microaggregation
+from shoal.methods.method import CellFacts, CostModel
 from shoal.partition import individual_ranking
 
 SOURCE = (
@@ -22,4 +23,6 @@ METHOD = microaggregation.column_method(
     "Sort each column separately and average blocks of k (k-anonymity of each column).",
     individual_ranking,
     source=SOURCE,
+    cost=CostModel(0.005, 1.0, cell_bytes=0),
+    cells=CellFacts(by_column=True),
 )

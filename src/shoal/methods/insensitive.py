@@ -19,7 +19,7 @@ from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import DistributedRun, Masked, Setting, Tools
+from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys
 from shoal.policy.values import choice
@@ -117,4 +117,5 @@ METHOD = microaggregation.joint_method(
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
     distributed=DistributedRun(_distributed, _refused_in_blocks),
+    cost=CostModel(0.04, 0.9),
 )

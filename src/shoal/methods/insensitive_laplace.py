@@ -36,6 +36,7 @@ from shoal.methods._shared.noisy_microaggregation import (
 )
 from shoal.methods.insensitive import SOURCE, RecordOrder, sorted_once
 from shoal.methods.method import (
+    CostModel,
     DistributedRun,
     Masked,
     Pair,
@@ -173,4 +174,5 @@ METHOD = noisy_microaggregation.noisy_method(
         (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
     ),
     distributed=DistributedRun(_distributed, _refused_in_blocks),
+    cost=CostModel(0.03, 0.8),
 )

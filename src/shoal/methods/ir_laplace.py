@@ -42,7 +42,7 @@ from shoal.methods._shared.noisy_microaggregation import (
     NominalOrder,
     Split,
 )
-from shoal.methods.method import DistributedRun, Masked, Pair, Promises, Setting, Tools
+from shoal.methods.method import CostModel, DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
 from shoal.policy.values import choice
 
@@ -151,4 +151,5 @@ METHOD = noisy_microaggregation.noisy_method(
     parameters=IndividualRankingLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
     distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    cost=CostModel(0.03, 0.8, cell_bytes=140),
 )

@@ -28,7 +28,7 @@ from shoal.methods._shared.noisy_microaggregation import (
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
-from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
+from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav
 from shoal.policy.values import choice
 
@@ -96,4 +96,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=IrMdavLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
+    cost=CostModel(0.07, 1.1),
 )

@@ -18,7 +18,16 @@ from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import responses
 from shoal.methods._shared import noisy_microaggregation, recordwise
 from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
-from shoal.methods.method import TWO_NUMBERS, Example, Masked, Method, Promises, Setting, Tools
+from shoal.methods.method import (
+    TWO_NUMBERS,
+    CostModel,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    Setting,
+    Tools,
+)
 
 NAME = "kanon-dp"
 
@@ -70,4 +79,5 @@ METHOD = Method(
     refuse=lambda setting: recordwise.refuse(setting, NAME),
     input=recordwise.INPUT,
     noise_by_row=True,
+    cost=CostModel(0.14, 1.1, cell_bytes=140),
 )

@@ -17,6 +17,7 @@ from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggr
 from shoal.methods._shared.noisy_microaggregation import NoisyParameters, Split
 from shoal.methods.method import (
     ContributionProof,
+    CostModel,
     DistributedRun,
     Example,
     Masked,
@@ -79,4 +80,5 @@ METHOD = Method(
     input=noisy_microaggregation.UNSORTED,
     distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
     noise_by_row=True,
+    cost=CostModel(0.07, 1.0, cell_bytes=140),
 )

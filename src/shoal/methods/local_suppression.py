@@ -31,7 +31,17 @@ from shoal.errors import InputError, did_you_mean
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.column_levels import column_levels, height, refuse_steps
-from shoal.methods.method import Example, Masked, Method, Parameters, Promises, Setting, Tools
+from shoal.methods.method import (
+    CellFacts,
+    CostModel,
+    Example,
+    Masked,
+    Method,
+    Parameters,
+    Promises,
+    Setting,
+    Tools,
+)
 from shoal.partition import Suppression, local_suppression
 from shoal.partition.local_suppression import WIDEST
 from shoal.policy.values import Number, Size, choice
@@ -231,4 +241,6 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
+    cost=CostModel(2.1, 1.4),
+    cells=CellFacts(keeps_numbers=True, blanks=True),
 )

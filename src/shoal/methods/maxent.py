@@ -16,7 +16,7 @@ from shoal.methods._shared.synthesis import (
     anywhere,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import DeltaParameters
+from shoal.methods._shared.synthesis_prices import DeltaParameters, fit_cost
 from shoal.methods.method import Setting
 from shoal.synthesis.maxent import maxent, plan_of
 
@@ -53,4 +53,5 @@ METHOD = synthetic_method(
         ),
     ),
     refuse_distributed=anywhere,
+    cost=fit_cost,
 )

@@ -18,7 +18,7 @@ from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import DistributedRun, Masked, Setting, Tools
+from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import blocks, mdav
 
 SOURCE = (
@@ -94,4 +94,5 @@ METHOD = microaggregation.joint_method(
     parameters=MdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
+    cost=CostModel(0.15, 1.1),
 )

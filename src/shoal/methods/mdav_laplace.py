@@ -49,7 +49,7 @@ from shoal.methods._shared.noisy_microaggregation import (
     Split,
 )
 from shoal.methods._shared.partition_encoding import encoded
-from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
+from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav, mondrian, mu_approx, noise_aware, optimal_univariate, vmdav
 from shoal.policy.values import Epsilon, Size, choice
 
@@ -397,4 +397,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,
+    cost=CostModel(0.25, 2.1),
 )

@@ -72,6 +72,8 @@ from shoal.methods._shared.steering import (
     suppression_promise,
 )
 from shoal.methods.method import (
+    CellFacts,
+    CostModel,
     DistributedRun,
     Example,
     Masked,
@@ -490,4 +492,6 @@ METHOD = Method(
     run=_run,
     refuse=_refuse,
     distributed=DistributedRun(_distributed, _refuse_distributed, mondrian.APPROXIMATE),
+    cost=CostModel(0.07, 1.0, cell_bytes=0),
+    cells=CellFacts(generalises=True, tight_intervals=True),
 )

@@ -6,7 +6,7 @@ Claim: k-anonymity of the protected columns together, proved (see `microaggregat
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import CostModel, Masked, Setting, Tools
 from shoal.partition import mu_approx
 
 SOURCE = (
@@ -27,4 +27,5 @@ METHOD = microaggregation.joint_method(
     "Group records along a forest of nearest neighbours (k-anonymity).",
     _run,
     source=SOURCE,
+    cost=CostModel(0.3, 1.1),
 )

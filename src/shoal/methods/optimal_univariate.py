@@ -8,6 +8,7 @@ time, about 60 bytes per record (value, scaled value, sums, costs and beginnings
 """
 
 from shoal.methods._shared import microaggregation
+from shoal.methods.method import CellFacts, CostModel
 from shoal.partition import optimal_univariate
 from shoal.partition.univariate import optimal_begins
 
@@ -22,4 +23,6 @@ METHOD = microaggregation.column_method(
     optimal_univariate,
     source=SOURCE,
     cut=microaggregation.present_cut(optimal_begins),
+    cost=CostModel(0.01, 1.0, cell_bytes=0),
+    cells=CellFacts(by_column=True),
 )

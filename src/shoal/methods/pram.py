@@ -29,6 +29,8 @@ from shoal.methods._shared import noisy_microaggregation, recordwise
 from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
 from shoal.methods.method import (
     TWO_NUMBERS,
+    CellFacts,
+    CostModel,
     Example,
     Masked,
     Method,
@@ -120,4 +122,6 @@ METHOD = Method(
     refuse=_refuse,
     input=recordwise.INPUT,
     noise_by_row=True,
+    cost=CostModel(0.14, 1.1),
+    cells=CellFacts(shrinks=True),
 )

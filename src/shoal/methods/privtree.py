@@ -19,7 +19,7 @@ from shoal.methods._shared.synthesis import (
     synthetic_method,
 )
 from shoal.methods._shared.synthesis_prices import SynthesisParameters
-from shoal.methods.method import Setting
+from shoal.methods.method import CostModel, Setting
 from shoal.policy.values import choice
 from shoal.synthesis.privtree import Fill, privtree
 
@@ -65,4 +65,5 @@ METHOD = synthetic_method(
         "Use with many columns: each column is then halved only a few times.",
     ),
     refuse_distributed=anywhere,
+    cost=CostModel(0.04, 0.8, cell_bytes=40),
 )

@@ -18,6 +18,7 @@ from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, S
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import (
     ContributionProof,
+    CostModel,
     DistributedRun,
     Masked,
     Promises,
@@ -109,4 +110,5 @@ METHOD = noisy_microaggregation.noisy_method(
     refuse=_refuse,
     sort_by=_public,
     distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    cost=CostModel(0.06, 0.9, cell_bytes=140),
 )

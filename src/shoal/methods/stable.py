@@ -9,7 +9,7 @@ groups of MDAV. Claim: k-anonymity of the protected columns together, proved (se
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import CostModel, Masked, Setting, Tools
 from shoal.partition import mdav
 
 SOURCE = (
@@ -30,4 +30,5 @@ METHOD = microaggregation.joint_method(
     "Stable microaggregation; on a single table it is mdav (k-anonymity).",
     _run,
     source=SOURCE,
+    cost=CostModel(0.13, 1.1),
 )

@@ -24,7 +24,7 @@ from shoal.io.table import Table
 from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
-from shoal.methods.method import Masked, Promises, Setting, Tools
+from shoal.methods.method import CostModel, Masked, Promises, Setting, Tools
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
 from shoal.policy.values import choice
@@ -94,4 +94,5 @@ METHOD = noisy_microaggregation.noisy_method(
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=StableLaplaceParameters,
+    cost=CostModel(0.22, 2.1),
 )

@@ -14,7 +14,7 @@ from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
 from shoal.methods.mdav import MdavParameters, grouped, refuse, refuse_distributed
-from shoal.methods.method import DistributedRun, Masked, Setting, Tools
+from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import vmdav
 from shoal.policy.values import MOST, Number
 
@@ -57,4 +57,5 @@ METHOD = microaggregation.joint_method(
     parameters=VmdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
+    cost=CostModel(3.2, 1.1),
 )

@@ -94,14 +94,14 @@ def _rounds(
             if work > tree_while * live * (g - before):
                 cells = tree = None
                 tree_from = n + 1
-            progress("mdav", g * k, n)
+            progress("grouping", g * k, n)
             rounds = max(64, live // (16 * k))
         labels[rest] = own
         left = own < 0
         rest = rest[left]
         Z = Z[left]
     labels[rest] = g
-    progress("mdav", n, n)
+    progress("grouping", n, n)
     return labels
 
 

@@ -73,7 +73,7 @@ def vmdav(
         loss = within_squares(Z, labels) if gamma is None else 0.0
         if loss < least:
             best, least = labels, loss
-        progress("vmdav", tried, len(grid))
+        progress("trying gamma", tried, len(grid))
     return Partition(best)
 
 

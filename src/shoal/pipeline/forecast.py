@@ -1,15 +1,13 @@
 """What a plan says before any data is read: promises, what survives by formula, time and memory.
 
-Everything follows from the policy and from a number of rows that somebody states. Time is a model:
-processor seconds of each method, measured once, grow with a power of the number of rows, and are
-scaled by how long this machine takes for a fixed computation. So is memory: bytes for each cell of
-the table and for each that a method protects. `planned` is a `planning.Plan`.
+Everything follows from the policy and from a number of rows that somebody states. Each method has a
+model of its time and memory, measured once; time is scaled by how long this machine takes for a
+fixed computation. `planned` is a `planning.Plan`.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from math import prod
 from time import process_time
 from typing import Any
 
@@ -19,46 +17,11 @@ from shoal.core.serialise import plain
 from shoal.io import memory
 from shoal.methods.method import Expectation, Method, Setting
 
-GROWTH = {
-    "individual-ranking": (0.005, 1.0), "optimal-univariate": (0.01, 1.0), "mdav": (0.15, 1.1),
-    "vmdav": (3.2, 1.1), "mu-approx": (0.3, 1.1), "mondrian": (0.07, 1.0),
-    "full-domain": (0.02, 0.7), "local-suppression": (2.1, 1.4), "bucketization": (0.1, 1.4),
-    "insensitive": (0.04, 0.9), "stable": (0.13, 1.1), "laplace": (0.07, 1.0),
-    "ir-laplace": (0.03, 0.8), "mdav-laplace": (0.25, 2.1), "ir-mdav-laplace": (0.07, 1.1),
-    "insensitive-laplace": (0.03, 0.8), "stable-laplace": (0.22, 2.1), "dp-kdtree": (0.03, 0.8),
-    "dp-quadtree": (0.02, 0.7), "public-laplace": (0.06, 0.9), "kanon-dp": (0.14, 1.1),
-    "pram": (0.14, 1.1), "privtree": (0.04, 0.8), "copula": (0.03, 1.0), "maxent": (1.6, 0.75),
-    "auto": (1.6, 0.75),
-}  # fmt: skip
-"""Of each method, processor seconds for 10,000 rows of five mixed columns, and the power of the
-number of rows by which they grow: measured on the shipped sample, 10,000, 40,000 and most at
-160,000 rows; of `maxent` with eight and eleven columns. Where records share few combinations of
-categories, or few columns carry the spread, `mdav` is that quick; elsewhere it takes longer, as
-`mdav-laplace` and `stable-laplace` do, which group by confidential columns too."""
-USUAL = (0.5, 1.2)
-"""The same of a method that is not listed."""
-BLOCKS = (0.45, 1.0)
-"""The same of a method that groups within blocks: on 400,000 and two million rows."""
-FOREST = (0.13, 0.5)
-"""The same of `maxent` beyond 20 columns: 60 columns of 5,000 rows, and 130 of 160,000."""
-GRID = (0.13, 0.6)
-"""The same of `maxent` where columns have so few cells together that each is fitted."""
-FITTED = 150_000
-"""Rows beyond which a fit of `maxent` takes no longer."""
 START, CELL = 0.9, 2e-7
 """Seconds for starting and for the reports, and for reading, checking and writing a cell: 1,000 and
 400,000 rows of the sample as CSV through `full-domain`."""
 LIBRARIES, CELL_BYTES = 0.28e9, 60
 """Bytes that a run takes with a small table, and for each cell of a larger one."""
-GROUPED, NOISED, DRAWN = 310, 140, 40
-BYTES = {
-    **dict.fromkeys(("individual-ranking", "optimal-univariate", "mondrian", "full-domain"), 0),
-    **dict.fromkeys(("privtree", "copula", "maxent", "auto", "dp-kdtree", "dp-quadtree"), DRAWN),
-    **dict.fromkeys(("laplace", "ir-laplace", "public-laplace", "kanon-dp"), NOISED),
-}
-"""Further bytes for each protected cell, GROUPED if not listed: peaks of `individual-ranking`,
-`mdav`, `laplace`, `kanon-dp`, `pram`, `privtree` and `maxent` on the sample as CSV, 50,000 and
-400,000 rows; of two million by `mdav`, which took 6.5 GB, the model says 6.4."""
 LONG = 20_000
 """From this many rows on, a run may take more than two seconds."""
 REFERENCE = 0.0045
@@ -92,39 +55,21 @@ def seconds(planned: Any) -> float | None:
     """About how long a run takes on one core, without the evaluation; none without rows."""
     if planned.rows is None:
         return None
-    rows = planned.rows
-    base, power = GROWTH.get(planned.method.name, USUAL)
-    if getattr(planned.setting.parameters, "blocks", None) is not None:
-        base, power = BLOCKS
-    elif planned.method.name in {"maxent", "auto"}:
-        (base, power), rows = _fit(planned.setting, (base, power), rows)
+    cost = planned.method.cost_of(planned.setting)
+    rows = min(planned.rows, cost.most_rows or planned.rows)
     columns = len(planned.setting.columns) / 5
-    run = base * columns * (rows / 10_000) ** power
+    run = cost.seconds * columns * (rows / 10_000) ** cost.power
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
     total: float = (START + cells + run) * _speed()
     return total
-
-
-def _fit(
-    setting: Setting[Any], usual: tuple[float, float], rows: int
-) -> tuple[tuple[float, float], int]:
-    """Growth of a fit, and the rows that count for it."""
-    from shoal.synthesis.maxent.fit import DENSE  # noqa: PLC0415 (other methods do without)
-    from shoal.synthesis.maxent.plan import MOST_GROUPS, WIDE  # noqa: PLC0415
-
-    if len(setting.columns) > WIDE:
-        return FOREST, rows
-    categories = (setting.schema[name].all_categories for name in setting.columns)
-    sizes = [MOST_GROUPS if own is None else len(own) for own in categories]
-    few = prod(min(size, MOST_GROUPS) for size in sizes) <= DENSE
-    return GRID if few else usual, min(rows, FITTED)
 
 
 def peak_bytes(planned: Any) -> float | None:
     """About how much memory a run takes at its peak, without the evaluation; none without rows."""
     if planned.rows is None:
         return None
-    protected = BYTES.get(planned.method.name, GROUPED) * len(planned.setting.columns)
+    cost = planned.method.cost_of(planned.setting)
+    protected = cost.cell_bytes * len(planned.setting.columns)
     row = CELL_BYTES * len(planned.policy.schema.columns) + protected
     return LIBRARIES + float(row * planned.rows)
 

@@ -18,6 +18,7 @@ from shoal.errors import InputError, counted, did_you_mean
 from shoal.io import text_files
 from shoal.io.folders import write_text
 from shoal.io.text_files import as_toml, bare
+from shoal.methods import find
 from shoal.policy.load import from_self_contained, self_contained
 
 SCHEME = "scheme.toml"
@@ -172,10 +173,9 @@ def adjusted(
         return replace(scheme, policy=policy)
     columns = _protected(policy)
     for name in coarsen:
-        if policy.method != "full-domain":
+        if not find(policy.method).cells.has_levels:
             raise InputError(
-                f"A scheme of '{policy.method}' has no levels; only one of 'full-domain' can be "
-                "coarsened."
+                f"A scheme of '{policy.method}' has no levels, so it cannot be coarsened."
             )
         if name not in columns:
             raise InputError(f"The scheme recodes no column '{name}'.{did_you_mean(name, columns)}")

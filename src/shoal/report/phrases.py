@@ -11,6 +11,7 @@ from typing import Any
 from shoal.core.concentrated import epsilon_of
 from shoal.core.constraint_language import mentioned
 from shoal.errors import counted
+from shoal.methods import find
 
 STATUS_WORDS = {
     "proved": "proved",
@@ -293,6 +294,7 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     protected = [name for name in protected_by(manifest) if name in manifest["columns"]]
     ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
+    cells = find(manifest["method"]).cells
     do, dont = [], []
     if form == "tree":
         do.append("Add up the counts of the boxes that a question covers; where it covers part "
@@ -314,7 +316,7 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             if not protected
             else f"Do not take missing cells of {listed(protected)} for missing at random: cells "
             "may have been blanked where combinations are rare."
-            if manifest["method"] == "local-suppression"
+            if cells.blanks
             else f"Do not take a protected cell for the truth about a person: {listed(protected)} "
             "may have been changed."
         )
@@ -329,7 +331,7 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             "Do not use standard errors from software as they are: noise inflates variances and "
             "weakens relations between noisy columns, and the usual formula allows for neither."
         )
-    elif plain and form not in {"tree", "synthetic"} and manifest["method"] not in _TRUE_NUMBERS:
+    elif plain and form not in {"tree", "synthetic"} and not cells.keeps_numbers:
         dont.append(
             f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
             "value, so variances tend to be too small, and extremes to be lost."
@@ -354,8 +356,6 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 _MEASURED = ("numeric", "date")
-_TRUE_NUMBERS = ("full-domain", "local-suppression")
-"""Methods whose numbers, where they are not ranges, are those of the people."""
 
 _LOADED = {
     "csv": (
@@ -373,17 +373,15 @@ _LOADED = {
 """The table of a folder in Python and R, by name, delimiter, decimal and whether it is a comma."""
 
 
-_COARSER = ("full-domain", "intervals")
-"""The method, or the output of one, whose cells may be intervals, sets, ancestors and stars."""
-
-
 def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """How to read cells that were changed, and lines of Python and R; none for boxes."""
     tables = [name for name in manifest.get("files", {}) if name.startswith("release.")]
     if manifest["release_form"] == "tree" or not tables:
         return None
     name = tables[0].split("/")[0]
-    coarser = manifest["parameters"].get("output", manifest["method"]) in _COARSER
+    # Cells may be intervals, sets, ancestors and stars.
+    output = manifest["parameters"].get("output", "intervals")
+    coarser = find(manifest["method"]).cells.generalises and output == "intervals"
     names = protected_by(manifest) if coarser else _bucketed(manifest)
     texts = [name for name in names if manifest["columns"].get(name) == "String"]
     dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}

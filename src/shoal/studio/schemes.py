@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.core import Policy, Role
 from shoal.errors import InputError
 from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.methods import find
 from shoal.pipeline import scheme_files
 from shoal.policy.load import self_contained
 from shoal.studio import policy_document
@@ -118,7 +119,7 @@ def again(
 
 def levels(policy: Policy) -> tuple[str, ...]:
     """The columns that can be coarsened: those of a method with levels."""
-    if policy.method != "full-domain":
+    if not find(policy.method).cells.has_levels:
         return ()
     return policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
 

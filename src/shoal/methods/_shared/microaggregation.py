@@ -50,6 +50,8 @@ from shoal.methods._distributed.rows import (
 from shoal.methods._shared import whole_persons
 from shoal.methods._shared.recode import Aggregate, recode
 from shoal.methods.method import (
+    CellFacts,
+    CostModel,
     DistributedRun,
     Example,
     Masked,
@@ -117,6 +119,7 @@ def joint_method(
     parameters: type[MicroaggregationParameters] = MicroaggregationParameters,
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
     distributed: DistributedRun[Any] | None = None,
+    cost: CostModel,
 ) -> Method[Any]:
     """A method that groups whole records: joint k-anonymity, in both linked forms."""
     return Method(
@@ -130,6 +133,7 @@ def joint_method(
         run=run,
         refuse=refuse,
         distributed=distributed,
+        cost=cost,
     )
 
 
@@ -140,6 +144,8 @@ def column_method(
     *,
     source: str,
     cut: Cut | None = None,
+    cost: CostModel,
+    cells: CellFacts,
 ) -> Method[Any]:
     """A method that groups each column by itself, with `rank`: k-anonymity per column.
 
@@ -155,6 +161,8 @@ def column_method(
         promises=Promises(column_claims(source), no_joint_promise),
         run=run_columns(rank),
         distributed=DistributedRun(distributed_columns(cut), no_medoid),
+        cost=cost,
+        cells=cells,
     )
 
 

@@ -48,6 +48,7 @@ from shoal.methods._distributed.rows import (
 )
 from shoal.methods._shared.microaggregation import central_first, top_down
 from shoal.methods.method import (
+    CostModel,
     DistributedRun,
     Example,
     Masked,
@@ -168,6 +169,7 @@ def noisy_method(
     refuse: Callable[[Setting[Any]], None] | None = None,
     sort_by: Callable[[Setting[Any]], tuple[str, ...]] | None = None,
     distributed: DistributedRun[Any] | None = None,
+    cost: CostModel,
 ) -> Method[Any]:
     """A method that forms groups of k and adds noise to them, no column beside them."""
     return Method(
@@ -182,6 +184,7 @@ def noisy_method(
         refuse=refuse or no_public_columns,
         input=MethodInput(protected_columns, clamped=protected, sort_by=sort_by),
         distributed=distributed,
+        cost=cost,
     )
 
 

@@ -61,6 +61,7 @@ from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
 from shoal.methods.method import (
     ContributionProof,
+    CostModel,
     DistributedRun,
     Example,
     Masked,
@@ -123,7 +124,13 @@ Shape = Callable[[Setting[Any]], tuple[int, Fraction]]
 
 
 def tree_method(
-    name: str, summary: str, *, parameters: type[SpatialTreeParameters], shape: Shape, basis: str
+    name: str,
+    summary: str,
+    *,
+    parameters: type[SpatialTreeParameters],
+    shape: Shape,
+    basis: str,
+    cost: CostModel,
 ) -> Method[Any]:
     """A method that grows a tree and releases its boxes, or rows drawn from them."""
 
@@ -155,6 +162,7 @@ def tree_method(
         refuse=_refuse,
         input=noisy_microaggregation.UNSORTED,
         distributed=DistributedRun(distributed),
+        cost=cost,
     )
 
 

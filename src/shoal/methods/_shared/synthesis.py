@@ -61,6 +61,7 @@ from shoal.methods._shared.synthesis_prices import (
 )
 from shoal.methods.method import (
     ContributionProof,
+    CostModel,
     DistributedRun,
     Example,
     Expectation,
@@ -160,6 +161,7 @@ def synthetic_method(
     refuse_distributed: Callable[[Setting[Any]], None] | None = None,
     pure: PureAlone = lambda _setting: False,
     missing: Callable[[Any], bool] = lambda _parameters: True,
+    cost: CostModel | Callable[[Setting[Any]], CostModel],
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
@@ -178,6 +180,7 @@ def synthetic_method(
         pure: whether the choice may fall on a mechanism that has pure noise alone, so an epsilon
             with a delta is paid purely.
         missing: whether a missing cell can be a value of its own, by the parameters.
+        cost: what a run takes.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
@@ -224,6 +227,7 @@ def synthetic_method(
         expect=partial(_expected, choose=choose, native=added is not None, pure=pure),
         refuse=refused,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=missing),
+        cost=cost,
         distributed=None
         if refuse_distributed is None
         else DistributedRun(
