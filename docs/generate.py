@@ -42,7 +42,7 @@ from shoal.methods._shared.contributions import NOT_EMPTY
 from shoal.methods._shared.epsilon_claims import FILE_ORDER
 from shoal.methods._shared.microaggregation import STATED
 from shoal.methods._shared.noisy_microaggregation import Origin
-from shoal.pipeline import manifest, verify_folder
+from shoal.pipeline import derived_fields, manifest
 from shoal.policy import spec
 
 DOCS = Path(__file__).parent
@@ -423,10 +423,33 @@ def derived_part(_name: str) -> str:
     """What `shoal verify` derives of each field of a manifest, and what it takes as stated."""
     rows = []
     for key in manifest.Manifest.model_fields:
-        field = verify_folder.FIELDS[key]
+        field = derived_fields.FIELDS[key]
         where = f", where {field.where}" if field.where else ""
         rows.append((f"`{key}`", f"`{field.part}`", f"{field.taken}{where}"))
-    return _table("field, derived in, taken as stated", rows)
+    return _table("field, derived in, not checked", rows)
+
+
+def _marks(field: str) -> list[str]:
+    """Of each method, whether a field of its manifest is derived."""
+    derived = derived_fields.FIELDS[field]
+    return ["in part" if derived.open_for(one) else "derived" for one in REGISTRY.values()]
+
+
+def unchecked_part(_name: str) -> str:
+    """Method by field of the manifest: whether all of it is derived, or not."""
+    marks = {field: _marks(field) for field in manifest.Manifest.model_fields}
+    same = {field: own[0] for field, own in marks.items() if len(set(own)) == 1}
+    lines = [
+        f"- Of every method {mark}: {', '.join(f'`{f}`' for f, own in same.items() if own == mark)}"
+        for mark in ("derived", "in part")
+    ]
+    varying = [field for field in marks if field not in same]
+    rows = [
+        (f"`{name}`", *(marks[field][place] for field in varying))
+        for place, name in enumerate(REGISTRY)
+    ]
+    heads = ", ".join(["method", *(f"`{field}`" for field in varying)])
+    return "\n".join([*lines, "", _table(heads, rows)])
 
 
 def _choices(names: str) -> list[tuple[str, str]]:
@@ -641,6 +664,7 @@ PARTS = {
     "entries": entries_part,
     "fields": fields_part,
     "derived": derived_part,
+    "unchecked": unchecked_part,
     "keys": keys_part,
     "method": method_part,
     "nouns": nouns_part,

@@ -21,6 +21,8 @@ mean of an interval needs no correction where groups do not depend on the outcom
 E[y | groups] = beta' E[x | groups] in a linear model (Prais and Aitchison).
 
 References:
+    Maritz, Jarrett, "A note on estimating the variance of the sample median", JASA 73 (1978).
+    doi:10.1080/01621459.1978.10480027
     Fuller, "Measurement Error Models", Wiley 1987. doi:10.1002/9780470316665
     Prais, Aitchison, "The grouping of observations in regression analysis", Review of the
     International Statistical Institute 22 (1954). doi:10.2307/1401917
@@ -50,6 +52,8 @@ _CLEAR = 4.0
 _STEPS = 60
 _EVENLY = np.sqrt(3) * np.linspace(-0.8, 0.8, 5)
 """Five people, evenly spread with variance about 1."""
+_RANKS = (np.arange(200) + 0.5) / 200
+"""Probabilities at which the rank of a quantile is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +269,10 @@ def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
 def quantile(
     published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
-    """A quantile, with the interval of Woodruff: that of the share below it, read off."""
+    """A quantile, with the interval of Woodruff: that of the share below it, read off.
+
+    The interval may be longer than the standard error says, which is that of the estimate.
+    """
     treatment, weights = published.treatment(name), _weights(published, estimand)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         column = number(published, name)
@@ -283,7 +290,8 @@ def quantile(
         values, shares = found.values, found.shares
     else:
         raise refusal(published, name)
-    read = _reader(values, shares, exact=treatment is Treatment.NONE)
+    upto = np.cumsum(shares) / shares.sum()
+    read = _reader(values, upto, exact=treatment is Treatment.NONE)
     estimate = read(at)
     if estimand is Estimand.TABLE:
         if treatment is Treatment.INTERVALS:
@@ -298,15 +306,30 @@ def quantile(
     lower, upper = read(at - z * error), read(at + z * error)
     if step := published.step(name):  # people have multiples of it, also inside groups
         lower, upper = floor(lower / step + 1e-9) * step, ceil(upper / step - 1e-9) * step
-    return AnalysisTerm(name, estimate, (upper - lower) / (2 * z), lower, upper)
+    people = float(w.sum() ** 2 / (w @ w))
+    return AnalysisTerm(name, estimate, _rank_error(values, upto, at, people), lower, upper)
 
 
-def _reader(values: Floats, shares: Floats, *, exact: bool) -> Callable[[float], float]:
+def _rank_error(values: Floats, upto: Floats, at: float, people: float) -> float:
+    """The standard error of a quantile of n people, by Maritz and Jarrett.
+
+    The rank of the estimate varies as Beta(n at + 1/2, n (1 - at) + 1/2), and half the mean squared
+    difference of the values at two such ranks is the variance. Neighbours lie exponentially far
+    apart, so the square of a gap of m ranks is (m + 1) / m times too large on average: a departure
+    from the paper takes that back, without which the error in a tail of 60 people is a tenth above.
+    """
+    ends = scipy.special.betaincinv(people * at + 0.5, people * (1 - at) + 0.5, _RANKS)
+    places = np.minimum(np.searchsorted(upto, ends), len(values) - 1)
+    gaps, apart = (np.subtract.outer(one, one) for one in (upto[places], values[places]))
+    gaps = np.abs(gaps) * people
+    return sqrt(float((apart**2 * gaps / (gaps + 1)).mean()) / 2)
+
+
+def _reader(values: Floats, upto: Floats, *, exact: bool) -> Callable[[float], float]:
     """Quantiles of sorted values: the least that enough people do not exceed, or between two.
 
     The former is the mean of two values where exactly enough do not exceed the lower.
     """
-    upto = np.cumsum(shares) / shares.sum()
     if exact:
 
         def read(at: float) -> float:
@@ -314,7 +337,7 @@ def _reader(values: Floats, shares: Floats, *, exact: bool) -> Callable[[float],
             return float(values[np.minimum(found, len(values) - 1)].mean())
 
         return read
-    ranks = upto - shares / (2 * shares.sum())
+    ranks = upto - np.diff(upto, prepend=0.0) / 2
     return lambda at: float(np.interp(at, ranks, values))
 
 

@@ -50,7 +50,8 @@ class LocalEvidence:
 
     Attributes:
         raw: the original as it came.
-        came: the rows that the protected ones stand for, or all, as they came.
+        whole: all rows, typed, as they came.
+        rows: those that the protected ones stand for, or all.
         protected: what was made of them.
         clamped: for each clamped column, how many cells were changed.
         dropped: how many rows were left out because a person had more than stated.
@@ -58,7 +59,8 @@ class LocalEvidence:
     """
 
     raw: io.Raw
-    came: Callable[[], Table]
+    whole: Callable[[], Table]
+    rows: NDArray[np.int64]
     protected: Table | SpatialDecomposition
     clamped: Mapping[str, Mapping[str, int]]
     dropped: int
@@ -69,7 +71,12 @@ class LocalEvidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        return losses_of(self.came(), self.protected, columns, form=form, raw=self.raw)
+        whole = self.whole()
+        before = whole.take(self.rows)
+        found = losses_of(before, self.protected, columns, form=form, raw=self.raw)
+        for column in found["columns"]:  # whether or not a row was left out
+            column["missing_original"] = whole.frame[column["name"]].null_count()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +208,8 @@ class LocalRows:
         rows = order if masked.kept is None else order[masked.kept]
         evidence = LocalEvidence(
             typed.raw,
-            lambda: typed.came().take(rows),
+            typed.came,
+            rows,
             masked.data,
             typed.clamped,
             typed.dropped,

@@ -85,7 +85,7 @@ def _cramer(table: Floats) -> float:
 def _matrix(values: Mapping[tuple[int, int], float], count: int) -> list[list[float]]:
     matrix = np.eye(count)
     for (a, b), value in values.items():
-        matrix[a, b] = matrix[b, a] = round(value, 3)
+        matrix[a, b] = matrix[b, a] = round(value, 9)
     return [list(map(float, line)) for line in matrix]
 
 
@@ -102,7 +102,7 @@ def _column(sides: AlignedArrays, axis: int) -> dict[str, Any]:
         "before": _rounded(_folded(before[:-1], span)),
         "after": _rounded(_folded(after[:-1], span)),
         "missing": _rounded([before[-1], after[-1]]),
-        "suppressed": round(float(sides.released.weights[hidden].sum()), 1),
+        "suppressed": _rounded([sides.released.weights[hidden].sum()])[0],
         "distance": sides.distances[(axis,)],
     }
 
@@ -130,7 +130,7 @@ def _map(
         "axes": [_shown(span) for span in spans],
         "before": [_rounded(line) for line in tables[0]],
         "after": [_rounded(line) for line in tables[1]],
-        "association": [round(by[pair], 3) for by in (strength, kept)],
+        "association": [round(by[pair], 9) for by in (strength, kept)],
         "distance": sides.distances[pair],
         "why": why,
     }
@@ -182,4 +182,5 @@ def _some(boxes: WeightedBoxes, axes: Sequence[int]) -> WeightedBoxes:
 
 
 def _rounded(counts: Sequence[float] | Floats) -> list[float]:
-    return [round(float(count), 1) for count in counts]
+    """Six digits of each count: sampling weights may be small."""
+    return [float(f"{count:.6g}") for count in counts]

@@ -228,8 +228,8 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
             sides.places[:, numbers], sides.midpoints[:, numbers]
         )
         text = (
-            f"For {_hundred(close.records)} of 100 people, every number lies within 5% of a "
-            "standard deviation of the released one."
+            f"For {_hundred(close.records)} of 100 people, every number that is not missing lies "
+            "within 5% of a standard deviation of the released one."
         )
         yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
                      Better.LOWER, text)  # fmt: skip
@@ -270,9 +270,9 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     sides, known = task.sides, task.known
     names, rows = [sides.names[axis] for axis in known], task.came.height
     before = local.alone(Raw(task.came), sides.schema, names) or 0
-    # Both ends of a cell go together; a suppressed cell matches any.
+    # Both ends of a cell go together; a suppressed cell matches any, a missing one is a value.
     released = np.column_stack([sides.released.classes([axis]) for axis in known])
-    hidden = sides.suppressed[:, known]
+    hidden = (sides.suppressed & ~sides.missing)[:, known]
     after = uniqueness.uniques(released, hidden=hidden)
     text = (
         f"{after.uniques:,} of {after.records:,} released rows "

@@ -222,8 +222,8 @@ def _joint(task: UtilityTask) -> Iterator[Figure]:
     scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
     joint = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
     text = (
-        f"The joint distribution of the numbers is off by {joint.distance.value:.3g} standard "
-        "deviations (Wasserstein distance); two samples of the original differ by "
+        "The squared Wasserstein distance between the joint distributions of the numbers is "
+        f"{joint.distance.value:.3g} of their variance; between two samples of the original it is "
         f"{joint.floor.value:.3g}."
     )
     why = "no numeric column varies in the original, and the release changes one"
@@ -280,7 +280,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
         middle = count_queries.median_relative_error(errors)
         text = (
             f"Half of {QUERIES:,} COUNT queries, each over half of the range of {subject}"
-            f"{sides.weighted or ','} are off by less than {middle.value:.1%}; the median query "
+            f"{sides.weighted or ','} are off by at most {middle.value:.1%}; the median query "
             f"counts {np.median(true) / total:.1%} of the people."
         )
         why = "too few of the queries have a true answer above 0"

@@ -82,7 +82,7 @@ def write(
             )
         figures = {
             "confidential": html.CONFIDENTIAL,
-            **(losses(planned, found) if inspected else _UNREAD),
+            **_as_measured(losses(planned, found) if inspected else _UNREAD, measured),
             "suppressed": manifest["suppressed"] if inspected else None,
             **facts,
             "measured": None if measured is None else measured.facts(),
@@ -122,6 +122,23 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
         "beyond_max_contributions": found.dropped,
         "remarks": [*_repaired(found.repaired), *compared.get("remarks", ())],
     }
+
+
+def _as_measured(lost: dict[str, Any], measured: "Evaluation | None") -> dict[str, Any]:
+    """Take from an evaluation what it defines too: distances of columns, and who is unique."""
+    if measured is None:
+        return lost
+    moved = {one["name"]: one["distance"] for one in measured.pictures.get("columns", ())}
+    columns = [
+        {**one, "loss": moved.get(one["name"], one["loss"])}
+        if one["metric"] == "total variation"
+        else one
+        for one in lost["columns"]
+    ]
+    unique = dict(lost["unique_on_quasi_identifiers"])
+    for found in measured.of("uniques"):
+        unique["released"] = round(found.point * measured.rows[1])
+    return {**lost, "columns": columns, "unique_on_quasi_identifiers": unique}
 
 
 def _prepared(

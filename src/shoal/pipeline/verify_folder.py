@@ -3,8 +3,8 @@
 Everything that a manifest says and that follows from something else is derived again: digests from
 the files, figures of checks from the table, claims from the policy, the price from the entries of
 the accounting, the report from the manifest and the table. What differs is named, and so is what
-is taken as stated, in the verdict itself: `FIELDS` says for each field of a manifest which part
-derives it, and what of it no folder can show.
+is taken as stated, in the verdict itself: `derived_fields` says for each field of a manifest which
+part derives it, and what of it no folder can show.
 
 `open_verified` is the door for whoever computes with a folder: it opens none that does not verify.
 
@@ -13,7 +13,7 @@ that is as consistent; only a signature says whose folder it is.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -27,7 +27,6 @@ from polars.exceptions import PolarsError
 from shoal.core import (
     Check,
     DifferentialPrivacy,
-    Distance,
     Diversity,
     KAnonymity,
     KeptRule,
@@ -45,6 +44,7 @@ from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
 from shoal.pipeline import check_table, manifest, protect_table, released_domain
+from shoal.pipeline.derived_fields import FIELDS, not_shown
 from shoal.pipeline.manifest import (
     MANIFEST,
     PUBLIC_VERSIONS,
@@ -165,7 +165,10 @@ def open_verified(folder: Path) -> OpenedFolder:
 def _verified(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
     parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
     found = (*(part(opened) for part in parts), _signature(opened, key))
-    taken = tuple(field.taken for field in FIELDS.values() if field.taken and field.holds(opened))
+    method = opened.planned.method if opened.planned else None
+    taken = tuple(
+        field.taken for field in FIELDS.values() if field.open_for(method) and field.holds(opened)
+    )
     return Verification(opened.path, found, taken)
 
 
@@ -305,7 +308,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
             f"derived from the policy."
         )
     for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
-        why = _not_shown(opened, guarantee, one)
+        why = not_shown(opened, guarantee, one)
         try:
             if why:
                 faults += [f"checks.{number}: {text}" for text in _refuted(opened, guarantee, one)]
@@ -332,22 +335,6 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
         ]
         compared += " No row breaks a rule of the policy." if rules else ""
     return _part("checks", faults, compared, left)
-
-
-def _not_shown(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
-    """Why a check cannot be recomputed from what is public, or nothing."""
-    schema = opened.planned.policy.schema if opened.planned else Schema(())
-    distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
-    hidden_order = any(schema[name].observed for name in guarantee.columns)
-    if distance is Distance.ORDERED and hidden_order:
-        return f"{guarantee} follows an order of categories that is not published."
-    if distance is Distance.HIERARCHICAL and hidden_order:
-        return f"{guarantee} follows a hierarchy that is not published."
-    unit = schema.flagged("privacy_unit")
-    hidden = unit is not None and unit not in opened.frame.columns
-    if hidden and stated["remarks"].get("counted") == "persons":
-        return f"{guarantee} counts persons, and the table does not say whose rows they are."
-    return ""
 
 
 def _refuted(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> list[str]:
@@ -527,74 +514,3 @@ def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
             "or another key signed it."
         )
     return _part("signature", faults, f"this key signed {MANIFEST}, which covers every file.")
-
-
-def _hides_checks(opened: OpenedFolder) -> bool:
-    """Whether a check follows persons or an order that the folder does not show."""
-    if opened.planned is None:
-        return False
-    wanted = protect_table.testable(opened.planned, opened.claims)
-    pairs = zip(wanted, opened.recorded.values["checks"], strict=False)
-    return any(_not_shown(opened, guarantee, stated) for guarantee, stated in pairs)
-
-
-def _is_noisy(opened: OpenedFolder) -> bool:
-    return bool(opened.fields.privacy_losses)
-
-
-@dataclass(frozen=True)
-class DerivedField:
-    """How far a field of a manifest is derived again.
-
-    Attributes:
-        part: of the verification, that derives it.
-        taken: what of it is taken as stated, because no folder can show it.
-        where: of which releases, in words; of all, if none.
-        holds: whether a release is one of these.
-    """
-
-    part: str
-    taken: str = ""
-    where: str = ""
-    holds: Callable[[OpenedFolder], bool] = lambda _: True
-
-
-_MANIFEST = DerivedField("manifest")
-FIELDS: Mapping[str, DerivedField] = {
-    "shoal_version": DerivedField("versions"),
-    "versions": DerivedField("versions", "the versions that made it"),
-    "created": DerivedField("report", "when it was made"),
-    **dict.fromkeys(("method", "reference", "parameters", "protected_columns"), _MANIFEST),
-    **dict.fromkeys(("release_form", "columns", "hierarchies"), _MANIFEST),
-    "rows": DerivedField(
-        "manifest", "whether the original has as many rows", "no row has noise of its own",
-        lambda one: one.drawn_rows is None,
-    ),
-    **dict.fromkeys(("policy_digest", "not_claimed", "dialect"), _MANIFEST),
-    "audience": DerivedField(
-        "manifest", "its audience", "one is stated", lambda one: one.fields.audience is not None
-    ),
-    "suppressed": DerivedField(
-        "manifest", "how many rows were left out", "the policy states record_suppression",
-        lambda one: one.suppressible > 0,
-    ),
-    "policy": DerivedField("manifest", "the policy, and that the table was made by it"),
-    "claims": DerivedField(
-        "claims", "whether the table was inspected before", "the method draws noise", _is_noisy
-    ),
-    "notes": DerivedField("manifest", "notes on how the run went"),
-    "checks": DerivedField(
-        "checks", "checks by persons or by an order that is not published",
-        "such a check is promised or required", _hides_checks,
-    ),
-    "privacy_losses": DerivedField(
-        "accounting", "sensitivities and draws of the noise", "the method draws noise", _is_noisy
-    ),
-    "draws": DerivedField("accounting"),
-    "guard_formulas": DerivedField(
-        "manifest", "how its text was guarded", "the table is a CSV file",
-        lambda one: bool(one.fields.dialect),
-    ),
-    "files": DerivedField("files"),
-}  # fmt: skip
-"""For each field of a manifest, how far it is derived again."""

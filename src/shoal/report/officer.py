@@ -354,8 +354,8 @@ SCALES = {
     "categories: 0 is no row, 1 is every row. How wide the ranges are is shown by the granularity.",
     "share of rows whose category changed": "Categories: the share of rows with another "
     "category. 0 is no row, 1 is every row.",
-    "total variation": "Categories, by their shares: 0 if all shares are the same, 1 if no value "
-    "is in common.",
+    "total variation": "Categories, by their shares, with the sampling weights where both tables "
+    "have them and were evaluated: 0 if all shares are the same, 1 if no value is in common.",
 }
 """The measures of a column's loss, and what 0 and 1 mean on each."""
 

@@ -1,8 +1,5 @@
-"""The figures of the reports, computed again from the files alone by code that shares none of ours.
-
-What is drawn at random or learnt by a model (COUNT queries, attacks on samples, learning,
-propensity, joint W2) has tests of its own in `tests/metrics`; every other figure of the
-confidential report is recomputed here, and the caption of every picture.
+"""Tables, and how the cells of a release are read: from the files alone, by code that shares none
+of ours.
 """
 
 import csv
@@ -13,10 +10,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import polars as pl
-import pytest
 
 import shoal
-from shoal.pipeline import protect_file
 
 METHODS = {
     "mdav": 'method = "mdav"\nk = 4',
@@ -25,12 +20,6 @@ METHODS = {
     "auto": 'method = "auto"\nepsilon = 2',
     "laplace": 'method = "laplace"\nepsilon = 2',
 }
-NOT_HERE = {
-    "naive Bayes", "breach increase", "surest guesses", "gradient boosting", "singling out",
-    "linkability", "inference", "individual risk", "contribution to risk", "joint W2",
-    "COUNT queries", "learning", "propensity", "eigenvalues",
-}  # fmt: skip
-"""Figures that are drawn, learnt, or checked against a published reference elsewhere."""
 
 
 class Cells:
@@ -328,41 +317,3 @@ def adult(_folder, reference):
     frame = frame.select("age", "sex", "race", *names.values())
     races = sorted(frame["race"].unique())
     return frame, ADULT.replace("RACES", json.dumps(races))
-
-
-@pytest.mark.parametrize("table", [sample, made, pytest.param(adult, marks=pytest.mark.data)])
-@pytest.mark.parametrize("method", METHODS)
-def test_every_figure_of_the_confidential_report_can_be_computed_from_the_files(
-    table, method, tmp_path, reference
-):
-    data, stated = table(tmp_path, reference)
-    data.write_parquet(tmp_path / "data.parquet")
-    keys = [n for n, s in tomllib.loads(stated)["columns"].items() if "quasi" in str(s)]
-    accept = f"[release]\naccept_constant = {json.dumps(keys)}\n" if "full" in method else ""
-    protect = (
-        f"version = 1\none_row_per_person = true\n{stated}\n[protect]\n{METHODS[method]}\n{accept}"
-    )
-    (tmp_path / "policy.toml").write_text(protect, "utf-8")
-
-    protect_file.protect(tmp_path / "data.parquet", tmp_path / "policy.toml", tmp_path / "out")
-
-    figures = json.loads((tmp_path / "out.internal" / "figures.json").read_text("utf-8"))
-    own = Recomputed(tmp_path, tmp_path / "out", data)
-    expected, seen = own.figures(), set()
-    for row in figures["measured"]["figures"]:
-        if (row["metric"], row["subject"]) in expected:
-            seen.add(row["metric"])
-            value = expected[row["metric"], row["subject"]]
-            assert row["value"] == pytest.approx(value, rel=1e-6, abs=1e-9), row["sentence"]
-    assert seen >= {"total variation", "total variation of pairs", "mean", "variance",
-                    "rank-matched SSE / SST", "loss by group", "edit rules"}  # fmt: skip
-    left = {row["metric"] for row in figures["measured"]["figures"]} - seen - NOT_HERE
-    assert left <= {"uniques", "discernibility", "granularity", "correlation"}
-    for picture in figures["pictures"]["columns"]:
-        name = picture["name"]
-        assert picture["distance"] == pytest.approx(expected["total variation", name], abs=1e-9)
-        missing = [masses[-1] for masses in own.one_way(name)]
-        assert picture["missing"] == pytest.approx(missing, abs=0.06)
-    for picture in figures["pictures"]["pairs"]:
-        pair = " x ".join(picture["names"])
-        assert picture["distance"] == pytest.approx(expected["total variation of pairs", pair])
