@@ -26,7 +26,13 @@ from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.content import not_looked_for
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.exposure import coarsen_days, coarsen_numbers, rare_pairs, round_values
+from shoal.policy.exposure import (
+    coarsen_days,
+    coarsen_numbers,
+    pairs_in_words,
+    rare_pairs,
+    round_values,
+)
 from shoal.policy.guess import Guess, Nature
 from shoal.policy.recognise import LIMITS, meanings, recognise
 from shoal.policy.values import MOST
@@ -301,12 +307,7 @@ def _coarsened(
             result[name] = replace(made, coding=coding, reason=_with_coding(made, coding, k))
         if as_it_is:
             shown[name] = round_values(cells, coding) if coding else cells
-    pairs = [pair for pair in rare_pairs(shown, persons, k) if pair[0] > 0.05][:3]
-    return result, tuple(
-        f"Fewer than {k} people share the values of '{one}' and '{other}' in {share:.0%} of "
-        "the rows: whoever knows both finds them."
-        for share, one, other in pairs
-    )
+    return result, pairs_in_words(rare_pairs(shown, persons, k), k, "people", most=3)
 
 
 def _coding(

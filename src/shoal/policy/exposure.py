@@ -6,7 +6,7 @@ people share every value, and says so in the column's line. Limits are multiples
 is 1, 2 or 5 times a power of ten: round numbers, not the values of the largest and the smallest.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import combinations
 
@@ -21,6 +21,8 @@ DATE_STEPS = ("week", "month", "quarter", "year")
 PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
 MOST_PAIRS = 20
 """Pairs of so many columns are looked at."""
+RARE = 0.05
+"""Pairs are reported that point to somebody in more of the rows."""
 
 
 def persons_per_value(values: pl.Series, persons: pl.Series | None) -> pl.DataFrame:
@@ -35,6 +37,16 @@ def alone(values: pl.Series, persons: pl.Series | None, k: int) -> float:
     """Return the share of persons, or rows, whose value fewer than k of them have."""
     counts = persons_per_value(values, persons)["len"]
     return float(counts.filter(counts < k).sum()) / max(int(counts.sum()), 1)
+
+
+def alone_in_tails(values: pl.Series, persons: pl.Series | None, k: int) -> tuple[float, float]:
+    """Return the same among the lowest and among the highest hundredth of numbers."""
+    counts = persons_per_value(values, persons)["len"].cast(pl.Int64).to_numpy()
+    shares = []
+    for people in (counts, counts[::-1]):
+        tail = people[np.cumsum(people) - people < people.sum() / 100]
+        shares.append(float(tail[tail < k].sum() / max(tail.sum(), 1)))
+    return shares[0], shares[1]
 
 
 def coarsen_numbers(
@@ -139,6 +151,18 @@ def rare_pairs(
         )
         found.append((alone(both, rows, k), one, other))
     return sorted(found, reverse=True)
+
+
+def pairs_in_words(
+    pairs: Iterable[tuple[float, str, str]], k: int, who: str, *, most: int
+) -> tuple[str, ...]:
+    """Say which pairs of columns point to people in more than one row of twenty."""
+    worst = [pair for pair in pairs if pair[0] > RARE][:most]
+    return tuple(
+        f"Fewer than {k} {who} share the values of '{one}' and '{other}' in {share:.0%} of the "
+        "rows: whoever knows both finds them."
+        for share, one, other in worst
+    )
 
 
 def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
