@@ -138,6 +138,7 @@ def test_init_try_records_an_inspection_and_writes_its_findings_into_the_draft(t
     ("options", "words"),
     [
         (["--try", "--epsilon", "1"], "--try reads the table"),
+        (["--template", "safe-harbor", "--epsilon", "1"], "--template reads the table"),
         (["--budget", "b", "--source", "s"], "Add --try"),
     ],
 )

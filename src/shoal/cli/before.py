@@ -37,6 +37,10 @@ def init(
         str | None,
         typer.Option(metavar="COLUMNS", help="Columns to release as they are, between commas."),
     ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="safe-harbor: the fields of 45 CFR 164.514(b)(2)."),
+    ] = None,
     epsilon: Annotated[
         str | None,
         typer.Option(help="Draft a release with this epsilon, from the header alone."),
@@ -58,12 +62,13 @@ def init(
     from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft, draft_from_header
 
-    _check_try(budget, attacks=attacks, epsilon=epsilon)
+    _check_together(budget, template, attacks=attacks, epsilon=epsilon)
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
         if epsilon is None:
             columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
-            drafted = draft(data, audience=audience, k=k, keep=columns, **vars(reading))
+            drafted = draft(data, audience=audience, k=k, keep=columns, template=template,
+                            **vars(reading))  # fmt: skip
         else:
             drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
         if attacks:
@@ -90,11 +95,16 @@ def init(
         f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 
 
-def _check_try(budget: "BudgetOptions", *, attacks: bool, epsilon: str | None) -> None:
+def _check_together(
+    budget: "BudgetOptions", template: str | None, *, attacks: bool, epsilon: str | None
+) -> None:
     from shoal.errors import InputError
 
-    if attacks and epsilon is not None:
-        raise InputError("--try reads the table, and an --epsilon draft must not. Use one of them.")
+    if epsilon is not None and (attacks or template):
+        option = "--try" if attacks else "--template"
+        raise InputError(
+            f"{option} reads the table, and an --epsilon draft must not. Use one of them."
+        )
     if (budget.file or budget.source) and not attacks:
         raise InputError("--budget and --source record the inspection of --try. Add --try.")
 

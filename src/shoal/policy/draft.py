@@ -23,6 +23,7 @@ from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quoted
 from shoal.io.validate import is_plain, parse_numbers
+from shoal.policy import safe_harbor
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.content import not_looked_for
 from shoal.policy.drafted import DraftedPolicy
@@ -54,11 +55,13 @@ class Purpose:
             secure use all is kept.
         k: how many people must share a value.
         keep: columns that are released as they are whatever they show.
+        template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2), or nothing.
     """
 
     audience: Audience | None = None
     k: int = 5
     keep: tuple[str, ...] = ()
+    template: str | None = None
 
 
 NO_PURPOSE = Purpose()
@@ -77,6 +80,7 @@ def draft(
     audience: str | None = None,
     k: int = 5,
     keep: Collection[str] = (),
+    template: str | None = None,
     identifiers: Collection[str] = (),
     quasi_identifiers: Collection[str] = (),
     confidential: Collection[str] = (),
@@ -100,6 +104,7 @@ def draft(
         audience: who will get the release: public-use, scientific-use or secure-use.
         k: how many people must share a combination, and a value.
         keep: columns to release as they are, though a value may point to somebody.
+        template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2).
         identifiers: columns to drop; the roles of columns that are not named are guessed.
         quasi_identifiers: columns that an attacker may know.
         confidential: columns that must not be learnt.
@@ -110,7 +115,7 @@ def draft(
     raw = io.from_native(data)
     if raw.frame.height == 0:
         raise InputError(EMPTY)
-    purpose = _purpose(audience, k, keep)
+    purpose = _purpose(audience, k, keep, template)
     roles = {
         **dict.fromkeys(identifiers, Role.IDENTIFIER),
         **dict.fromkeys(quasi_identifiers, Role.QUASI_IDENTIFIER),
@@ -206,13 +211,15 @@ def _template(name: str) -> str:
     return f'# {key} = {{ role = "{role}", kind = "nominal", categories = [?] }}'
 
 
-def _purpose(audience: str | None, k: int, keep: Collection[str]) -> Purpose:
+def _purpose(audience: str | None, k: int, keep: Collection[str], template: str | None) -> Purpose:
+    if template not in {None, safe_harbor.TEMPLATE}:
+        raise InputError(f"Expected the template {safe_harbor.TEMPLATE}, found '{template}'.")
     if audience is not None and audience not in set(Audience):
         known = ", ".join(Audience)
         raise InputError(f"Expected an audience among {known}, found '{audience}'.")
     if not 2 <= k <= MOST:
         raise InputError(f"Expected k of at least 2, found {k}.")
-    return Purpose(None if audience is None else Audience(audience), k, tuple(keep))
+    return Purpose(None if audience is None else Audience(audience), k, tuple(keep), template)
 
 
 def from_guesses(
@@ -228,7 +235,10 @@ def from_guesses(
     """Write guesses as a commented policy; for the arguments see `draft`."""
     frame = raw.frame
     drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
+    if harbor := purpose.template is not None:
+        guesses = safe_harbor.draft_safe_harbor(values, guesses)
     guesses, remarks = _coarsened(values, guesses, purpose)
+    remarks = (*(safe_harbor.REMARKS if harbor else ()), *remarks)
     looked = not_looked_for()
     lines = [
         f"# Drafted by {drafted_by}: {frame.height:,} rows.",
@@ -315,6 +325,8 @@ def _coding(
 ) -> dict[str, str]:
     """Choose how a column is coarsened: keys of the policy."""
     public = purpose.audience is not Audience.SCIENTIFIC_USE
+    if "date_step" in made.coding:
+        return {}
     if made.role is Role.QUASI_IDENTIFIER:
         if not public:
             return {}
@@ -333,6 +345,7 @@ def _coding(
 
 def _with_coding(made: Guess, coding: Mapping[str, str], k: int) -> str:
     words = {
+        "prefix": "cut to {} characters",
         "step": "rounded to multiples of {}",
         "date_step": "dates rounded to the {}",
         "bottom_code": "coded below {}",

@@ -167,6 +167,8 @@ def pairs_in_words(
 
 def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
     """Apply a coding as a run does, to see what it leaves."""
+    if "prefix" in coding:
+        return values.cast(pl.String).str.slice(0, int(coding["prefix"]))
     if "date_step" in coding:
         period = PERIODS[coding["date_step"].strip('"')]
         return values.cast(pl.Date, strict=False).dt.truncate(period)
