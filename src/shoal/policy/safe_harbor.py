@@ -100,4 +100,4 @@ def _postal(values: ColumnValues, made: Guess) -> Guess:
 
 
 def _coded(made: Guess, reason: str, **coding: str) -> Guess:
-    return replace(made, coding={**made.coding, **coding}, reason=f"{made.reason}; {reason}")
+    return replace(made.because(f"; {reason}"), coding={**made.coding, **coding})
