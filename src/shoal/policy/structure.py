@@ -236,6 +236,20 @@ def _one_to_one(one: NamedColumn, two: NamedColumn) -> bool:
     return True
 
 
+def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
+    """Protect categories from which a quasi-identifier follows, as an age from a year of birth."""
+    known = {n: c for n, c in columns.items() if guesses[n].role is Role.QUASI_IDENTIFIER}
+    codes, result = codes_of(known), dict[str, Guess]()
+    for name, made in guesses.items():
+        if made.role in EXPOSED and made.kind in {Kind.NOMINAL, Kind.ORDINAL}:
+            own = codes_of({name: columns[name]})
+            told = [o for o, share in agreement({**codes, **own}, name).items() if share >= ALWAYS]
+            if told:
+                because = made.because(f"; '{told[0]}' follows from it, so it is protected too")
+                result[name] = replace(because, role=Role.QUASI_IDENTIFIER)
+    return result
+
+
 def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Take columns that share one scale of small whole numbers for answers to questions.
 
@@ -328,6 +342,7 @@ FINDERS: tuple[Callable[[Columns, Guesses], dict[str, Guess]], ...] = (
     find_persons,
     find_units,
     find_copies,
+    find_functions,
     find_scales,
     find_sums,
 )

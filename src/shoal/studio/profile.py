@@ -22,7 +22,8 @@ from shoal.io import excel_files
 from shoal.io.excel_files import EXCEL
 from shoal.io.validate import is_plain
 from shoal.policy.column_values import ColumnValues, all_values
-from shoal.policy.draft import EMPTY, Purpose, from_guesses
+from shoal.policy.draft import EMPTY, from_guesses
+from shoal.policy.exposure import Purpose
 from shoal.policy.guess import Guess
 from shoal.policy.recognise import recognise
 from shoal.policy.safe_harbor import REMARKS
