@@ -681,7 +681,8 @@ CLAIMING = re.compile(
     r"\b(anonym\w*|de-?identif\w*|safe|safely|safer|safest|safety|complian\w*|risk-free)\b",
     re.IGNORECASE,
 )
-ALLOWED = re.compile(r"(?<!\w)(?:[klt]|\d+)-anonym(?:ity|ous)\b|\b(?:thread|crash|type)-safe\b",
+ALLOWED = re.compile(r"(?<!\w)(?:[klt]|\d+)-anonym(?:ity|ous)\b|\b(?:thread|crash|type)-safe\b|"
+                     r"\bSafe Harbor fields\b|\bthe Safe Harbor list\b|\bsafe[-_]harbor\b",
                      re.IGNORECASE)  # fmt: skip
 RULE = "Shoal never calls a table anonymous, safe or compliant"
 TITLES = (

@@ -210,3 +210,58 @@ def test_a_draft_of_an_odd_file_runs_as_it_is_and_shows_no_number_that_few_share
     ]
     assert shown
     assert all(released[name].drop_nulls().value_counts()["count"].min() >= 5 for name in shown)
+
+
+def test_a_total_and_its_parts_are_rounded_alike_so_their_sum_tells_no_more():
+    rng = np.random.default_rng(6)
+    base, bonus = (np.exp(rng.normal(m, 0.5, 2000)).round(2) for m in (10.2, 7.5))
+    table = pl.DataFrame({
+        "age": rng.integers(20, 65, 2000), "base_salary": base, "bonus": bonus,
+        "total_pay": (base + bonus).round(2),
+    })  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    codings = {name: guesses[name].coding for name in ("base_salary", "bonus", "total_pay")}
+    assert len({coding["step"] for coding in codings.values()}) == 1
+    parts = [exposure.round_values(table[name], codings[name]) for name in ("base_salary", "bonus")]
+    assert exposure.alone(parts[0] + parts[1], None, 5) <= exposure.HARDLY
+    assert "the sum of base_salary and bonus" in guesses["total_pay"].reason
+
+
+def test_a_total_whose_part_others_know_is_protected_with_all_its_parts():
+    rng = np.random.default_rng(7)
+    hours, more = rng.integers(10, 60, 500), rng.integers(1, 9, 500) * 7
+    table = pl.DataFrame({"sex": ["f", "m"] * 250, "age": hours, "value_x": more,
+                          "income": hours + more})  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert {guesses[name].role for name in ("age", "value_x", "income")} == {Role.QUASI_IDENTIFIER}
+
+
+def test_a_sum_of_kept_columns_is_left_as_it_is():
+    rng = np.random.default_rng(6)
+    one, two = rng.integers(100, 9000, 600), rng.integers(100, 9000, 600)
+    table = pl.DataFrame({"age": rng.integers(20, 65, 600), "tax": one, "rent_cost": two,
+                          "total_cost": one + two})  # fmt: skip
+
+    kept = shoal.draft(table, keep=["tax", "rent_cost", "total_cost"])
+
+    assert not any(kept.guesses[name].coding for name in ("tax", "rent_cost", "total_cost"))
+
+
+def test_categories_from_which_a_quasi_identifier_follows_are_protected_too():
+    rng = np.random.default_rng(9)
+    grade = rng.integers(0, 12, 600)
+    table = pl.DataFrame({
+        "sex": rng.choice(["f", "m"], 600), "condition": rng.choice(["I10", "E11", "J45"], 600),
+        "region": pl.Series(grade // 3).cast(pl.String),
+        "diagnosis": "g" + pl.Series(grade).cast(pl.String),
+    })  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert guesses["diagnosis"].role is Role.QUASI_IDENTIFIER
+    assert "'region' follows from it" in guesses["diagnosis"].reason
+    assert guesses["condition"].role is Role.CONFIDENTIAL

@@ -5,8 +5,10 @@ import tomllib
 from datetime import date
 from decimal import Decimal
 
+import polars as pl
 import pytest
 
+import shoal
 from shoal import policy, sample
 from shoal.core import Kind, Policy, ReportContext, Role
 from shoal.errors import InputError
@@ -489,3 +491,35 @@ def test_a_policy_is_a_value():
     assert isinstance(policy.load(mapping()), Policy)
     with pytest.raises(AttributeError):
         policy.load(mapping()).method = "other"
+
+
+def test_codes_are_cut_to_a_prefix_and_recoded_in_the_policy_itself():
+    table = pl.DataFrame({"code": ["75011", "75012", "36000", " 99x"] * 5, "n": [1, 2] * 10})
+    stated = {
+        "version": 1,
+        "columns": {
+            "code": {
+                "role": "quasi-identifier", "kind": "nominal", "prefix": 2, "recode": {"36": "00"},
+            },
+            "n": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "local-suppression", "k": 2},
+    }  # fmt: skip
+
+    release = shoal.protect(table, stated)
+
+    assert set(release.data["code"]) == {"75", "00", "99"}
+    assert release.manifest["policy"]["columns"]["code"]["recode"] == {"36": "00"}
+
+
+def test_a_recoding_that_was_read_off_the_data_stays_out_of_the_manifest():
+    column = {
+        "role": "quasi-identifier", "kind": "nominal", "categories": ["a"], "observed": True,
+        "recode": {"b": "a"},
+    }  # fmt: skip
+    stated = {"version": 1, "columns": {"x": column},
+              "protect": {"method": "local-suppression", "k": 2}}  # fmt: skip
+
+    release = shoal.protect(pl.DataFrame({"x": ["a", "b"] * 3}), stated)
+
+    assert "recode" not in release.manifest["policy"]["columns"]["x"]

@@ -38,6 +38,14 @@ def again(client, workspace):
     return client.get(f"/w/{workspace}/protect").text
 
 
+def test_the_page_says_what_attacks_gain_over_people_who_are_held_out(seen):
+    _, _, page = seen
+
+    shown = page.partition('id="inspection"')[2]
+    assert "attacks on a release of 4 in 5 persons; the others are held out" in shown
+    assert "attack: inference, income: " in shown
+
+
 def protect_of(client, workspace):
     return policy_document.parsed(client.served.studio.store.load(workspace).policy)["protect"]
 

@@ -73,3 +73,16 @@ def test_any_table_can_be_looked_at(rows):
 
     assert found.rows == len(rows)
     assert all(0 <= column.unique <= 1 for column in found.columns)
+
+
+def test_a_template_that_is_chosen_is_drafted_and_says_what_it_is_not(tmp_path):
+    TABLE.drop("cells").write_parquet(tmp_path / "a.parquet")
+    reading = {"template": "safe-harbor"}
+
+    found = profile.write(tmp_path / "a.parquet", label="a", reading=reading)
+    seen = profile.read(tmp_path / "a.parquet", reading)
+
+    columns = policy.loads(found["policy"]).schema
+    assert (columns["visited"].date_step, columns["age"].top_code) == ("year", 90)
+    assert seen.by_name["town"].role == "identifier"
+    assert any("not a determination" in text for text in seen.warnings)

@@ -6,14 +6,130 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.console import Command, Panel, running, say, tell
+from shoal.cli import standard_input
+from shoal.cli.console import Command, Panel, running, say, showing_progress, tell
 from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spelled_out
 
 if TYPE_CHECKING:
+    from shoal.core import Progress
     from shoal.pipeline.options import BudgetOptions, ReadingOptions
+    from shoal.policy.drafted import DraftedPolicy
 
 before = typer.Typer()
 command = partial(before.command, cls=Command)
+
+
+@command(rich_help_panel=Panel.START)
+@spelled_out
+def init(
+    *,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Where to write the policy; - prints it.")] = Path(
+        "policy.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    audience: Annotated[
+        str | None,
+        typer.Option("--for", metavar="USE", help="public-use, scientific-use or secure-use."),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", help="How many people must share a value.")] = 5,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to release as they are, between commas."),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="safe-harbor: the fields of 45 CFR 164.514(b)(2)."),
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="Draft a release with this epsilon, from the header alone."),
+    ] = None,
+    attacks: Annotated[
+        bool,
+        typer.Option("--try", help="Attack what the draft would release, and say what would help."),
+    ] = False,
+    as_json: AsJson = False,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
+) -> None:
+    """Read a table and draft a commented policy for you to correct."""
+    import json
+    from contextlib import suppress
+
+    from shoal import policy as policies
+    from shoal.errors import ShoalError
+    from shoal.pipeline import forecast, planning
+    from shoal.policy.draft import draft, draft_from_header
+
+    _check_together(budget, template, attacks=attacks, epsilon=epsilon)
+    with showing_progress() as progress:
+        progress("reading the file", 0, 1)
+        if epsilon is None:
+            columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
+            drafted = draft(data, audience=audience, k=k, keep=columns, template=template,
+                            **vars(reading))  # fmt: skip
+        else:
+            drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
+        if attacks:
+            drafted = _tried(drafted, data, reading, budget, progress)
+    printed = out == standard_input.STDIN
+    if not printed:
+        drafted.write(out, force=force)
+    if as_json:
+        say(json.dumps({"file": None if printed else str(out), **drafted.facts()}, indent=2))
+        return
+    if printed:
+        say(drafted.text.rstrip("\n"))
+        return
+    for question in drafted.questions:
+        say(f"Question: {question}")
+    for remark in drafted.remarks:
+        say(f"Exposed: {remark}")
+    for line in drafted.attacks:
+        say(line)
+    with suppress(ShoalError):  # A draft may need an answer before it can be planned.
+        planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
+        say(f"As drafted, a run takes {forecast.takes(planned)}.")
+    say(f"Wrote {out}. Correct its guesses, then: "
+        f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
+
+
+def _check_together(
+    budget: "BudgetOptions", template: str | None, *, attacks: bool, epsilon: str | None
+) -> None:
+    from shoal.errors import InputError
+
+    if epsilon is not None and (attacks or template):
+        option = "--try" if attacks else "--template"
+        raise InputError(
+            f"{option} reads the table, and an --epsilon draft must not. Use one of them."
+        )
+    if (budget.file or budget.source) and not attacks:
+        raise InputError("--budget and --source record the inspection of --try. Add --try.")
+
+
+def _tried(
+    drafted: "DraftedPolicy",
+    data: Path,
+    reading: "ReadingOptions",
+    budget: "BudgetOptions",
+    progress: "Progress",
+) -> "DraftedPolicy":
+    """Attack what a draft would release, and write into it what they gain."""
+    from shoal import policy as policies
+    from shoal.pipeline import inspect_table
+
+    seen = inspect_table.inspect(
+        data,
+        budget.stated(policies.loads(drafted.text)),
+        reading=reading,
+        attacks=True,
+        tell=tell,
+        progress=progress,
+        note=data.name,
+    )
+    return drafted.with_attacks((*seen.attacked(), *seen.refused))
 
 
 @command(rich_help_panel=Panel.START)
@@ -54,6 +170,13 @@ def inspect(
             help="State that the file is public or a sample, so the inspection is not recorded.",
         ),
     ] = False,
+    attacks: Annotated[
+        bool,
+        typer.Option(
+            "--attacks",
+            help="Attack a release of four in five persons, which is thrown away, and the others.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     reading: "ReadingOptions",
     budget: "BudgetOptions",
@@ -71,6 +194,7 @@ def inspect(
             data,
             budget.stated(policy),
             public=public,
+            attacks=attacks,
             reading=reading,
             tell=tell,
             progress=progress,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli import standard_input
 from shoal.cli.about import about
 from shoal.cli.analyse import analyses
 from shoal.cli.before import before
@@ -26,7 +25,6 @@ from shoal.cli.console import (
     notes_shown,
     running,
     say,
-    showing_progress,
     tell,
     telling,
 )
@@ -105,67 +103,6 @@ def _whole(
 ) -> None:
     """Handle the options before a command."""
     telling(quiet=quiet, verbose=verbose)
-
-
-@command(rich_help_panel=Panel.START)
-@spelled_out
-def init(
-    *,
-    data: Data,
-    out: Annotated[Path, typer.Option(help="Where to write the policy; - prints it.")] = Path(
-        "policy.toml"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    audience: Annotated[
-        str | None,
-        typer.Option("--for", metavar="USE", help="public-use, scientific-use or secure-use."),
-    ] = None,
-    k: Annotated[int, typer.Option("--k", help="How many people must share a value.")] = 5,
-    keep: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMNS", help="Columns to release as they are, between commas."),
-    ] = None,
-    epsilon: Annotated[
-        str | None,
-        typer.Option(help="Draft a release with this epsilon, from the header alone."),
-    ] = None,
-    as_json: AsJson = False,
-    reading: "ReadingOptions",
-) -> None:
-    """Read a table and draft a commented policy for you to correct."""
-    import json
-    from contextlib import suppress
-
-    from shoal import policy as policies
-    from shoal.errors import ShoalError
-    from shoal.pipeline import forecast, planning
-    from shoal.policy.draft import draft, draft_from_header
-
-    with showing_progress() as progress:
-        progress("reading the file", 0, 1)
-        if epsilon is None:
-            columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
-            drafted = draft(data, audience=audience, k=k, keep=columns, **vars(reading))
-        else:
-            drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
-    printed = out == standard_input.STDIN
-    if not printed:
-        drafted.write(out, force=force)
-    if as_json:
-        say(json.dumps({"file": None if printed else str(out), **drafted.facts()}, indent=2))
-        return
-    if printed:
-        say(drafted.text.rstrip("\n"))
-        return
-    for question in drafted.questions:
-        say(f"Question: {question}")
-    for remark in drafted.remarks:
-        say(f"Exposed: {remark}")
-    with suppress(ShoalError):  # A draft may need an answer before it can be planned.
-        planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
-        say(f"As drafted, a run takes {forecast.takes(planned)}.")
-    say(f"Wrote {out}. Correct its guesses, then: "
-        f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 
 
 @command(rich_help_panel=Panel.PROTECT)

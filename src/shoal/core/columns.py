@@ -191,6 +191,7 @@ class Column:
     top_code: Decimal | date | str | None = None
     bottom_code: Decimal | date | str | None = None
     missing: tuple[str, ...] = ()
+    prefix: int | None = None
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
     date_step: str | None = None
@@ -221,6 +222,11 @@ class Column:
         if self.other is not None or self.keep_missing:
             return self.other
         return (self.all_categories or ("",))[0]
+
+    @property
+    def recoded(self) -> bool:
+        """Whether the policy replaces its categories by others."""
+        return bool(self.prefix or self.recode)
 
     @property
     def has_steps(self) -> bool:

@@ -126,7 +126,7 @@ class Policy:
         audience: who will get the release, if stated; then its claims must do for them.
         drafted: a program drafted the policy, and nobody has reviewed it.
         accept_constant: columns that a method without epsilon may make constant.
-        accept_distinct: columns in which every row may have its own value.
+        accept_distinct: columns that are released as they are, though few share their values.
         document: the policy as plain JSON values, without `[context]`, `[budget]` and
             `[evaluate]`; it is published.
         digest: SHA-256 of the document and of the files that it names.

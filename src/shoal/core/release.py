@@ -50,8 +50,19 @@ class Release:
         """What was done silently, and what should be known of the release; published with it."""
         return tuple(self.manifest["notes"])
 
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """What is released as it is though few rows share its values; read off the release."""
+        frame = import_module("shoal.io").from_native(self.data).frame
+        said: tuple[str, ...] = import_module("shoal.pipeline.nearly_unique").nearly_unique(
+            self.manifest, frame
+        )[0]
+        return said
+
     def __repr__(self) -> str:
-        return "\n".join([self.summary(), *(f"  note  {text}" for text in self.notes)])
+        notes = [*(f"  note  {text}" for text in self.notes),
+                 *(f"  exposed  {text}" for text in self.exposed)]  # fmt: skip
+        return "\n".join([self.summary(), *notes])
 
     def summary(self) -> str:
         """Say in a few lines what is promised and what was tested."""

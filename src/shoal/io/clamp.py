@@ -25,6 +25,7 @@ import polars as pl
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
 from shoal.io import dates
+from shoal.io.recode import recode_text
 from shoal.io.table import Table
 from shoal.io.validate import (
     LARGEST,
@@ -323,9 +324,7 @@ def category_texts(cells: CellReader, column: Column) -> pl.Series:
         text = _either(text, _codes(cells.number, column.all_categories or ()))
     if column.missing:
         text = text.set(cells.missing, None)
-    if column.recode:
-        text = text.replace({old: new or None for old, new in column.recode.items()})
-    return text
+    return recode_text(text, column)
 
 
 def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:

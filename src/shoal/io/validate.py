@@ -20,6 +20,7 @@ from polars.exceptions import PolarsError
 from shoal.core import Column, Kind, Persons, Role, Schema
 from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
 from shoal.io import dates
+from shoal.io.recode import recode_text
 from shoal.io.table import Table
 from shoal.io.text_files import quoted
 
@@ -560,13 +561,11 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
         _refuse(column, [_infinite(series)])
     text, categories = as_text(series), column.all_categories
-    if categories and not column.recode and all(is_normalized("NFC", one) for one in categories):
+    if categories and not column.recoded and all(is_normalized("NFC", one) for one in categories):
         values = text.cast(pl.Enum(categories), strict=False)
         if values.null_count() == text.null_count():  # so all of it is composed
             return code_extremes(values, column)
-    text = composed(text)
-    if column.recode:
-        text = text.replace({old: new or None for old, new in column.recode.items()})
+    text = recode_text(composed(text), column)
     if categories is None:
         categories = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(categories), strict=False)

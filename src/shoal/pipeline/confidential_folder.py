@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from shoal import io
 from shoal.core import Confidential, Kind, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
@@ -19,9 +21,11 @@ from shoal.engine import local
 from shoal.errors import InputError, counted, withheld
 from shoal.io import clamp, folders
 from shoal.io.folders import FIGURES
+from shoal.io.table import Table
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, public_folder
 from shoal.pipeline.manifest import read as read_manifest
+from shoal.pipeline.nearly_unique import nearly_unique
 from shoal.pipeline.options import EvaluationOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.public_folder import dump
@@ -45,11 +49,13 @@ class Written:
         measured: what compares the release with the original, if it was measured.
         unmeasured: why it was not, or nothing.
         failed: why there is no report, or nothing.
+        exposed: what is released as it is though few share its values, in sentences.
     """
 
     measured: "Evaluation | None"
     unmeasured: str
     failed: str = ""
+    exposed: tuple[str, ...] = ()
 
 
 def write(
@@ -76,6 +82,7 @@ def write(
     try:
         found = for_folder(secret, folder)
         measured, unmeasured = None, evidence.ON_SPARK
+        exposed, accepted = _exposed(found, release, manifest) if inspected else ((), ())
         if isinstance(getattr(found, "raw", None), io.Raw):
             measured, unmeasured = evidence.measured(
                 planned, found.raw, release, wanted=evaluate, control=control, progress=progress
@@ -84,6 +91,7 @@ def write(
             "confidential": html.CONFIDENTIAL,
             **_as_measured(losses(planned, found) if inspected else _UNREAD, measured),
             "suppressed": manifest["suppressed"] if inspected else None,
+            "exposed": [*exposed, *accepted],
             **facts,
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
@@ -103,7 +111,19 @@ def write(
         dump(folder / FIGURES, {"confidential": html.CONFIDENTIAL, **facts, "failed": failed})
         (folder / REPORT).write_text(html.failed_report(failed), encoding="utf-8")
         return Written(None, "", failed)
-    return Written(measured, unmeasured)
+    return Written(measured, unmeasured, exposed=exposed)
+
+
+def _exposed(
+    found: Any, release: Release, manifest: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Measure what is released as it is, by persons where a run knows whose rows they are."""
+    table = getattr(found, "protected", None)
+    if isinstance(table, Table) and table.persons is not None:
+        return nearly_unique(manifest, table.publishable(), pl.Series(table.persons))
+    if not hasattr(found, "raw"):
+        return (), ()  # made on Spark
+    return nearly_unique(manifest, io.from_native(release.data).frame)
 
 
 _UNREAD = {**local.figures(None, uniques=(None, None, None)), "clamped": {}, "prepared": []}

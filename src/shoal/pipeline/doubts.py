@@ -150,7 +150,7 @@ def _all_distinct(policy: Policy, setting: Setting[Any], seen: SeenTable) -> Ite
             continue
         number = column.kind in {Kind.NUMERIC, Kind.DATE} and column.role is not Role.OTHER
         coded = column.top_code or column.bottom_code
-        changed = column.recode or column.step or column.date_step or coded
+        changed = column.recoded or column.step or column.date_step or coded
         if (
             not number
             and not changed
@@ -178,6 +178,10 @@ def _unknown_values(schema: Schema, seen: SeenTable) -> Iterator[str]:
 
 
 def _is_unknown(column: Column, values: tuple[str, ...]) -> bool:
-    if column.kind not in {Kind.NOMINAL, Kind.ORDINAL} or not column.all_categories:
+    if (
+        column.kind not in {Kind.NOMINAL, Kind.ORDINAL}
+        or not column.all_categories
+        or column.prefix
+    ):
         return False
     return not {*values} <= {*column.all_categories, *column.missing, *(column.recode or {})}

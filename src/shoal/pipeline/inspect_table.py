@@ -24,6 +24,7 @@ from shoal.io import validate
 from shoal.io.repair import repaired
 from shoal.methods import Alternatives, Tools
 from shoal.pipeline import booking
+from shoal.pipeline.attack_release import HELD_OUT, AttackGain, attack_release
 from shoal.pipeline.check_table import check_rules
 from shoal.pipeline.options import BudgetOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
@@ -58,6 +59,7 @@ class InspectedTable:
         broken: rows that break each rule of the policy.
         suggested: orders and functional dependences that hold for every row and are not stated.
         alternatives: what other settings of the method would give, if it says so.
+        attacks: what attacks on a release gain on people in the table, if that was asked for.
     """
 
     rows: int
@@ -73,6 +75,7 @@ class InspectedTable:
     broken: Mapping[str, int] = field(default_factory=dict)
     suggested: tuple[str, ...] = ()
     alternatives: Alternatives | None = None
+    attacks: tuple[AttackGain, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """The same for machines."""
@@ -88,7 +91,14 @@ class InspectedTable:
         last = [f"release: {text}" for text in self.unexpected]
         middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
         others = [str(self.alternatives)] if self.alternatives else []
-        return "\n".join([*first, *middle, *others, *last])
+        return "\n".join([*first, *middle, *others, *self.attacked(), *last])
+
+    def attacked(self) -> list[str]:
+        """Say how a release fares against attacks, in sentences; no cell is quoted."""
+        how = [
+            f"attacks on a release of {HELD_OUT - 1} in {HELD_OUT} persons; the others are held out"
+        ]
+        return [*how, *(f"attack: {gain}" for gain in self.attacks)] if self.attacks else []
 
     __repr__ = __str__
 
@@ -151,6 +161,7 @@ def inspect(
     public: bool = False,
     reading: ReadingOptions = ReadingOptions(),
     budget: BudgetOptions = BudgetOptions(),
+    attacks: bool = False,
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
     note: str = "",
@@ -166,6 +177,8 @@ def inspect(
         public: the table is public, or a sample that may be seen: nothing is recorded.
         reading: how a CSV file is written, instead of the policy's.
         budget: the budget file, instead of the policy's.
+        attacks: protect four in five persons as the policy says, and attack them and the others:
+            singling out, linkability and inference. Not for a policy with an epsilon.
         tell: called with what the inspection costs, in sentences, before it begins.
         progress: called with the stage and how far it is.
         note: public, for the budget file.
@@ -177,10 +190,12 @@ def inspect(
             tell(sentence)
     progress("reading the table", 0, 1)
     raw = io.read(data, **reading.marks(policy)) if isinstance(data, str | Path) else data
-    return inspect_raw(io.from_native(raw), policy, progress=progress)
+    return inspect_raw(io.from_native(raw), policy, attacks=attacks, progress=progress)
 
 
-def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> InspectedTable:
+def inspect_raw(
+    raw: io.Raw, policy: Policy, *, attacks: bool = False, progress: Progress = silent
+) -> InspectedTable:
     """Inspect a table that was read; nothing is recorded."""
     schema, frame = policy.schema, raw.frame
     refused: list[str] = []
@@ -198,6 +213,7 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
     if planned is not None and not misfits and not planned.method.noisy and frame.height:
         progress("protecting a copy", 0, 1)
         found, alternatives = _tried(raw, planned, refused)
+    gains = _attacked(raw, planned, refused, progress) if attacks and not misfits else ()
     return InspectedTable(
         rows=frame.height,
         refused=tuple(refused),
@@ -216,6 +232,7 @@ def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> 
         },
         suggested=_suggested(typed, policy),
         alternatives=alternatives,
+        attacks=gains,
     )
 
 
@@ -323,3 +340,15 @@ def _tried(
         refused.append(str(error))
         return (), alternatives
     return unexpected(planned, outcome), alternatives
+
+
+def _attacked(
+    raw: io.Raw, planned: Plan | None, refused: list[str], progress: Progress
+) -> tuple[AttackGain, ...]:
+    if planned is None:
+        return ()
+    try:
+        return attack_release(raw, planned.policy, progress=progress)
+    except ShoalError as error:
+        refused.append(f"not attacked: {error}")
+        return ()

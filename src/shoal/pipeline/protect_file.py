@@ -147,7 +147,8 @@ def protect(
     reading_note = (f"Read as {table.found}.",) if table.found else ()
     # What became of the confidential step may disclose something about the table: for an epsilon
     # release, only the confidential folder says so.
-    later = () if planned.method.noisy else filter(None, (written.failed, written.unmeasured))
+    said = (written.failed, written.unmeasured, *written.exposed)
+    later = () if planned.method.noisy else filter(None, said)
     warnings = (*done.warnings, *costs)
     notes = (*recovered, *reading_note, *manifest["notes"], *later, *warnings)
     internal = folders.internal_of(out)

@@ -7,8 +7,7 @@ not public. Categories are copied, marked `observed = true`, for the steward to 
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
 from pathlib import Path
@@ -23,11 +22,12 @@ from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quoted
 from shoal.io.validate import is_plain, parse_numbers
+from shoal.policy import safe_harbor
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.content import not_looked_for
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.exposure import coarsen_days, coarsen_numbers, rare_pairs, round_values
-from shoal.policy.guess import Guess, Nature
+from shoal.policy.exposure import NO_PURPOSE, Purpose, coarsen, round_values
+from shoal.policy.guess import Guess
 from shoal.policy.recognise import LIMITS, meanings, recognise
 from shoal.policy.values import MOST
 
@@ -36,26 +36,6 @@ FEW = 50
 """Below this many groups of k, a column may have one value in the release."""
 LARGE = 100_000
 """From this many rows on, groups are made within blocks: the cost is then linear."""
-
-
-@dataclass(frozen=True)
-class Purpose:
-    """What a draft is for.
-
-    Attributes:
-        audience: who will get the release. Nothing nearly unique is released unchanged to the
-            public, and where no audience is stated; for scientific use tails are coded, and for
-            secure use all is kept.
-        k: how many people must share a value.
-        keep: columns that are released as they are whatever they show.
-    """
-
-    audience: Audience | None = None
-    k: int = 5
-    keep: tuple[str, ...] = ()
-
-
-NO_PURPOSE = Purpose()
 
 
 def draft(
@@ -71,6 +51,7 @@ def draft(
     audience: str | None = None,
     k: int = 5,
     keep: Collection[str] = (),
+    template: str | None = None,
     identifiers: Collection[str] = (),
     quasi_identifiers: Collection[str] = (),
     confidential: Collection[str] = (),
@@ -94,6 +75,7 @@ def draft(
         audience: who will get the release: public-use, scientific-use or secure-use.
         k: how many people must share a combination, and a value.
         keep: columns to release as they are, though a value may point to somebody.
+        template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2).
         identifiers: columns to drop; the roles of columns that are not named are guessed.
         quasi_identifiers: columns that an attacker may know.
         confidential: columns that must not be learnt.
@@ -104,7 +86,7 @@ def draft(
     raw = io.from_native(data)
     if raw.frame.height == 0:
         raise InputError(EMPTY)
-    purpose = _purpose(audience, k, keep)
+    purpose = _purpose(audience, k, keep, template)
     roles = {
         **dict.fromkeys(identifiers, Role.IDENTIFIER),
         **dict.fromkeys(quasi_identifiers, Role.QUASI_IDENTIFIER),
@@ -148,38 +130,68 @@ def draft_from_header(
         source = source or Path(data).name
         data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
     raw = io.from_native(data)
-    drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
     if not re.fullmatch(r"\d+(\.\d+)?", epsilon) or not Decimal(epsilon):
         raise InputError(f"Expected a positive number for epsilon, found '{brief(epsilon)}'.")
+    text = _written(
+        [
+            f"{_by(source)}, from the names of its columns alone.",
+            "# State what can occur in each column from public knowledge, never from the table:",
+            "# put it in place of the question marks, and take the # away. Drop what names people.",
+        ],
+        [
+            "# Either each person has one row, or a column numbers the persons (privacy_unit =",
+            "# true, max_contributions = 1).",
+            "# one_row_per_person = true",
+        ],
+        [
+            *map(_template, raw.names),
+            "",
+            "[reading]  # how the file is written; state the rest, or the release is refused",
+            *(f"{key} = {quoted(mark)}" for key, mark in raw.reading.items()),
+            '# decimal = "?"  # "." or ","',
+            '# date_format = "?"  # such as "dd.mm.yyyy", if there are dates',
+        ],
+        [
+            'method = "auto"  # draws rows from a noisy model',
+            f"epsilon = {epsilon}",
+        ],
+        [f"differential-privacy = {epsilon}"],
+    )
+    return DraftedPolicy(text, {}, (), raw.height)
+
+
+def _by(source: str | None) -> str:
+    by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
+    return f"# Drafted by {by}"
+
+
+def _written(
+    heading: Iterable[str],
+    persons: Iterable[str],
+    columns: Iterable[str],
+    protect: Iterable[str],
+    rest: Iterable[str],
+) -> str:
+    """Put the sections of a draft together."""
     lines = [
-        f"# Drafted by {drafted_by}, from the names of its columns alone.",
-        "# State what can occur in each column from public knowledge, never from the table: put it",
-        "# in place of the question marks, and take the # away. Drop what names a person.",
+        *heading,
         "version = 1",
-        "# Either each person has one row, or a column numbers the persons (privacy_unit = true,",
-        "# max_contributions = 1).",
-        "# one_row_per_person = true",
+        *persons,
         "",
         "[review]  # until both are filled in, the release says that nobody has reviewed it",
         '# by = "name"',
         "# date = 2023-09-17",
         "",
         "[columns]",
-        *(_template(name) for name in raw.names),
-        "",
-        "[reading]  # how the file is written; state the rest, or the release is refused",
-        *(f"{key} = {quoted(mark)}" for key, mark in raw.reading.items()),
-        '# decimal = "?"  # "." or ","',
-        '# date_format = "?"  # such as "dd.mm.yyyy", if there are dates',
+        *columns,
         "",
         "[protect]",
-        'method = "auto"  # draws rows from a noisy model',
-        f"epsilon = {epsilon}",
+        *protect,
         "",
         "[require]  # or nothing is written",
-        f"differential-privacy = {epsilon}",
+        *rest,
     ]
-    return DraftedPolicy("\n".join(lines) + "\n", {}, (), raw.height)
+    return "\n".join(lines) + "\n"
 
 
 def _template(name: str) -> str:
@@ -200,13 +212,15 @@ def _template(name: str) -> str:
     return f'# {key} = {{ role = "{role}", kind = "nominal", categories = [?] }}'
 
 
-def _purpose(audience: str | None, k: int, keep: Collection[str]) -> Purpose:
+def _purpose(audience: str | None, k: int, keep: Collection[str], template: str | None) -> Purpose:
+    if template not in {None, safe_harbor.TEMPLATE}:
+        raise InputError(f"Expected the template {safe_harbor.TEMPLATE}, found '{template}'.")
     if audience is not None and audience not in set(Audience):
         known = ", ".join(Audience)
         raise InputError(f"Expected an audience among {known}, found '{audience}'.")
     if not 2 <= k <= MOST:
         raise InputError(f"Expected k of at least 2, found {k}.")
-    return Purpose(None if audience is None else Audience(audience), k, tuple(keep))
+    return Purpose(None if audience is None else Audience(audience), k, tuple(keep), template)
 
 
 def from_guesses(
@@ -221,40 +235,32 @@ def from_guesses(
 ) -> DraftedPolicy:
     """Write guesses as a commented policy; for the arguments see `draft`."""
     frame = raw.frame
-    drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
-    guesses, remarks = _coarsened(values, guesses, purpose)
-    looked = not_looked_for()
-    lines = [
-        f"# Drafted by {drafted_by}: {frame.height:,} rows.",
-        "# Every role and kind below is a guess. Read each line and correct it.",
-        "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
-        "#        confidential (must not be learnt; k-anonymity alone releases it as it is),",
-        "#        other (released as it is).",
-        *(
-            [f"# Not looked for, without the extra 'recognise': {'; '.join(looked)}."]
-            if looked
-            else ()
-        ),
-        "version = 1",
-        *_persons(guesses),
-        "",
-        "[review]  # until both are filled in, the release says that nobody has reviewed it",
-        '# by = "name"',
-        "# date = 2023-09-17",
-        "",
-        "[columns]",
-        *(line for series in frame for line in _lines(series, guesses[series.name], raw, missing)),
-        *_reading(raw, guesses, decimal, missing),
-        "",
-        "[protect]",
-        *_method(values, guesses, purpose.k, frame.height),
-        "",
-        "[require]  # or nothing is written",
-        f"k-anonymity = {purpose.k}",
-        *_release(purpose, guesses, frame.height),
-        *(f"# {remark}" for remark in remarks),
-    ]
-    text = "\n".join(lines) + "\n"
+    if harbor := purpose.template is not None:
+        guesses = safe_harbor.draft_safe_harbor(values, guesses)
+    guesses, remarks = coarsen(values, guesses, purpose)
+    remarks = (*(safe_harbor.REMARKS if harbor else ()), *remarks)
+    missed = "; ".join(not_looked_for())
+    text = _written(
+        [
+            f"{_by(source)}: {frame.height:,} rows.",
+            "# Every role and kind below is a guess. Read each line and correct it.",
+            "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
+            "#        confidential (must not be learnt; k-anonymity alone releases it as it is),",
+            "#        other (released as it is).",
+            *([f"# Not looked for, without the extra 'recognise': {missed}."] if missed else ()),
+        ],
+        _persons(guesses),
+        [
+            *(line for one in frame for line in _lines(one, guesses[one.name], raw, missing)),
+            *_reading(raw, guesses, decimal, missing),
+        ],
+        _method(values, guesses, purpose.k, frame.height),
+        [
+            f"k-anonymity = {purpose.k}",
+            *_release(purpose, guesses, frame.height),
+            *(f"# {remark}" for remark in remarks),
+        ],
+    )
     policy.loads(text, where="the drafted policy")
     return DraftedPolicy(
         text,
@@ -280,66 +286,6 @@ def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[
             "one value left"
         )
     return ["", "[release]", *lines] if lines else []
-
-
-def _coarsened(
-    values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], purpose: Purpose
-) -> tuple[dict[str, Guess], tuple[str, ...]]:
-    """Coarsen what would be released as it is, and say which pairs of columns still point out."""
-    result, k = dict(guesses), purpose.k
-    unit = next((name for name, made in guesses.items() if "privacy_unit" in made.flags), None)
-    persons = None if unit is None else values[unit].cells
-    shown: dict[str, pl.Series] = {}
-    for name, made in guesses.items():
-        if made.role is Role.IDENTIFIER or purpose.audience is Audience.SECURE_USE:
-            continue
-        cells, coding = values[name].typed(), dict(made.coding)
-        as_it_is = made.role is not Role.QUASI_IDENTIFIER
-        if name not in purpose.keep:
-            coding |= _coding(made, cells, persons, purpose)
-        if coding != made.coding:
-            result[name] = replace(made, coding=coding, reason=_with_coding(made, coding, k))
-        if as_it_is:
-            shown[name] = round_values(cells, coding) if coding else cells
-    pairs = [pair for pair in rare_pairs(shown, persons, k) if pair[0] > 0.05][:3]
-    return result, tuple(
-        f"Fewer than {k} people share the values of '{one}' and '{other}' in {share:.0%} of "
-        "the rows: whoever knows both finds them."
-        for share, one, other in pairs
-    )
-
-
-def _coding(
-    made: Guess, cells: pl.Series, persons: pl.Series | None, purpose: Purpose
-) -> dict[str, str]:
-    """Choose how a column is coarsened: keys of the policy."""
-    public = purpose.audience is not Audience.SCIENTIFIC_USE
-    if made.role is Role.QUASI_IDENTIFIER:
-        if not public:
-            return {}
-        if made.nature is Nature.COORDINATE:
-            return {"step": "0.1"}
-        return {"date_step": f'"{"year" if made.nature is Nature.BIRTH else "month"}"'} if (
-            made.kind is Kind.DATE) else {}  # fmt: skip
-    if made.kind is Kind.NUMERIC:
-        coding = coarsen_numbers(cells, persons, purpose.k, tails_only=not public)
-        for key, farther in (("bottom_code", max), ("top_code", min)):  # a limit such as <4.0 stays
-            if key in coding and key in made.coding:
-                coding[key] = farther(coding[key], made.coding[key], key=Decimal)
-        return coding
-    return coarsen_days(cells, persons, purpose.k) if made.kind is Kind.DATE and public else {}
-
-
-def _with_coding(made: Guess, coding: Mapping[str, str], k: int) -> str:
-    words = {
-        "step": "rounded to multiples of {}",
-        "date_step": "dates rounded to the {}",
-        "bottom_code": "coded below {}",
-        "top_code": "coded above {}",
-    }
-    done = [text.format(coding[key].strip('"')) for key, text in words.items() if key in coding]
-    why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share each value"
-    return f"{made.reason}; {', '.join(done)}{why}"
 
 
 def _method(

@@ -1,10 +1,12 @@
 """A drafted policy: text for a steward to correct, which loads as it is."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.errors import visible
 from shoal.io import folders
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class DraftedPolicy:
         questions: what only the steward can answer.
         rows: as many as the table has.
         remarks: what the draft leaves exposed.
+        attacks: how a release by the draft fared against attacks, if it was tried.
     """
 
     text: str
@@ -30,6 +33,7 @@ class DraftedPolicy:
     questions: tuple[str, ...]
     rows: int
     remarks: tuple[str, ...] = ()
+    attacks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -56,8 +60,15 @@ class DraftedPolicy:
             "columns": columns,
             "questions": list(self.questions),
             "exposed": list(self.remarks),
+            "attacks": list(self.attacks),
             "policy": self.text,
         }
+
+    def with_attacks(self, attacks: Iterable[str]) -> "DraftedPolicy":
+        """Add how a release by the draft fared against attacks, as comments of the policy too."""
+        lines = tuple(attacks)
+        text = self.text + "".join(f"# {visible(line)}\n" for line in lines)
+        return replace(self, text=text, attacks=lines)
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it as a policy file, for an editor; replace an existing file only if forced."""

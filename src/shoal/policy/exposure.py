@@ -6,21 +6,128 @@ people share every value, and says so in the column's line. Limits are multiples
 is 1, 2 or 5 times a power of ten: round numbers, not the values of the largest and the smallest.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 
+from shoal.core import Audience, Kind, Role
 from shoal.core._arrays import Floats, Ints
 from shoal.io.validate import rounded
+from shoal.policy.column_values import ColumnValues
+from shoal.policy.guess import Guess, Nature
 
 DATE_STEPS = ("week", "month", "quarter", "year")
 """From the finest."""
 PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
 MOST_PAIRS = 20
 """Pairs of so many columns are looked at."""
+HARDLY = 0.01
+"""A share of people that is hardly anybody."""
+RARE = 0.05
+"""Pairs are reported that point to somebody in more of the rows."""
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a draft is for.
+
+    Attributes:
+        audience: who will get the release. Nothing nearly unique is released unchanged to the
+            public, and where no audience is stated; for scientific use tails are coded, and for
+            secure use all is kept.
+        k: how many people must share a value.
+        keep: columns that are released as they are whatever they show.
+        template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2), or nothing.
+    """
+
+    audience: Audience | None = None
+    k: int = 5
+    keep: tuple[str, ...] = ()
+    template: str | None = None
+
+
+NO_PURPOSE = Purpose()
+
+
+def coarsen(
+    values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], purpose: Purpose
+) -> tuple[dict[str, Guess], tuple[str, ...]]:
+    """Coarsen what would be released as it is, and say which pairs of columns still point out."""
+    k = purpose.k
+    unit = next((name for name, made in guesses.items() if "privacy_unit" in made.flags), None)
+    persons = None if unit is None else values[unit].cells
+    left = {
+        name: made
+        for name, made in guesses.items()
+        if made.role is not Role.IDENTIFIER and purpose.audience is not Audience.SECURE_USE
+    }
+    cells = {name: values[name].typed() for name in left}
+    codings = {
+        name: {**made.coding, **_coding(made, cells[name], persons, purpose)}
+        if name not in purpose.keep
+        else dict(made.coding)
+        for name, made in left.items()
+    }
+    for total, made in left.items():
+        family = (total, *made.parts)
+        shown = all(name in left and _is_shown(left[name]) for name in family)
+        asked = set(family) & {*purpose.keep} or purpose.audience is Audience.SCIENTIFIC_USE
+        if made.parts and shown and not asked:
+            codings |= coarsen_sum({n: cells[n] for n in family}, total, persons, k, codings)
+    result = {
+        name: replace(made, coding=codings[name]).because(_in_words(made, codings[name], k))
+        if name in codings and codings[name] != made.coding
+        else made
+        for name, made in guesses.items()
+    }
+    coded = {name: round_values(cells[name], codings[name])
+             for name, made in left.items() if _is_shown(made)}  # fmt: skip
+    return result, pairs_in_words(rare_pairs(coded, persons, k), k, "people", most=3)
+
+
+def _is_shown(made: Guess) -> bool:
+    """Whether a release has the column as it is."""
+    return made.role in {Role.CONFIDENTIAL, Role.OTHER}
+
+
+def _coding(
+    made: Guess, cells: pl.Series, persons: pl.Series | None, purpose: Purpose
+) -> dict[str, str]:
+    """Choose how a column is coarsened: keys of the policy."""
+    public = purpose.audience is not Audience.SCIENTIFIC_USE
+    if "date_step" in made.coding:
+        return {}
+    if made.role is Role.QUASI_IDENTIFIER:
+        if not public:
+            return {}
+        if made.nature is Nature.COORDINATE:
+            return {"step": "0.1"}
+        return {"date_step": f'"{"year" if made.nature is Nature.BIRTH else "month"}"'} if (
+            made.kind is Kind.DATE) else {}  # fmt: skip
+    if made.kind is Kind.NUMERIC:
+        coding = coarsen_numbers(cells, persons, purpose.k, tails_only=not public)
+        for key, farther in (("bottom_code", max), ("top_code", min)):  # a limit such as <4.0 stays
+            if key in coding and key in made.coding:
+                coding[key] = farther(coding[key], made.coding[key], key=Decimal)
+        return coding
+    return coarsen_days(cells, persons, purpose.k) if made.kind is Kind.DATE and public else {}
+
+
+def _in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
+    words = {
+        "prefix": "cut to {} characters",
+        "step": "rounded to multiples of {}",
+        "date_step": "dates rounded to the {}",
+        "bottom_code": "coded below {}",
+        "top_code": "coded above {}",
+    }
+    done = [text.format(coding[key].strip('"')) for key, text in words.items() if key in coding]
+    why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share each value"
+    return f"; {', '.join(done)}{why}"
 
 
 def persons_per_value(values: pl.Series, persons: pl.Series | None) -> pl.DataFrame:
@@ -37,8 +144,23 @@ def alone(values: pl.Series, persons: pl.Series | None, k: int) -> float:
     return float(counts.filter(counts < k).sum()) / max(int(counts.sum()), 1)
 
 
+def alone_in_tails(values: pl.Series, persons: pl.Series | None, k: int) -> tuple[float, float]:
+    """Return the same among the lowest and among the highest hundredth of numbers."""
+    counts = persons_per_value(values, persons)["len"].cast(pl.Int64).to_numpy()
+    shares = []
+    for people in (counts, counts[::-1]):
+        tail = people[np.cumsum(people) - people < people.sum() / 100]
+        shares.append(float(tail[tail < k].sum() / max(tail.sum(), 1)))
+    return shares[0], shares[1]
+
+
 def coarsen_numbers(
-    values: pl.Series, persons: pl.Series | None, k: int, *, tails_only: bool = False
+    values: pl.Series,
+    persons: pl.Series | None,
+    k: int,
+    *,
+    tails_only: bool = False,
+    steps: Sequence[Decimal] | None = None,
 ) -> dict[str, str]:
     """Choose the step and the limits that change a column of numbers least, so k share each value.
 
@@ -52,6 +174,7 @@ def coarsen_numbers(
         persons: whose rows they are; none for one row each.
         k: how many must share a value.
         tails_only: keep the values between the limits as they are, also where fewer share them.
+        steps: to choose from; by default all that fit the column.
 
     Returns:
         Keys of the policy, `step`, `bottom_code` and `top_code`, as far as needed.
@@ -62,7 +185,7 @@ def coarsen_numbers(
     if seen.size < 2 or people.min() >= k or people.sum() < 2 * k:
         return {}
     best: tuple[float, dict[str, str]] | None = None
-    for step in _steps(seen):
+    for step in _steps(seen) if steps is None else steps:
         numerator, denominator = map(float, step.as_integer_ratio())
         multiples = np.rint(seen * denominator / numerator)  # as a run rounds
         low, high, fits = _limits(multiples, people, k, tails_only=tails_only)
@@ -78,6 +201,30 @@ def coarsen_numbers(
         if best is None or change < best[0]:
             best = change, found
     return {} if best is None else best[1]
+
+
+def coarsen_sum(
+    cells: Mapping[str, pl.Series],
+    total: str,
+    persons: pl.Series | None,
+    k: int,
+    codings: Mapping[str, Mapping[str, str]],
+) -> dict[str, dict[str, str]]:
+    """Choose one step for a total and its parts, so few are alone with what the parts add up to.
+
+    Else the parts would tell the total that was rounded. Steps are tried from the coarsest that a
+    column has by itself; where none will do, the columns stay as they are coded.
+    """
+    least = max(Decimal(codings[name].get("step", "0")) for name in cells)
+    seen = persons_per_value(cells[total], persons)["value"].cast(pl.Float64).to_numpy()
+    for step in [s for s in _steps(seen) if s >= least > 0] if seen.size > 1 else ():
+        found = {n: coarsen_numbers(cells[n], persons, k, steps=[step]) for n in cells}
+        if any(not found[n] and codings[n].get("step") for n in cells):
+            continue
+        parts = [round_values(cells[n], found[n]) for n in cells if n != total]
+        if parts and alone(sum(parts[1:], parts[0]), persons, k) <= HARDLY:
+            return found
+    return {}
 
 
 def _steps(seen: Floats) -> Iterator[Decimal]:
@@ -122,7 +269,7 @@ def coarsen_days(values: pl.Series, persons: pl.Series | None, k: int) -> dict[s
 
 
 def _few(values: pl.Series, persons: pl.Series | None, k: int) -> bool:
-    return alone(values, persons, k) <= 0.01
+    return alone(values, persons, k) <= HARDLY
 
 
 def rare_pairs(
@@ -141,11 +288,27 @@ def rare_pairs(
     return sorted(found, reverse=True)
 
 
+def pairs_in_words(
+    pairs: Iterable[tuple[float, str, str]], k: int, who: str, *, most: int
+) -> tuple[str, ...]:
+    """Say which pairs of columns point to people in more than one row of twenty."""
+    worst = [pair for pair in pairs if pair[0] > RARE][:most]
+    return tuple(
+        f"Fewer than {k} {who} share the values of '{one}' and '{other}' in {share:.0%} of the "
+        "rows: whoever knows both finds them."
+        for share, one, other in worst
+    )
+
+
 def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
     """Apply a coding as a run does, to see what it leaves."""
+    if "prefix" in coding:
+        return values.cast(pl.String).str.slice(0, int(coding["prefix"]))
     if "date_step" in coding:
         period = PERIODS[coding["date_step"].strip('"')]
         return values.cast(pl.Date, strict=False).dt.truncate(period)
+    if not coding:
+        return values
     low, high = (
         float(coding[key]) if key in coding else None for key in ("bottom_code", "top_code")
     )

@@ -1,7 +1,7 @@
 """What is known of a column before anybody has said anything, and what it is taken for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -41,6 +41,7 @@ class Guess:
         nature: what its values are where that decides how they are coarsened.
         coding: further keys of the policy with their values, such as a limit or a step.
         advice: how a policy keeps a column that is left out, as a part of a sentence.
+        parts: columns that add up to it.
     """
 
     role: Role
@@ -57,6 +58,11 @@ class Guess:
     nature: Nature = Nature.OTHER
     coding: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
+    parts: tuple[str, ...] = ()
+
+    def because(self, more: str) -> "Guess":
+        """Add to the reason."""
+        return replace(self, reason=f"{self.reason}{more}")
 
 
 @dataclass(frozen=True, eq=False)

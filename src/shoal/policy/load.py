@@ -136,6 +136,8 @@ def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
         own = stated["columns"][column.name]
         if column.observed and column.categories:
             own["categories"] = list(column.categories)
+        if column.observed and column.recode and not isinstance(own.get("recode"), str):
+            own["recode"] = dict(column.recode)
         if column.value_labels:
             own["value_labels"] = dict(column.value_labels)
     trees = {
@@ -338,6 +340,8 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
         if column.observed:
             plain["columns"][name].pop("categories", None)
             plain["columns"][name].pop("value_labels", None)
+            if not isinstance(column.recode, str):
+                plain["columns"][name].pop("recode", None)
     document: dict[str, Any] = shown(plain)
     return {**document, "files": dict(files)} if files else document
 
@@ -366,7 +370,7 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
                     f"Column '{name}': expected '{key}' to be a leaf of its hierarchy, found "
                     f"'{value}'."
                 )
-    if spec.recode:
+    if isinstance(spec.recode, str) and spec.recode:
         pairs = files.rows(spec.recode, name, "recode")
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
             raise InputError(

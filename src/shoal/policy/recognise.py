@@ -92,10 +92,8 @@ def recognise(
         else Guess(Role.IDENTIFIER, Kind.NOMINAL, "its cells are not plain values")
         for name in raw.frame.columns
     }
-    guesses = structure.with_units(columns, structure.with_persons(raw.frame, columns, guesses))
-    guesses = structure.with_scales(columns, structure.with_copies(raw.frame, guesses))
-    guesses = structure.with_sums(columns, guesses)
-    guesses = structure.something_protected(guesses) if not roles else guesses
+    for find in (*structure.FINDERS, *(() if roles else (structure.protect_something,))):
+        guesses |= find(columns, guesses)
     return {
         name: _stated(columns[name], made, roles[name]) if name in roles else made
         for name, made in guesses.items()

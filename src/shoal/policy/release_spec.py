@@ -23,8 +23,9 @@ class ReleaseSpec(Spec):
     )
     accept_distinct: list[str] = Field(
         default_factory=list,
-        description="Columns released unchanged in which every row may have its own value. "
-        "Otherwise a method without epsilon writes nothing.",
+        description="Columns released as they are though few share their values: nobody is told of "
+        "them again, and the confidential report lists them. If every row of another column has "
+        "its own value, a method without epsilon writes nothing.",
     )
 
 

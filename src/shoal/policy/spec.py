@@ -61,6 +61,7 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "sampling_weight": {Kind.NUMERIC},
     "top_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+    "prefix": {Kind.ORDINAL, Kind.NOMINAL},
     "recode": {Kind.ORDINAL, Kind.NOMINAL},
     "date_format": {Kind.DATE},
     "date_step": {Kind.DATE},
@@ -164,10 +165,14 @@ class ColumnSpec(_Spec):
     missing: list[Category] = Field(
         default_factory=list, description="Cells that mean missing, beside the empty one."
     )
-    recode: str | None = Field(
+    prefix: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
-        description="A CSV file that replaces values by others in every row. Each line has a "
-        "value and its new value.",
+        description="Codes are cut to so many first characters, before recode and any method.",
+    )
+    recode: str | dict[str, Category] | None = Field(
+        None,
+        description="Replaces values by others in every row: a table of values and new ones, "
+        "or a CSV file whose lines have both.",
     )
     date_format: Annotated[str, AfterValidator(strptime_format)] | None = Field(
         None,

@@ -2,9 +2,12 @@
 
 What does not change within the rows of a patient number is a fact about the patient: a birth date,
 a sex. So a column that numbers persons shows itself by what it determines, whatever its name is.
+
+Each function takes all columns and what they are taken for so far, and returns what it knows
+better: new guesses for some of the columns, with the reason added.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, pairwise
 
@@ -13,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
-from shoal.io.validate import is_plain, parse_numbers
+from shoal.io.validate import parse_numbers
 from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL
 from shoal.policy.content import NAMES
 from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, dropped
@@ -30,16 +33,22 @@ OFTEN = 0.9
 SEX, BIRTH = 2, 3
 """What a column shows that a person has once; 1 is what leads to a person."""
 
+EXPOSED = frozenset({Role.CONFIDENTIAL, Role.OTHER})
+"""Roles of columns that are released as they are."""
+
 BATTERY = 5
 """So many columns with one scale are answers to a list of questions."""
 
 Codes = Mapping[str, NDArray[np.int64]]
+Columns = Mapping[str, NamedColumn]
+Guesses = Mapping[str, Guess]
 
 
-def codes_of(frame: pl.DataFrame, names: list[str]) -> dict[str, NDArray[np.int64]]:
-    """Number the values of some columns; a missing cell is -1."""
+def codes_of(columns: Columns) -> dict[str, NDArray[np.int64]]:
+    """Number the values of columns; a missing cell is -1."""
     return {
-        name: frame[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() - 1 for name in names
+        name: column.values.cells.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() - 1
+        for name, column in columns.items()
     }
 
 
@@ -66,11 +75,9 @@ def agreement(codes: Codes, by: str) -> dict[str, float]:
     return result
 
 
-def with_units(
-    columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
-) -> dict[str, Guess]:
+def find_units(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Leave each flag to one column, and say of persons with several rows that they have them."""
-    result, taken = dict(guesses), set[str]()
+    result, taken = dict[str, Guess](), set[str]()
     for name, made in guesses.items():
         flags = tuple(flag for flag in made.flags if flag not in taken)
         taken.update(flags)
@@ -79,17 +86,16 @@ def with_units(
             values = columns[name].values
             if values.distinct < values.present:
                 result[name] = replace(
-                    result[name],
-                    reason=f"{made.reason}: {values.distinct:,} of them in {values.present:,} rows",
+                    result[name].because(
+                        f": {values.distinct:,} of them in {values.present:,} rows"
+                    ),
                     question=f"Does '{name}' number the persons? An epsilon also needs "
                     "max_contributions.",
                 )
     return result
 
 
-def with_persons(
-    frame: pl.DataFrame, columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
-) -> dict[str, Guess]:
+def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Find the column that numbers persons, and households, by what is constant within it.
 
     Of a person the birth and the sex are constant, and what leads to the person: a name, an e-mail
@@ -101,7 +107,7 @@ def with_persons(
         name: BIRTH if column.is_birth else SEX if column.is_sex else bool(column.holds)
         for name, column in columns.items()
     }
-    codes = codes_of(frame, list(columns))
+    codes = codes_of(columns)
     shared = {
         name: agreement(codes, name)
         for name in columns
@@ -141,7 +147,7 @@ def with_persons(
             if unit in constant[name] and result[name].kind is Kind.NOMINAL:
                 result[name] = dropped(f"each value goes with one of '{unit}'")
     elif not any("privacy_unit" in made.flags for made in result.values()):
-        result = _asking(columns, result)
+        result |= _asking(columns, result)
     for name in varying:
         values = columns[name].values
         small = values.present <= 10 * values.distinct and len(constant[name]) >= 2
@@ -150,9 +156,8 @@ def with_persons(
     return result
 
 
-def _asking(columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Ask whose rows these are where a name or an address repeats, and nothing numbers persons."""
-    result = dict(guesses)
     for name, column in columns.items():
         values = column.values
         if column.holds and _repeats(column):
@@ -161,8 +166,8 @@ def _asking(columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]) ->
                 "person has several rows, which column numbers the persons? Write privacy_unit = "
                 "true there."
             )
-            return {**result, name: replace(result[name], question=question)}
-    return result
+            return {name: replace(guesses[name], question=question)}
+    return {}
 
 
 def _needed(column: NamedColumn, made: Guess) -> int:
@@ -192,46 +197,60 @@ def _repeats(column: NamedColumn) -> bool:
     return few <= values.distinct <= values.present - PAIRS
 
 
-def with_copies(frame: pl.DataFrame, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect what is one-to-one with a quasi-identifier; drop unknown copies of an identifier.
 
     Columns that nearly number the rows are left out: an income and a name are one-to-one too.
     """
-    result = dict(guesses)
+    result = dict[str, Guess]()
     alike: dict[tuple[int, int], list[str]] = {}
-    for name, dtype in frame.schema.items():
-        distinct = frame[name].drop_nulls().n_unique() if is_plain(dtype) else 0
-        if 2 < distinct <= NEARLY_ALL * frame.height:
-            alike.setdefault((distinct, frame[name].null_count()), []).append(name)
+    for name, column in columns.items():
+        cells = column.values.cells
+        distinct = cells.drop_nulls().n_unique()
+        if 2 < distinct <= NEARLY_ALL * cells.len():
+            alike.setdefault((distinct, cells.null_count()), []).append(name)
     for names in alike.values():
         for one, two in chain(pairwise(names), pairwise(names[::-1])):
-            role = _copied(result[one], result[two])
-            if role is not None and _one_to_one(frame, one, two):
-                note = f"{result[two].reason}; each value goes with one of '{one}'"
-                result[two] = replace(result[two], role=role, reason=note)
+            known = {**guesses, **result}
+            role = _copied(known[one], known[two])
+            if role is not None and _one_to_one(columns[one], columns[two]):
+                because = known[two].because(f"; each value goes with one of '{one}'")
+                result[two] = replace(because, role=role)
     return result
 
 
 def _copied(first: Guess, second: Guess) -> Role | None:
     """The role that the first of two equal columns lends to the second, if any."""
-    exposed = second.role in {Role.CONFIDENTIAL, Role.OTHER}
-    if first.role is Role.QUASI_IDENTIFIER and exposed:
+    if first.role is Role.QUASI_IDENTIFIER and second.role in EXPOSED:
         return Role.QUASI_IDENTIFIER
     unknown = second.reason.startswith(UNKNOWN) and second.role is not Role.IDENTIFIER
     return Role.IDENTIFIER if first.role is Role.IDENTIFIER and first.flags and unknown else None
 
 
-def _one_to_one(frame: pl.DataFrame, one: str, two: str) -> bool:
-    for part in (frame.select(one, two).head(2000), frame.select(one, two)):
+def _one_to_one(one: NamedColumn, two: NamedColumn) -> bool:
+    both = pl.DataFrame({"one": one.values.cells, "two": two.values.cells})
+    for part in (both.head(2000), both):
         pairs = part.unique()
-        if not pairs.height == pairs[one].n_unique() == pairs[two].n_unique():
+        if not pairs.height == pairs["one"].n_unique() == pairs["two"].n_unique():
             return False
     return True
 
 
-def with_scales(
-    columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]
-) -> dict[str, Guess]:
+def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
+    """Protect categories from which a quasi-identifier follows, as an age from a year of birth."""
+    known = {n: c for n, c in columns.items() if guesses[n].role is Role.QUASI_IDENTIFIER}
+    codes, result = codes_of(known), dict[str, Guess]()
+    for name, made in guesses.items():
+        if made.role in EXPOSED and made.kind in {Kind.NOMINAL, Kind.ORDINAL}:
+            own = codes_of({name: columns[name]})
+            told = [o for o, share in agreement({**codes, **own}, name).items() if share >= ALWAYS]
+            if told:
+                because = made.because(f"; '{told[0]}' follows from it, so it is protected too")
+                result[name] = replace(because, role=Role.QUASI_IDENTIFIER)
+    return result
+
+
+def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Take columns that share one scale of small whole numbers for answers to questions.
 
     Answers have an order, and nobody knows the answers of another to a long list of questions.
@@ -243,24 +262,36 @@ def with_scales(
             values = sorted(numbers.to_list())
             if len(values) >= 3 and values[-1] - values[0] < len(values) and values[-1] <= 10:
                 scales.setdefault(tuple(f"{value:g}" for value in values), []).append(name)
-    result = dict(guesses)
-    for scale, names in scales.items():
-        for name in names if len(names) >= BATTERY else ():
-            reason = f"one of {len(names)} columns with the same scale, so an answer"
-            result[name] = replace(guesses[name], role=Role.CONFIDENTIAL, kind=Kind.ORDINAL,
-                                   reason=reason, categories=scale)  # fmt: skip
-    return result
+    return {
+        name: replace(
+            guesses[name],
+            role=Role.CONFIDENTIAL,
+            kind=Kind.ORDINAL,
+            reason=f"one of {len(names)} columns with the same scale, so an answer",
+            categories=scale,
+        )
+        for scale, names in scales.items()
+        for name in (names if len(names) >= BATTERY else ())
+    }
 
 
-def with_sums(columns: Mapping[str, NamedColumn], guesses: Mapping[str, Guess]) -> dict[str, Guess]:
-    """Say of a column that it is the sum of others."""
+def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
+    """Protect a total and its parts together: whoever has all but one of them has that one."""
     names = [n for n, made in guesses.items() if made.kind is Kind.NUMERIC and n in columns][:40]
     cells = {name: _head(columns[name].values.cells) for name in names}
     cells = {name: numbers for name, numbers in cells.items() if np.unique(numbers).size > 5}
-    result = dict(guesses)
+    result = dict[str, Guess]()
     for total, parts in _sums(cells):
-        note = f"{result[total].reason}; the sum of {', '.join(parts[:-1])} and {parts[-1]}"
-        result[total] = replace(result[total], reason=note)
+        known = {name: result.get(name, guesses[name]) for name in (total, *parts)}
+        note = f"; the sum of {', '.join(parts[:-1])} and {parts[-1]}"
+        result[total] = replace(known[total].because(note), parts=tuple(parts))
+        if any(made.role is Role.QUASI_IDENTIFIER for made in known.values()):
+            for name, made in known.items():
+                if made.role in EXPOSED:
+                    because = result.get(name, made).because(
+                        ", and protected as its total or parts"
+                    )
+                    result[name] = replace(because, role=Role.QUASI_IDENTIFIER)
     return result
 
 
@@ -295,14 +326,24 @@ def _adds_up(
     return used.sum() > FEW_ROWS and np.allclose(added[used], whole[used], atol=1e-6)
 
 
-def something_protected(guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+def protect_something(_columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect the confidential columns where nothing else can be protected."""
     if any(made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
-        return dict(guesses)
-    why = "and no column is one that others know, so it is protected itself"
+        return {}
+    why = ", and no column is one that others know, so it is protected itself"
     return {
-        name: replace(made, role=Role.QUASI_IDENTIFIER, reason=f"{made.reason}, {why}")
-        if made.role is Role.CONFIDENTIAL
-        else made
+        name: replace(made.because(why), role=Role.QUASI_IDENTIFIER)
         for name, made in guesses.items()
+        if made.role is Role.CONFIDENTIAL
     }
+
+
+FINDERS: tuple[Callable[[Columns, Guesses], dict[str, Guess]], ...] = (
+    find_persons,
+    find_units,
+    find_copies,
+    find_functions,
+    find_scales,
+    find_sums,
+)
+"""In this order each adds to what is known."""

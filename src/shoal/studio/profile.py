@@ -6,7 +6,7 @@ temporary folder, because it holds figures and values of the table. No rows are 
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -23,8 +23,10 @@ from shoal.io.excel_files import EXCEL
 from shoal.io.validate import is_plain
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.draft import EMPTY, from_guesses
+from shoal.policy.exposure import Purpose
 from shoal.policy.guess import Guess
 from shoal.policy.recognise import recognise
+from shoal.policy.safe_harbor import REMARKS
 from shoal.studio import policy_document
 from shoal.studio.private_files import read_json, write_json
 from shoal.studio.shapes import Shape, shape_of
@@ -120,7 +122,8 @@ def write(
     Args:
         path: the file.
         label: what the steward calls it.
-        reading: what the steward says of it: delimiter, encoding, sheet, decimal, missing, dates.
+        reading: what the steward says of it: delimiter, encoding, sheet, decimal, missing, dates,
+            and the template of its draft.
         limit: bytes of the decoded table.
         progress: told how far it is.
 
@@ -138,12 +141,14 @@ def write(
     marks = {"decimal": stated.get("decimal"), "missing": stated.get("missing", ())}
     values = all_values(raw, **marks)
     guesses = recognise(raw, values=values, day_first=DAY_FIRST.get(stated.get("dates", "")))
-    text = policy_document.without_observed(
-        from_guesses(raw, guesses, values, source=label, **marks).text
-    )
+    purpose = Purpose(template=stated.get("template"))
+    drafted = from_guesses(raw, guesses, values, source=label, purpose=purpose, **marks)
+    text = policy_document.without_observed(drafted.text)
     progress("drawing the columns", 0, 1)
     read_as = policy_document.parsed(text).get("reading", {})
-    seen = profile(raw, guesses, values, reading=read_as, sheets=sheets)
+    seen = profile(raw, drafted.guesses, values, reading=read_as, sheets=sheets)
+    if purpose.template:
+        seen = replace(seen, warnings=(*seen.warnings, *REMARKS))
     write_json(_beside(path, stated), asdict(seen), durable=False)
     _write_values(_beside(path, stated, ".values"), values)
     return {"policy": text, "columns": raw.frame.columns, "rows": raw.frame.height}

@@ -249,7 +249,12 @@ def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     stated = policy.load(given["policy"])
     costs: list[str] = []
     found = inspect_table.inspect(
-        given["data"], stated, budget=_budget(given), tell=costs.append, progress=status
+        given["data"],
+        stated,
+        attacks=True,
+        budget=_budget(given),
+        tell=costs.append,
+        progress=status,
     )
     content = {
         "digest": stated.digest,

@@ -489,7 +489,7 @@ def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
     """Whether the policy coarsens a column, so the blocks do not hold it as it came."""
     columns = [schema[name] for name in keys]
     return any(
-        c.step or c.date_step or c.recode or (c.top_code, c.bottom_code) != (None, None)
+        c.step or c.date_step or c.recoded or (c.top_code, c.bottom_code) != (None, None)
         for c in columns
     )
 

@@ -197,7 +197,7 @@ def _outside(others: Table | None, names: tuple[str, ...]) -> NDArray[np.float64
 
 def _steps(schema: Schema) -> list[str]:
     """Say where the original is not compared as it was written."""
-    recoded = [column.name for column in schema.columns if column.recode]
+    recoded = [column.name for column in schema.columns if column.recoded]
     if not recoded:
         return []
     listed = ", ".join(f"'{name}'" for name in recoded)

@@ -188,8 +188,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         found.pop("sampling_weight", None)
-    if "recode" in before and kind in {"ordinal", "nominal"}:
-        found["recode"] = before["recode"]
+    if kind in {"ordinal", "nominal"}:
+        found |= {key: before[key] for key in ("prefix", "recode") if key in before}
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
     return found | {key: before[key] for key in left if key in before}
 

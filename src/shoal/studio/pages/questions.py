@@ -196,6 +196,7 @@ CHOICES: dict[str, tuple[str, dict[str, str]]] = {
     "encoding": ("Character encoding", ENCODINGS),
     "decimal": ("Decimal mark", {".": "point, as in 1.5", ",": "comma, as in 1,5"}),
     "dates": ("Dates such as 03/04/2024", {"day": "day first", "month": "month first"}),
+    "template": ("What is drafted", {"safe-harbor": "Safe Harbor fields (45 CFR 164.514(b)(2))"}),
 }
 """What can be corrected about reading: a title, and words for each value."""
 OF_TEXT = ("delimiter", "encoding")
