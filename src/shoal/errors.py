@@ -57,6 +57,10 @@ class InputError(ShoalError, ValueError):
     exit_code = 2
 
 
+class UnfitTableError(InputError):
+    """A file format has no room for a released table."""
+
+
 class SparkError(InputError):
     """Spark stopped before its job was done."""
 

@@ -3,6 +3,7 @@
 import zipfile
 from datetime import date, datetime
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from tests.workbook import Xml, write
 
 import shoal
 from shoal import io
-from shoal.errors import InputError
+from shoal.errors import InputError, UnfitTableError
+from shoal.io.csv_files import WrittenRelease
+from shoal.io.excel_files import read_excel
 
 pytest.importorskip("fastexcel")
 
@@ -234,3 +237,84 @@ def test_each_cell_is_read_by_itself(tmp_path_factory, rows):
     ]
 
     assert whole.rows() == each
+
+
+CELLS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"), min_size=1
+)
+WHOLE = st.integers(-(2**53), 2**53) | st.integers(-(2**63), 2**63 - 1)
+DAYS = st.dates(date(1583, 1, 1))
+
+
+@given(rows=st.lists(
+    st.tuples(*(st.none() | one for one in (st.floats(), WHOLE, CELLS, DAYS, st.booleans()))),
+    min_size=1, max_size=5,
+))  # fmt: skip
+def test_what_is_written_is_read_again(tmp_path_factory, rows):
+    frame = pl.DataFrame(
+        rows, orient="row", schema={"=part": pl.Float64, "whole": pl.Int64, "text": pl.String,
+                                    "day": pl.Date, "truth": pl.Boolean},
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("book") / "release.xlsx"
+    types = {name: str(dtype) for name, dtype in frame.schema.items()}
+    written = WrittenRelease(guarded=True, types=types, dated=True)
+
+    io.write(frame, path, labels={})
+
+    sheet = read_excel(path, None, rows=frame.height, alone=False, limit=1 << 40)
+    read = written.undone(sheet.frame)
+    assert read["=part"].cast(pl.Float64).equals(frame["=part"])
+    assert read["whole"].cast(pl.Int64).equals(frame["whole"])
+    assert read["text"].equals(frame["text"])
+    assert read["day"].equals(frame["day"])
+    assert read["truth"].equals(frame["truth"].cast(pl.String))
+
+
+def test_a_workbook_is_the_same_bytes_again_and_names_nobody(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"age": [31.5, None], "born": [date(1990, 5, 17), None]})
+    paths = [tmp_path / "one.xlsx", tmp_path / "other.xlsx"]
+
+    for path, user in zip(paths, ("Canary", "Somebody"), strict=True):
+        monkeypatch.setenv("USER", user)
+        io.write(frame, path, labels={}, about="No row is a person.")
+
+    one, other = (path.read_bytes() for path in paths)
+    assert one == other
+    with zipfile.ZipFile(paths[0]) as archive:
+        core = archive.read("docProps/core.xml").decode()
+        everything = b"".join(archive.read(name) for name in archive.namelist())
+    assert "<dc:creator></dc:creator>" in core
+    assert "2000-01-01T00:00:00Z" in core
+    assert "No row is a person." in core
+    assert b"Canary" not in everything
+
+
+def test_text_is_no_formula_and_no_link_and_is_guarded_as_in_a_csv_file(tmp_path):
+    frame = pl.DataFrame({"note": ["=1+1", "https://example.org", "'=2", "plain"]})
+
+    io.write(frame, tmp_path / "release.xlsx", labels={})
+
+    assert io.read(tmp_path / "release.xlsx").frame["note"].to_list() == [
+        "'=1+1", "https://example.org", "''=2", "plain"
+    ]  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "release.xlsx") as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml")
+    assert b"<f>" not in sheet
+    assert b"hyperlink" not in sheet
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame({"a": ["x" * 32_768]}),
+                                   pl.DataFrame({"a": [None] * 1_048_576})])  # fmt: skip
+def test_a_table_without_room_in_a_sheet_is_refused(tmp_path, frame):
+    with pytest.raises(UnfitTableError, match="A sheet of Excel has no room for this release"):
+        io.write(frame, tmp_path / "release.xlsx", labels={})
+
+
+def test_numbers_of_an_original_keep_all_their_digits_and_texts_stay(tmp_path):
+    cells = [0.1 + 0.2, 1 / 3, 1e-12, 123456789.123456789]
+    path = write(tmp_path / "n.xlsx", {"S": [["a", "b"], *([x, "007.50"] for x in cells)]})
+
+    read = io.read(path).frame
+
+    assert [float(cell) for cell in read["a"]] == cells
+    assert read["b"].to_list() == ["007.50"] * 4

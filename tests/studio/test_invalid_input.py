@@ -206,7 +206,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
 
     client.patch(f"{own}/policy", json={"protect": {"method": "mdav", "k": 7}})
     client.patch(f"{own}/policy", json={"require": {"k-anonymity": 7}})
-    client.patch(own, json={"file_format": "csv"})
+    client.patch(own, json={"file_format": "sav"})
     stale, page = client.get(f"{own}/release").json(), client.get(f"{ready}/release").text
 
     assert stale["policy_digest"] == manifest["policy_digest"]
@@ -214,7 +214,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert {(one["key"], one["old"], one["new"]) for one in stale["changed"]} == {
         ("protect.k", "5", "7"),
         ("require.k-anonymity", "5", "7"),
-        ("file format", "parquet", "csv"),
+        ("file format", "parquet", "sav"),
     }
     made, _, below = page.partition('id="list-title"')
     checklist = below.partition("context-title")[0]
@@ -224,8 +224,8 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert "out of date" in checklist
     assert '<span class="chip fails">out of date</span>' in made
     assert "<strong>Smallest group (k)</strong>: 5 → 7" in made
-    assert "--file-format csv" not in stale["again"]["command"]
-    assert "--file-format csv" not in made
+    assert "--file-format sav" not in stale["again"]["command"]
+    assert "--file-format sav" not in made
 
     client.patch(f"{own}/policy", json={"protect": {"method": "mdav", "k": 5}})
     client.patch(f"{own}/policy", json={"require": {"k-anonymity": 5}})

@@ -47,6 +47,13 @@ Audience = Annotated[
         help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
     ),
 ]
+FileFormat = Annotated[
+    str | None,
+    typer.Option(
+        help="Table format: parquet, csv, xlsx, sav, dta or xpt; by default that of DATA, if it is "
+        "one of these, and else parquet."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Page = Annotated[Path | None, typer.Option(help="Where to write a confidential report page.")]
 Passphrase = Annotated[

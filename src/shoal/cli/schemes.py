@@ -13,6 +13,7 @@ from shoal.cli.options import (
     Data,
     Delimiter,
     Encoding,
+    FileFormat,
     ReplaceRelease,
     Sheet,
 )
@@ -48,9 +49,7 @@ def apply(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Release a column one level higher than the scheme."),
     ] = None,
-    file_format: Annotated[
-        str, typer.Option("--file-format", help="Table format: parquet, csv, sav, dta or xpt.")
-    ] = "parquet",
+    file_format: FileFormat = None,
     force: ReplaceRelease = False,
     audience: Audience = None,
     measured: Annotated[

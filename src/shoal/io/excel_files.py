@@ -1,4 +1,4 @@
-"""Excel workbooks, read through fastexcel.
+"""Excel workbooks, read through fastexcel and written through XlsxWriter.
 
 Cells are read as text, each by itself, like those of a CSV file: the policy's kinds say what a
 column is, and no cell decides how another is read. A day becomes `2023-09-17`, a time
@@ -17,22 +17,32 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import partial
 from html import unescape
+from importlib import import_module
 from io import BytesIO
 from itertools import groupby
+from math import isfinite
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import polars as pl
 
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, UnfitTableError, visible
 from shoal.io.csv_files import check_header
 from shoal.io.decoded_size import hold
+from shoal.io.folders import temporary
 from shoal.io.raw import Raw
 
 EXCEL = (".xlsx", ".xlsm")
 BOOK = "xl/workbook.xml"
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+"""The size of a sheet."""
+MOST_WHOLE = 2**53
+"""Up to here a workbook, whose numbers are doubles, has every whole number."""
+FIRST_DAY, WRITTEN = date(1900, 3, 1), datetime(2000, 1, 1)  # noqa: DTZ001 (of no zone)
+"""The first day that all readers of workbooks agree on, and when every release was written."""
 CELL = 32
 """Bytes that the reader takes for a cell, beside its text."""
 MOST_WORKBOOK = 16 << 20
@@ -84,7 +94,7 @@ def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, 
 
     For `rows`, `alone` and `limit` see `shoal.io.files.read`.
     """
-    library = _library()
+    library = _library("fastexcel")
     try:
         source, parts, homes = _searched(path, limit, alone=alone)
     except InputError:
@@ -98,7 +108,8 @@ def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, 
         book = library.read_excel(source)
         name = _chosen(path, book.sheet_names, sheet)
         _refuse_odd(path, parts.get(homes.get(name, ""), _Facts()), alone=alone)
-        cells = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+        load = partial(book.load_sheet, name, header_row=None)
+        cells = _exact(*(load(dtypes=dtype).to_polars() for dtype in ("string", "float")))
     except library.FastExcelError:  # Its messages may quote cells.
         raise InputError(
             f"Cannot read '{path}' as an Excel workbook: the file is damaged. Open it and save it "
@@ -119,14 +130,76 @@ def sheets(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def _library() -> Any:
+def _library(name: str) -> Any:
     try:
-        import fastexcel  # noqa: PLC0415 (optional)
+        return import_module(name)
     except ImportError:
         raise InputError(
             "Excel workbooks need the extra 'excel': pip install 'shoal[excel]'."
         ) from None
-    return fastexcel
+
+
+class _AllDigits(float):
+    """A number that is written with all digits that tell it apart; XlsxWriter formats sixteen."""
+
+    def __format__(self, _: str) -> str:
+        return repr(float(self))
+
+
+def check_writable(names: Sequence[str]) -> None:
+    """Refuse names of columns that would not be read as a header again."""
+    _library("xlsxwriter")
+    check_header(names, Path("release.xlsx"))
+
+
+def write_excel(frame: pl.DataFrame, path: Path, about: str | None) -> None:
+    """Write a table as a workbook of one sheet; the same table gives the same bytes.
+
+    Text is never a formula or a link. Whole numbers beyond 2^53, and days before March 1900 of
+    which spreadsheets disagree, make a column of texts; so do infinite numbers of their cells.
+    """
+    library = _library("xlsxwriter")
+    unfit = frame.height >= MOST_ROWS or frame.width > MOST_COLUMNS
+    with temporary() as place:
+        options = {"constant_memory": True, "tmpdir": str(place)}
+        try:
+            with library.Workbook(str(path), options) as book:
+                book.set_properties({"created": WRITTEN, "comments": about or ""})
+                sheet = book.add_worksheet("release")
+                day = book.add_format({"num_format": "yyyy-mm-dd"})
+                put = {
+                    int: sheet.write_number,
+                    float: lambda row, at, cell: sheet.write_number(row, at, _AllDigits(cell)),
+                    bool: sheet.write_boolean,
+                    date: partial(sheet.write_datetime, cell_format=day),
+                    str: sheet.write_string,
+                }
+                rows = pl.DataFrame([*map(_storable, frame)]).iter_rows()
+                for row, cells in enumerate((frame.columns, *(() if unfit else rows))):
+                    for at, cell in enumerate(cells):
+                        odd = type(cell) is float and not isfinite(cell)
+                        text = str(cell) if odd else cell
+                        unfit |= cell is not None and put[type(text)](row, at, text) != 0
+        except library.exceptions.XlsxWriterException:
+            raise InputError(f"Cannot write '{path.name}': the disk refuses it.") from None
+    if unfit:
+        raise UnfitTableError(
+            "A sheet of Excel has no room for this release: it holds 1,048,575 records of 16,384 "
+            "columns, and 32,767 characters in a cell. Choose --file-format parquet or csv."
+        )
+
+
+def _storable(column: pl.Series) -> pl.Series:
+    """The cells of a column as a workbook holds all of them, or else as texts."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.Decimal):
+        return column.cast(pl.Float64)
+    fits = dtype.is_float() or dtype == pl.Boolean
+    if dtype.is_integer():
+        fits = column.cast(pl.Int128).is_between(-MOST_WHOLE, MOST_WHOLE).all()
+    elif dtype == pl.Date:
+        fits = not (column < FIRST_DAY).any()
+    return column if fits else column.cast(pl.String)
 
 
 def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
@@ -160,6 +233,18 @@ def _refuse_odd(path: Path, facts: _Facts, *, alone: bool) -> None:
         )
 
 
+def _exact(texts: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
+    """The cells as texts, numbers with all their digits: the reader writes nine decimals."""
+    return texts.with_columns(
+        pl.when(text.cast(pl.Float64, strict=False) != number)
+        .then(number.cast(pl.String))
+        .otherwise(text)
+        .alias(text.name)
+        for text, number in zip(texts, numbers, strict=True)
+        if number.dtype == pl.Float64
+    )
+
+
 def _table(
     path: Path, name: str, cells: pl.DataFrame, rows: int | None, *, alone: bool
 ) -> pl.DataFrame:
@@ -178,6 +263,7 @@ def _table(
     header = cells.row(filled[0])
     body = cells[filled[0] + 1 : filled[-1] + 1]
     if rows is not None:
+        rows = min(rows, MOST_ROWS)
         if body.height > rows:
             raise InputError(
                 f"The sheet '{visible(name)}' of '{path}' has cells below the {rows:,} rows that "

@@ -12,6 +12,8 @@ from shoal.io.csv_files import PLAIN, Dialect
 from shoal.policy.load import load
 
 ENGINES = ("local", "spark")
+SPREADSHEETS = ("csv", "xlsx")
+"""Formats of releases that people open in a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,18 @@ class OutputOptions:
     """What is written, and for whom.
 
     Attributes:
-        file_format: parquet, csv, sav, dta or xpt.
+        file_format: parquet, csv, xlsx, sav, dta or xpt; by default that of the file that is
+            protected, where a release can have it, and else Parquet.
         force: replace an existing release.
         keep_order: release row i in place of row i.
-        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
-            unless false is given.
+        guard_formulas: put an apostrophe before text that a spreadsheet would run, in a CSV file
+            or a workbook; so it is unless false is given.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
             secure-use.
         dialect: of a CSV release; `protect_file` chooses it.
     """
 
-    file_format: str = "parquet"
+    file_format: str | None = None
     force: bool = False
     keep_order: bool = False
     guard_formulas: bool | None = None
@@ -74,7 +77,7 @@ class OutputOptions:
     @property
     def guarded(self) -> bool:
         """Whether text is guarded."""
-        return self.file_format == "csv" and self.guard_formulas is not False
+        return self.file_format in SPREADSHEETS and self.guard_formulas is not False
 
 
 @dataclass(frozen=True)

@@ -260,8 +260,8 @@ def _settled(opened: OpenedFolder) -> VerifiedPart:
             faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
         if opened.drawn_rows not in {None, fields.rows}:
             faults.append(f"rows: {fields.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
-    if "release.csv" not in fields.files and (fields.guard_formulas or fields.dialect):
-        faults.append("guard_formulas and dialect: recorded, but the table is not a CSV file.")
+    if (fields.guard_formulas and not opened.spreadsheet) or (fields.dialect and not opened.text):
+        faults.append("guard_formulas and dialect: recorded, but the table has another format.")
     compared = (
         "rows and columns match the table, its cells are in the policy's domains, and the rest "
         "follows from the policy."
@@ -592,8 +592,8 @@ FIELDS: Mapping[str, DerivedField] = {
     ),
     "draws": DerivedField("accounting"),
     "guard_formulas": DerivedField(
-        "manifest", "how its text was guarded", "the table is a CSV file",
-        lambda one: bool(one.fields.dialect),
+        "manifest", "how its text was guarded", "the table is a CSV file or a workbook",
+        lambda one: one.spreadsheet,
     ),
     "files": DerivedField("files"),
 }  # fmt: skip

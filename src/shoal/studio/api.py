@@ -78,7 +78,7 @@ class WorkspaceOut(BaseModel):
     confirmed: list[str]
     audience: str
     chosen: str
-    file_format: str
+    file_format: str = Field(description="Empty for the format of the table.")
     source: str
     jobs: dict[str, str]
     undo: int = Field(description="Number of changes that can be undone.")
@@ -97,7 +97,7 @@ class WorkspaceIn(_Model):
     audience: Audience | None = Field(
         None, description="Who will get the release; written into the policy."
     )
-    file_format: Literal["parquet", "csv", "sav", "dta"] | None = None
+    file_format: Literal["parquet", "csv", "xlsx", "sav", "dta", "xpt"] | None = None
     source: str | None = Field(None, max_length=200)
 
 
