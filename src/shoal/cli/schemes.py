@@ -14,8 +14,10 @@ from shoal.cli.options import (
     Delimiter,
     Encoding,
     FileFormat,
+    HeaderRow,
     ReplaceRelease,
     Sheet,
+    Skip,
 )
 
 schemes = typer.Typer()
@@ -59,6 +61,8 @@ def apply(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
+    skip: Skip = None,
     as_json: AsJson = False,
 ) -> None:
     """Recode another table as an earlier release was recoded, and check every promise again."""
@@ -75,7 +79,7 @@ def apply(
             previous=previous,
             record_suppression=record_suppression,
             coarsen=coarsen or (),
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
+            reading=options.ReadingOptions(delimiter, encoding, sheet, header_row, skip),
             output=options.OutputOptions(file_format, force, audience=audience),
             evaluation=options.EvaluationOptions(measured),
             progress=progress,

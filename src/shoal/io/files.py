@@ -43,6 +43,8 @@ def read(  # noqa: PLR0911 (one for each format)
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
     rows: int | None = None,
     multiline: bool = False,
     alone: bool = False,
@@ -59,6 +61,9 @@ def read(  # noqa: PLR0911 (one for each format)
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
         sheet: of an Excel workbook; not needed where there is one only.
+        header_row: the row of a sheet that names the columns, such as `3`, or the rows, `3-4`. By
+            default the first that has a cell.
+        skip: rows of a sheet that are not records, such as `105` or `105-107`.
         rows: how many records a sheet of a workbook has below its header, where the last of them
             may be empty.
         multiline: a cell of a CSV file may have several lines, also where cells are read alone.
@@ -91,7 +96,15 @@ def read(  # noqa: PLR0911 (one for each format)
         released = csv_files.written(path)
         if suffix in EXCEL:
             rows = rows or (released.rows or None if released else None)
-            raw = excel_files.read_excel(path, sheet, rows=rows, alone=alone, limit=limit)
+            raw = excel_files.read_excel(
+                path,
+                sheet,
+                header_row=header_row or ("1" if released else None),
+                skip=skip,
+                rows=rows,
+                alone=alone,
+                limit=limit,
+            )
         else:
             raw = csv_files.read_csv(
                 path,
@@ -224,12 +237,16 @@ def marks(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
 ) -> dict[str, Any]:
     """How `read` reads a file: as given, or else as the policy states it."""
     return {
         "delimiter": delimiter or policy.reading.delimiter,
         "encoding": encoding or policy.reading.encoding,
         "sheet": sheet or policy.reading.sheet,
+        "header_row": header_row or policy.reading.header_row,
+        "skip": skip or policy.reading.skip,
         "rows": policy.reading.rows,
         "multiline": policy.reading.multiline,
     }
@@ -245,8 +262,7 @@ def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     mark = stated_delimiter(marks["delimiter"])
     return {
         **marks,
-        "sheet": None,
-        "rows": None,
+        **dict.fromkeys(("sheet", "header_row", "skip", "rows")),
         "delimiter": mark if mark is not None and mark in header else None,
     }
 

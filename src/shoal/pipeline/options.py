@@ -18,15 +18,17 @@ SPREADSHEETS = ("csv", "xlsx")
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a CSV file is written, and which sheet is meant, where that cannot be detected."""
+    """How a CSV file is written, and where the table is in a workbook, if not detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    header_row: str | None = None
+    skip: str | None = None
 
     def marks(self, policy: Policy) -> dict[str, Any]:
         """The same, with what the policy says of its files."""
-        return io.marks(policy, delimiter=self.delimiter, encoding=self.encoding, sheet=self.sheet)
+        return io.marks(policy, **vars(self))
 
 
 @dataclass(frozen=True)

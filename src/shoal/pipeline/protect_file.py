@@ -222,6 +222,7 @@ def _stated(
         "file-format": output.file_format,
         "keep-order": output.keep_order, "no-guard-formulas": output.guard_formulas is False,
         "delimiter": reading.delimiter, "encoding": reading.encoding, "sheet": reading.sheet,
+        "header-row": reading.header_row, "skip": reading.skip,
         "budget": _name(budget.file), "source": budget.source, "audience": output.audience,
         "control": _name(evaluation.control), "comparison": _name(evaluation.comparison),
         "evaluate": evaluation.evaluate is True and evaluation.control is None,

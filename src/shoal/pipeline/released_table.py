@@ -110,7 +110,7 @@ def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
         frame = _read_csv(path / "release.csv", fields)
     elif names == ["release.xlsx"]:
         table, rows = path / "release.xlsx", fields.rows or None
-        read = read_excel(table, None, rows=rows, alone=False, limit=memory.room())
+        read = read_excel(table, None, header_row="1", rows=rows, alone=False, limit=memory.room())
         frame = _written(fields, dated=True).undone(read.frame)
     else:
         frames = [io.read(path / name).frame for name in names]

@@ -168,9 +168,9 @@ def again(
         )
         return {"command": shlex.join(words), "python": python}
     marks = "".join(
-        f", {mark}={options[mark]!r}"
-        for mark in ("delimiter", "encoding", "sheet")
-        if options.get(mark)
+        f", {mark}={options[mark.replace('_', '-')]!r}"
+        for mark in ("delimiter", "encoding", "sheet", "header_row", "skip")
+        if options.get(mark.replace("_", "-"))
     )
     order = ", keep_order=True" if options.get("keep-order") else ""
     control = options.get("control")
