@@ -82,7 +82,7 @@ class Desk:
 
         assert result.exit_code == 0, result.output
         assert not [canary for canary in CANARIES if canary in result.output]
-        return pl.read_parquet(self.out / "release.parquet")
+        return pl.read_csv(self.out / "release.csv")
 
 
 @pytest.fixture
@@ -646,9 +646,9 @@ def _full_disk():
 
 def test_an_unknown_format_is_refused(desk):
     desk.refuses(
-        "Expected a format among parquet, csv, sav, dta, xpt, found 'xlsx'.",
+        "Expected a format among parquet, csv, xlsx, sav, dta, xpt, found 'xls'.",
         "--file-format",
-        "xlsx",
+        "xls",
     )
 
 

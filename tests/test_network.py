@@ -47,8 +47,8 @@ report grouped people.csv --policy k.toml --no-evaluate
 verify drawn
 keys new me.key
 sign grouped --key me.key
-check grouped/release.parquet --policy k.toml
-evaluate people.csv grouped/release.parquet --policy k.toml
+check grouped/release.csv --policy k.toml
+evaluate people.csv grouped/release.csv --policy k.toml
 analyse drawn
 compare people.csv --policy k.toml --grid grid.toml --repeats 1 --jobs 1 --out compared
 audit --policy e.toml --trials 20

@@ -57,6 +57,10 @@ class InputError(ShoalError, ValueError):
     exit_code = 2
 
 
+class UnfitTableError(InputError):
+    """A file format has no room for a released table."""
+
+
 class SparkError(InputError):
     """Spark stopped before its job was done."""
 
@@ -139,10 +143,24 @@ def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:
     'The data has 3 columns, but none of the 3 names in th'
     >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
     ''
+    >>> "State --delimiter ';'" in unlike("The data", ["name;born"], ["name", "born"])
+    True
     """
     shared = len(set(names) & set(known))
     if 2 * shared >= len(set(known)):
         return ""
+    cut = (
+        mark
+        for name in names
+        for mark in dict.fromkeys(name)
+        if not mark.isalnum() and len({p.strip('" ') for p in name.split(mark)} & set(known)) > 1
+    )
+    if mark := next(cut, ""):
+        return (
+            f"{what} has {counted(len(names), 'column')}, and names of the policy stand in one of "
+            f"them: the cells are split at another mark than the file has. State --delimiter "
+            f"{mark!r}, or under [reading]: delimiter = {mark!r}."
+        )
     some = f"only {shared}" if shared else "none"
     return (
         f"{what} has {counted(len(names), 'column')}, but {some} of the {len(known)} names in the "

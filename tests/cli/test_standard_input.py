@@ -88,7 +88,7 @@ def test_a_table_is_protected_from_a_pipe(tmp_path, rules):
                  given=FRAME.write_csv().encode())  # fmt: skip
 
     assert done.exit_code == 0, done.output
-    assert (out / "release.parquet").is_file()
+    assert (out / "release.csv").is_file()
 
 
 def test_a_release_is_not_written_to_a_pipe(rules):

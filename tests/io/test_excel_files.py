@@ -3,6 +3,7 @@
 import zipfile
 from datetime import date, datetime
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from tests.workbook import Xml, write
 
 import shoal
 from shoal import io
-from shoal.errors import InputError
+from shoal.errors import InputError, UnfitTableError
+from shoal.io.csv_files import WrittenRelease
+from shoal.io.excel_files import UntidySheetError, read_excel
 
 pytest.importorskip("fastexcel")
 
@@ -234,3 +237,188 @@ def test_each_cell_is_read_by_itself(tmp_path_factory, rows):
     ]
 
     assert whole.rows() == each
+
+
+CELLS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"), min_size=1
+)
+WHOLE = st.integers(-(2**53), 2**53) | st.integers(-(2**63), 2**63 - 1)
+DAYS = st.dates(date(1583, 1, 1))
+
+
+@given(rows=st.lists(
+    st.tuples(*(st.none() | one for one in (st.floats(), WHOLE, CELLS, DAYS, st.booleans()))),
+    min_size=1, max_size=5,
+))  # fmt: skip
+def test_what_is_written_is_read_again(tmp_path_factory, rows):
+    frame = pl.DataFrame(
+        rows, orient="row", schema={"=part": pl.Float64, "whole": pl.Int64, "text": pl.String,
+                                    "day": pl.Date, "truth": pl.Boolean},
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("book") / "release.xlsx"
+    types = {name: str(dtype) for name, dtype in frame.schema.items()}
+    written = WrittenRelease(guarded=True, types=types, dated=True)
+
+    io.write(frame, path, labels={})
+
+    sheet = read_excel(path, None, rows=frame.height, alone=False, limit=1 << 40)
+    read = written.undone(sheet.frame)
+    assert read["=part"].cast(pl.Float64).equals(frame["=part"])
+    assert read["whole"].cast(pl.Int64).equals(frame["whole"])
+    assert read["text"].equals(frame["text"])
+    assert read["day"].equals(frame["day"])
+    assert read["truth"].equals(frame["truth"].cast(pl.String))
+
+
+def test_a_workbook_is_the_same_bytes_again_and_names_nobody(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"age": [31.5, None], "born": [date(1990, 5, 17), None]})
+    paths = [tmp_path / "one.xlsx", tmp_path / "other.xlsx"]
+
+    for path, user in zip(paths, ("Canary", "Somebody"), strict=True):
+        monkeypatch.setenv("USER", user)
+        io.write(frame, path, labels={}, about="No row is a person.")
+
+    one, other = (path.read_bytes() for path in paths)
+    assert one == other
+    with zipfile.ZipFile(paths[0]) as archive:
+        core = archive.read("docProps/core.xml").decode()
+        everything = b"".join(archive.read(name) for name in archive.namelist())
+    assert "<dc:creator></dc:creator>" in core
+    assert "2000-01-01T00:00:00Z" in core
+    assert "No row is a person." in core
+    assert b"Canary" not in everything
+
+
+def test_text_is_no_formula_and_no_link_and_is_guarded_as_in_a_csv_file(tmp_path):
+    frame = pl.DataFrame({"note": ["=1+1", "https://example.org", "'=2", "plain"]})
+
+    io.write(frame, tmp_path / "release.xlsx", labels={})
+
+    assert io.read(tmp_path / "release.xlsx").frame["note"].to_list() == [
+        "'=1+1", "https://example.org", "''=2", "plain"
+    ]  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "release.xlsx") as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml")
+    assert b"<f>" not in sheet
+    assert b"hyperlink" not in sheet
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame({"a": ["x" * 32_768]}),
+                                   pl.DataFrame({"a": [None] * 1_048_576})])  # fmt: skip
+def test_a_table_without_room_in_a_sheet_is_refused(tmp_path, frame):
+    with pytest.raises(UnfitTableError, match="A sheet of Excel has no room for this release"):
+        io.write(frame, tmp_path / "release.xlsx", labels={})
+
+
+def test_numbers_of_an_original_keep_all_their_digits_and_texts_stay(tmp_path):
+    cells = [0.1 + 0.2, 1 / 3, 1e-12, 123456789.123456789]
+    path = write(tmp_path / "n.xlsx", {"S": [["a", "b"], *([x, "007.50"] for x in cells)]})
+
+    read = io.read(path).frame
+
+    assert [float(cell) for cell in read["a"]] == cells
+    assert read["b"].to_list() == ["007.50"] * 4
+
+
+PEOPLE = [["Wilhelmina", 41, 2, 3], ["Atlantis", 4, 5, 6], ["Cy", 7, 8, 9]]
+UNTIDY = {
+    "titles and a total": (
+        [["Report"], [], ["name", "a", "b", "c"], *PEOPLE, [], ["Total", 12, 15, 18]],
+        [], "3", "7,8", ["name", "a", "b", "c"],
+    ),
+    "a merged title, merged names and a note": (
+        [["Report"], ["name", "2020"], [None, "q1", "q2", "q3"], *PEOPLE, [], ["Source: office"]],
+        ["A1:D1", "B2:D2", "A2:A3"], "2,3", "7,8", ["name", "2020 q1", "2020 q2", "2020 q3"],
+    ),
+    "names above names, not merged": (
+        [["name", "spring", None, "autumn"], [None, "q1", "q2", "q1"], *PEOPLE],
+        [], "1,2", None, ["name", "spring q1", "spring q2", "autumn q1"],
+    ),
+    "a total in another language": (
+        [["name", "a", "b", "c"], *PEOPLE, ["合計", 12, 15, 18]], [], "1", "5",
+        ["name", "a", "b", "c"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "merged", "header", "skip", "names"), UNTIDY.values(), ids=UNTIDY)
+def test_what_is_above_and_below_a_table_is_recognised_and_read_as_stated(
+    tmp_path, rows, merged, header, skip, names
+):
+    path = write(tmp_path / "u.xlsx", {"S": rows}, merged=merged)
+
+    with pytest.raises(UntidySheetError) as caught:
+        io.read(path)
+
+    stated = {"header_row": header, "skip": skip}
+    assert caught.value.reading == {key: text for key, text in stated.items() if text}
+    for key, text in caught.value.reading.items():
+        assert f"--{key.replace('_', '-')} {text}" in str(caught.value)
+        assert f'{key} = "{text}"' in str(caught.value)
+    assert not any(word in str(caught.value) for word in ("Wilhelmina", "41", "Report", "office"))
+    for alone in (False, True):
+        raw = io.read(path, **stated, alone=alone)
+        assert raw.frame.columns == names
+        assert raw.frame.rows() == [tuple(map(str, row)) for row in PEOPLE]
+        assert raw.reading == {"sheet": "S", **caught.value.reading}
+    # Beside an epsilon nothing is recognised: the first row names the columns.
+    rest = io.read(path, alone=True).frame.height
+    assert rest == len(rows) - 1
+
+
+def test_everything_odd_is_said_at_once(tmp_path):
+    rows = [
+        ["Report"],
+        ["name", "a", "b"],
+        ["Wilhelmina", 1, Xml("<c><f>1+1</f></c>")],
+        ["x", 3, 4],
+    ]
+    path = write(tmp_path / "o.xlsx", {"S": rows}, merged=["B3:C3"])
+
+    with pytest.raises(UntidySheetError) as caught:
+        io.read(path)
+
+    for text in ("1 title row above the header", "--header-row 2", "merged cells at B3:C3",
+                 "formulas without a stored value"):  # fmt: skip
+        assert text in str(caught.value)
+    assert caught.value.reading == {}
+
+
+@pytest.mark.parametrize("rows", [
+    [["name", "town"], ["Ann", "Bath"], ["Cy", "York"]],
+    [["name", "town", "age"], ["Ann", "Bath", 3], ["Total", "York", None]],
+    [["name", "town", "age"], ["Ann", "Bath", 3], ["Cy"]],
+    [["name", "town", "age"], [], ["Ann", "Bath", 3]],
+    [["name"], ["Ann"], ["Total"]],
+])  # fmt: skip
+def test_a_plain_table_is_read_as_it_is(tmp_path, rows):
+    path = write(tmp_path / "p.xlsx", {"S": rows})
+
+    assert io.read(path).frame.height == len(rows) - 1
+
+
+@pytest.mark.parametrize(("stated", "said"), [
+    ({"header_row": "x"}, "Expected numbers of rows, such as 3 or 3-4 or 3,105"),
+    ({"skip": "4-"}, "Expected numbers of rows"),
+    ({"header_row": "9"}, "has 4 rows; expected its header where --header-row"),
+])  # fmt: skip
+def test_rows_that_cannot_be_are_refused(tmp_path, stated, said):
+    path = write(tmp_path / "r.xlsx", {"S": [["name", "a", "b", "c"], *PEOPLE]})
+
+    with pytest.raises(InputError, match=said):
+        io.read(path, **stated)
+
+
+def test_stated_rows_reach_the_draft_the_release_and_not_the_manifest(tmp_path):
+    rows = [["Report"], ["age", "income"], *([20 + i % 3, i] for i in range(12)), ["Total", 99]]
+    path = write(tmp_path / "s.xlsx", {"S": rows})
+
+    drafted = shoal.draft(path, header_row="2", skip="15")
+    rules = tmp_path / "policy.toml"
+    rules.write_text(drafted.text)
+
+    assert 'header_row = "2"' in drafted.text
+    assert 'skip = "15"' in drafted.text
+    assert shoal.protect(path, rules).data.height == 12
+    assert "header_row" not in str(shoal.load_policy(rules).document)
+    assert shoal.load_policy(rules.read_text().replace('"2"', "2")).reading.header_row == "2"

@@ -485,7 +485,8 @@ def test_a_format_that_nobody_can_write_is_answered_with_one_that_sas_reads():
         io.check_writable("sas7bdat", ["a"])
 
     assert str(caught.value) == (
-        "Expected a format among parquet, csv, sav, dta, xpt, found 'sas7bdat'. SAS reads xpt."
+        "Expected a format among parquet, csv, xlsx, sav, dta, xpt, found 'sas7bdat'. SAS "
+        "reads xpt."
     )
 
 

@@ -110,6 +110,32 @@ def test_the_sentence_says_how_many_there_are_and_what_to_do(folder):
     )
 
 
+@pytest.mark.parametrize("mark", [";", "|", "~", " ", "\t"])
+def test_a_wrong_delimiter_is_told_from_a_missing_header(folder, mark):
+    stated = "," if mark != "," else ";"
+    (folder / "bad.csv").write_text(GOOD.replace(",", mark))
+
+    done = CliRunner().invoke(app, ["protect", str(folder / "bad.csv"), "--policy",
+                                    str(folder / "mdav.toml"), "--out", "out",
+                                    "--delimiter", stated])  # fmt: skip
+
+    assert done.exit_code == 2
+    assert "the cells are split at another mark than the file has" in done.stderr
+    assert f"State --delimiter {mark!r}" in done.stderr
+    assert "lacks a header" not in done.stderr
+
+
+def test_a_line_that_has_more_cells_than_a_header_of_one_points_at_the_delimiter(folder):
+    (folder / "bad.csv").write_text("name;age\nWilhelmina;31,5\n")
+
+    done = CliRunner().invoke(app, ["init", str(folder / "bad.csv"), "--delimiter", ",",
+                                    "--out", str(folder / "x.toml")])  # fmt: skip
+
+    assert done.exit_code == 2
+    assert "the header has one and line 2 more. The file seems to have another" in done.stderr
+    assert "Wilhelmina" not in done.stderr
+
+
 def test_a_misspelt_name_among_known_ones_is_still_quoted(folder):
     (folder / "bad.csv").write_text(GOOD.replace("income", "incme"))
 

@@ -80,7 +80,7 @@ def demonstrate(python: Path, at: Path) -> None:
     """Protect the shipped sample by the installed command."""
     _ran(python.with_name("shoal"), "demo", "--out", "demo", at=at)
     written = {path.name for path in (at / "demo" / "release").iterdir()}
-    assert {"manifest.json", "release.parquet", "report.html"} <= written, written
+    assert {"manifest.json", "release.csv", "report.html"} <= written, written
 
 
 def _ran(*command: str | Path, at: Path) -> str:

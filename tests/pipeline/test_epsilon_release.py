@@ -287,7 +287,7 @@ def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
     data, policy, _ = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     (tmp_path / "file").touch()
 
-    for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xlsx")):
+    for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xls")):
         with pytest.raises(InputError):
             protect_file.protect(data, policy, out, output=OutputOptions(file_format=form))
 
@@ -411,7 +411,7 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
         with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept in '"):
             protect_file.protect(data, policy, out)
     kept = tmp_path / "out.unfinished"
-    drawn = (kept / "public" / "release.parquet").read_bytes()
+    drawn = (kept / "public" / "release.csv").read_bytes()
     assert kept.stat().st_mode & 0o777 == 0o700
     assert not out.exists()
     with pytest.raises(InputError, match="unfinished release whose epsilon is spent"):
@@ -420,7 +420,7 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
     done = CliRunner().invoke(app, ["finish", str(out)])
 
     assert done.exit_code == 0, done.output
-    assert (out / "release.parquet").read_bytes() == drawn
+    assert (out / "release.csv").read_bytes() == drawn
     assert not kept.exists()
     (account,) = budget_file.show(budget)
     assert [entry.status for entry in account.entries] == ["released"]
@@ -440,7 +440,7 @@ def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypat
         patch.setattr(folders, "commit", full)
         with pytest.raises(InputError, match="is kept in '"):
             protect_file.protect(data, policy, out)
-    table = tmp_path / "out.unfinished" / "public" / "release.parquet"
+    table = tmp_path / "out.unfinished" / "public" / "release.csv"
     table.write_bytes(table.read_bytes()[:-1] + b"x")
 
     with pytest.raises(InputError, match="is damaged"):

@@ -16,6 +16,7 @@ from shoal.errors import InputError
 from shoal.io import folders
 from shoal.pipeline import evaluate_files, protect_file, verify_folder
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
+from shoal.pipeline.verify_folder import verify
 
 POLICY = """
 version = 1
@@ -46,11 +47,83 @@ def listing(folder):
 def test_two_folders_are_written_and_nothing_else(files, tmp_path):
     published = protect_file.protect(*files)
 
-    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
     assert listing(published.internal) == ["figures.json", "report.html"]
     assert listing(tmp_path) == ["out", "out.internal", "people.csv", "policy.toml"]
     assert stat.S_IMODE(published.internal.stat().st_mode) == 0o700
     assert stat.S_IMODE(published.folder.stat().st_mode) == 0o755
+
+
+WRITE = {
+    "csv": lambda frame, path: frame.write_csv(path),
+    "tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
+    "xlsx": lambda frame, path: io.write(frame, path, labels={}),
+    "sav": lambda frame, path: io.write(frame, path, labels=LABELS),
+    "dta": lambda frame, path: io.write(frame, path, labels=LABELS),
+    "xpt": lambda frame, path: io.write(frame, path, labels={}),
+    "arrow": lambda frame, path: frame.write_ipc(path),
+}
+LABELS = {"values": {"sex": {"1": "female", "2": "male"}}, "columns": {"age": "Age in years"}}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "released"),
+    [("csv", "csv"), ("tsv", "csv"), ("xlsx", "xlsx"), ("sav", "sav"), ("dta", "dta"),
+     ("xpt", "xpt"), ("arrow", "parquet")],
+)  # fmt: skip
+def test_a_release_has_the_format_of_its_input_and_says_how_it_is_made_again(
+    files, people, suffix, released
+):
+    _, policy, out = files
+    sex = 'sex = { role = "confidential", kind = "nominal" }\n[protect]'
+    policy.write_text(POLICY.replace("[protect]", sex))
+    data = policy.with_name(f"people.{suffix}")
+    WRITE[suffix](people.with_columns(sex=pl.Series([1, 2] * (people.height // 2))), data)
+
+    published = protect_file.protect(data, policy, out, evaluation=EvaluationOptions(False))
+
+    table = out / f"release.{released}"
+    assert listing(out) == ["manifest.json", table.name, "report.html"]
+    assert verify(out).holds
+    raw = io.read(table)
+    assert raw.frame["age"].cast(pl.Float64).to_list() == published.release.data["age"].to_list()
+    if suffix in {"sav", "dta"}:
+        assert raw.labels == LABELS["values"]
+        assert raw.column_labels == LABELS["columns"]
+    again = json.loads((published.internal / "figures.json").read_text())["again"]
+    assert "--file-format" not in again["command"]
+    assert ("file_format" in again["python"]) == (released != "parquet")
+
+
+def test_boxes_of_an_spss_file_are_a_parquet_file_and_parquet_is_written_on_request(files, people):
+    data, policy, out = files
+    spss = data.with_suffix(".sav")
+    io.write(people, spss, labels={})
+    stated = OutputOptions(file_format="parquet")
+
+    protect_file.protect(data, policy, out, output=stated)
+    text = POLICY.replace('"mdav"', '"mondrian"\noutput = "tree"')
+    known = sorted(people["region"].unique())
+    policy.write_text(text.replace('"nominal" }', f'"nominal", categories = {known} }}'))
+    boxes = protect_file.protect(spss, policy, out.with_name("boxes"))
+
+    for folder in (out, boxes.folder):
+        assert (folder / "release.parquet").is_file()
+        assert verify(folder).holds
+
+
+def test_a_released_table_that_its_format_has_no_room_for_is_a_parquet_file(files, people):
+    data, policy, out = files
+    long = people.with_columns(region=pl.col("region") + "x" * 32_767)
+    book = data.with_suffix(".xlsx")
+    io.write(people, book, labels={})
+    long.write_csv(data)
+
+    published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="xlsx"))
+
+    assert listing(out) == ["manifest.json", "release.parquet", "report.html"]
+    assert any(note.startswith("The table is a Parquet file: 'xlsx'") for note in published.notes)
+    assert verify(out).holds
 
 
 def test_the_officers_report_is_rendered_again_from_its_figures_alone(files):
@@ -226,7 +299,8 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
 def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
     data, policy, out = files
     plain = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
-    parquet = protect_file.protect(data, policy, out.with_name("other"))
+    stated = OutputOptions(file_format="parquet")
+    parquet = protect_file.protect(data, policy, out.with_name("other"), output=stated)
 
     assert io.GUARDED in plain.notes
     assert io.GUARDED not in parquet.notes
@@ -268,7 +342,7 @@ def test_a_release_is_never_written_inside_another(files):
     with pytest.raises(InputError, match="lies inside the release"):
         protect_file.protect(files[0], files[1], published.folder / "sub")
 
-    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
 
 
 def test_two_runs_do_not_write_one_release(files):

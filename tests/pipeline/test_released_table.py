@@ -46,7 +46,11 @@ def test_a_table_that_is_taken_for_its_file_is_drawn_as_the_file_is(
     io.write(frame, folder / f"release.{form}", labels={}, dialect=io.csv_files.Dialect(**dialect))
     types = {name: str(dtype) for name, dtype in frame.schema.items()}
     fields = SimpleNamespace(
-        files={f"release.{form}": {}}, guard_formulas=True, dialect=dialect, columns=types
+        files={f"release.{form}": {}},
+        guard_formulas=True,
+        dialect=dialect,
+        columns=types,
+        rows=frame.height,
     )
 
     again = read_table(folder, fields)

@@ -767,7 +767,7 @@ def test_a_dialect_of_a_table_that_is_not_csv_is_named(grouped, tmp_path):
     folder = copied(grouped, tmp_path)
     forge(folder, lambda stated: stated.update(guard_formulas=True))
 
-    assert "the table is not a CSV file" in failing(verify(folder))["manifest"]
+    assert "the table has another format" in failing(verify(folder))["manifest"]
 
 
 def test_a_manifest_that_states_a_failing_check_does_not_verify(grouped, tmp_path):

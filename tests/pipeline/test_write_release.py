@@ -9,6 +9,7 @@ import pytest
 import shoal
 from shoal.io import folders
 from shoal.pipeline import protect_file
+from shoal.pipeline.options import OutputOptions
 
 POLICY = """
 version = 1
@@ -64,8 +65,9 @@ def test_it_has_the_fields_of_the_folder_that_the_command_writes(table, release,
     table.write_csv(tmp_path / "people.csv", separator=";")
     (tmp_path / "policy.toml").write_text(POLICY)
     theirs = protect_file.protect(
-        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "command"
-    ).folder
+        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "command",
+        output=OutputOptions(file_format="parquet"),
+    ).folder  # fmt: skip
     ours = release.write(tmp_path / "python")
 
     one, other = (json.loads((at / "manifest.json").read_text()) for at in (ours, theirs))
@@ -77,7 +79,7 @@ def test_it_has_the_fields_of_the_folder_that_the_command_writes(table, release,
     assert one == other
 
 
-@pytest.mark.parametrize("file_format", ["csv", "sav", "dta", "xpt"])
+@pytest.mark.parametrize("file_format", ["csv", "xlsx", "sav", "dta", "xpt"])
 def test_it_is_written_in_every_format(release, tmp_path, file_format):
     assert shoal.verify(release.write(tmp_path / "out", file_format=file_format)).holds
 
@@ -136,7 +138,7 @@ def test_what_a_steward_should_confirm_is_shown_and_not_written(table, tmp_path)
     ("options", "said"),
     [
         ({"file_format": "xls"}, "Expected a format among"),
-        ({"guard_formulas": True}, "guard_formulas is for CSV releases"),
+        ({"guard_formulas": True}, "guard_formulas is for spreadsheets"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(release, tmp_path, options, said):

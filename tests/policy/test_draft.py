@@ -51,8 +51,10 @@ def init_and_protect(tmp_path, data, *options):
     made = CliRunner().invoke(app, ["init", str(data), "--out", str(rules), *options])
     assert made.exit_code == 0, made.output
     done = CliRunner().invoke(
-        app, ["protect", str(data), "--policy", str(rules), "--out", str(out), *options]
-    )
+        app,
+        ["protect", str(data), "--policy", str(rules), "--out", str(out),
+         "--file-format", "parquet", *options],
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     return rules.read_text(encoding="utf-8"), pl.read_parquet(out / "release.parquet")
 

@@ -191,7 +191,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
 
     seven = {"protect": {"method": "mdav", "k": 7}, "require": {"k-anonymity": 7}}
     tools.change(client, ready[3:], **seven)
-    tools.note(client, ready[3:], file_format="csv")
+    tools.note(client, ready[3:], file_format="sav")
     stale, page = bound(), client.get(f"{ready}/release").text
 
     assert stale.policy_digest == manifest["policy_digest"]
@@ -199,7 +199,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert {(part.key, part.old, part.new) for part in stale.changed} == {
         ("protect.k", "5", "7"),
         ("require.k-anonymity", "5", "7"),
-        ("file format", "parquet", "csv"),
+        ("file format", "parquet", "sav"),
     }
     made, _, below = page.partition('id="list-title"')
     checklist = below.partition("context-title")[0]
@@ -209,8 +209,8 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert "out of date" in checklist
     assert '<span class="chip fails">out of date</span>' in made
     assert "<strong>Smallest group (k)</strong>: 5 → 7" in made
-    assert "--file-format csv" not in stale.again["command"]
-    assert "--file-format csv" not in made
+    assert "--file-format sav" not in stale.again["command"]
+    assert "--file-format sav" not in made
 
     five = {"protect": {"method": "mdav", "k": 5}, "require": {"k-anonymity": 5}}
     tools.change(client, ready[3:], **five)

@@ -76,9 +76,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     folder = tmp_path / f"release-{job}"
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(tools.policy)
-    checks = check_table.check(
-        pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml"
-    )
+    checks = check_table.check(pl.read_csv(folder / "release.csv"), tmp_path / "policy.toml")
     protect_file.protect(
         tmp_path / "people.csv",
         tmp_path / "policy.toml",

@@ -95,7 +95,7 @@ def test_a_saved_scheme_recodes_another_table_as_the_command_does(
 
     job = run(client, another)
 
-    made = pl.read_parquet(served.studio.jobs.release(job) / "release.parquet")
+    made = pl.read_csv(served.studio.jobs.release(job) / "release.csv")
     frame = pl.read_csv(tools.people(80))
     expected = shoal.apply(tmp_path / "scheme.toml", frame)
     assert (

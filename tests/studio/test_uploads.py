@@ -334,6 +334,31 @@ def test_a_workbook_and_a_packed_csv_file_are_taken_by_their_names(
     assert tools.loaded(client, workspace).data.label == name
 
 
+def test_titles_and_totals_of_a_workbook_are_recognised_and_can_be_corrected(
+    client, workspace, tools, tmp_path
+):
+    pytest.importorskip("fastexcel")
+    people = [[20 + i, "north"] for i in range(4)]
+    rows = [["Report"], ["age", "region"], *people, [], ["Total", 86]]
+    rows[-1] = ["Total", 86]
+    content = workbook.write(tmp_path / "x.xlsx", {"S": rows}).read_bytes()
+
+    answer = tools.upload(client, workspace, content, name="x.xlsx")
+    assert client.served.do(answer.json()["id"]) == "done"
+
+    policy = client.get(f"/api/workspaces/{workspace}/policy").json()["toml"]
+    page = client.get(f"/w/{workspace}/data").text
+    assert 'header_row = "2"' in policy
+    assert 'skip = "7,8"' in policy
+    assert 'name="header_row" value="2"' in page
+    assert "Rows that are not records" in page
+
+    client.post(f"/w/{workspace}/data/reading", data={"header_row": "2", "skip": "6-8"})
+    job = client.get(f"/api/workspaces/{workspace}").json()["jobs"]["profile"]
+    client.served.do(job)
+    assert 'skip = "6-8"' in client.get(f"/api/workspaces/{workspace}/policy").json()["toml"]
+
+
 def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused_unopened(tmp_path):
     path = workbook.write(tmp_path / "x.xlsx", {"S": [["a"], [1]]})
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:

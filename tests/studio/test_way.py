@@ -276,11 +276,11 @@ def test_the_officers_report_names_the_file_as_the_steward_does_and_the_public_f
 
 def test_the_downloaded_table_passes_the_check(walked, monkeypatch):
     names = {path.name for path in walked.public.iterdir()}
-    assert names == {"release.parquet", "manifest.json", "report.html"}
+    assert names == {"release.csv", "manifest.json", "report.html"}
 
     checked = shoal(
         "check",
-        str(walked.public / "release.parquet"),
+        str(walked.public / "release.csv"),
         "--policy",
         "policy.toml",
         cwd=walked.folder,

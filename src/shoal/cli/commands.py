@@ -33,6 +33,7 @@ from shoal.cli.options import (
     AsJson,
     Audience,
     Data,
+    FileFormat,
     OriginalOrNone,
     Page,
     Passphrase,
@@ -112,9 +113,7 @@ def protect(
     data: Data,
     policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
-    file_format: Annotated[
-        str, typer.Option("--file-format", help="Table format: parquet, csv, sav, dta or xpt.")
-    ] = "parquet",
+    file_format: FileFormat = None,
     force: ReplaceRelease = False,
     keep_order: Annotated[
         bool,
@@ -124,7 +123,7 @@ def protect(
         bool | None,
         typer.Option(
             "--guard-formulas/--no-guard-formulas",
-            help="Disarm text that a spreadsheet would run as a formula; the default for CSV.",
+            help="Disarm text that a spreadsheet would run; the default for CSV and xlsx.",
         ),
     ] = None,
     reading: "ReadingOptions",

@@ -44,8 +44,8 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     )  # fmt: skip
     say(terminal.release_text(published.release, published.notes))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
-    say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
-    say(terminal.checks_text(check_table.check(read(folder / "release.parquet").frame, policy)))
+    say(f"\n$ shoal check {folder / 'release.csv'} --policy {policy}")
+    say(terminal.checks_text(check_table.check(read(folder / "release.csv").frame, policy)))
     if published.measured is not None:
         say("\nFrom the confidential report:")
         for name in STORY:

@@ -37,6 +37,17 @@ Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file; by d
 Sheet = Annotated[
     str | None, typer.Option(help="Sheet of an Excel workbook; needed where it has several.")
 ]
+HeaderRow = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROWS",
+        help="Row of the sheet that names the columns, such as 3, or rows, such as 3-4.",
+    ),
+]
+Skip = Annotated[
+    str | None,
+    typer.Option(metavar="ROWS", help="Rows of the sheet that are not records, such as 105-107."),
+]
 Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
 Source = Annotated[
     str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
@@ -45,6 +56,13 @@ Audience = Annotated[
     str | None,
     typer.Option(
         help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
+    ),
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option(
+        help="Table format: parquet, csv, xlsx, sav, dta or xpt; by default that of DATA, if it is "
+        "one of these, and else parquet."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -105,7 +123,13 @@ Version = Annotated[
 ]
 
 GROUPS: dict[str, dict[str, Any]] = {
-    "ReadingOptions": {"delimiter": Delimiter, "encoding": Encoding, "sheet": Sheet},
+    "ReadingOptions": {
+        "delimiter": Delimiter,
+        "encoding": Encoding,
+        "sheet": Sheet,
+        "header_row": HeaderRow,
+        "skip": Skip,
+    },
     "BudgetOptions": {"budget": Budget, "source": Source},
     "EvaluationOptions": {"evaluate": Evaluate, "control": Control, "comparison": Comparison},
 }

@@ -13,8 +13,11 @@ from shoal.cli.options import (
     Data,
     Delimiter,
     Encoding,
+    FileFormat,
+    HeaderRow,
     ReplaceRelease,
     Sheet,
+    Skip,
 )
 
 schemes = typer.Typer()
@@ -48,9 +51,7 @@ def apply(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Release a column one level higher than the scheme."),
     ] = None,
-    file_format: Annotated[
-        str, typer.Option("--file-format", help="Table format: parquet, csv, sav, dta or xpt.")
-    ] = "parquet",
+    file_format: FileFormat = None,
     force: ReplaceRelease = False,
     audience: Audience = None,
     measured: Annotated[
@@ -60,6 +61,8 @@ def apply(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
+    skip: Skip = None,
     as_json: AsJson = False,
 ) -> None:
     """Recode another table as an earlier release was recoded, and check every promise again."""
@@ -76,7 +79,7 @@ def apply(
             previous=previous,
             record_suppression=record_suppression,
             coarsen=coarsen or (),
-            reading=options.ReadingOptions(delimiter, encoding, sheet),
+            reading=options.ReadingOptions(delimiter, encoding, sheet, header_row, skip),
             output=options.OutputOptions(file_format, force, audience=audience),
             evaluation=options.EvaluationOptions(measured),
             progress=progress,

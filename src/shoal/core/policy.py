@@ -49,6 +49,8 @@ class FileReading:
     encoding: str | None = None
     decimal: str | None = None
     sheet: str | None = None
+    header_row: str | None = None
+    skip: str | None = None
     date_format: str | None = None
     rows: int | None = None
     multiline: bool = False

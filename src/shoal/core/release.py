@@ -98,10 +98,10 @@ class Release:
 
         Args:
             folder: where to write it.
-            file_format: parquet, csv, sav, dta or xpt. CSV is written as `[writing]` of the policy
-                says, or else `[reading]`.
+            file_format: parquet, csv, xlsx, sav, dta or xpt. CSV is written as `[writing]` of the
+                policy says, or else `[reading]`.
             guard_formulas: disarm text that a spreadsheet would run as a formula; the default for
-                CSV.
+                CSV and xlsx.
             force: replace an existing release.
 
         Raises:

@@ -36,7 +36,7 @@ CLOSED_QUOTES = "whoever is in the file, every quote in it is closed"
 """What an epsilon release assumes where cells of a CSV file have several lines."""
 MALFORMED = "a line has another number of cells than the header, or a quote is not closed."
 GUARDED = (
-    "In the CSV file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
+    "In the file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
     "spreadsheet does not run it. Shoal removes it when it reads the file beside its manifest."
 )
 
@@ -58,20 +58,27 @@ PLAIN = Dialect()
 
 
 @dataclass(frozen=True)
-class CsvRelease:
-    """How a CSV file of a release was written, as its manifest says.
+class WrittenRelease:
+    """How a CSV file or a workbook of a release was written, as its manifest says.
 
     Attributes:
         types: the types of its columns.
+        rows: how many records it has.
+        dated: days are written as a workbook has them, and not in the form of the policy.
     """
 
     guarded: bool
     dialect: Dialect = PLAIN
     types: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
+    dated: bool = False
 
     def undone(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The texts of the table as they were, and its numbers with a decimal point."""
         frame = unguarded(frame) if self.guarded else frame
+        if self.dated:
+            days = [n for n in frame.columns if self.types.get(n) == "Date"]
+            frame = frame.with_columns(pl.col(days).str.to_date("%Y-%m-%d", strict=False))
         if self.dialect.decimal == ".":
             return frame
         numbers = [n for n in frame.columns if re.match("Float|Decimal", self.types.get(n, ""))]
@@ -331,8 +338,8 @@ def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def written(path: Path) -> CsvRelease | None:
-    """How a CSV file was written that is part of a release, as the manifest beside it says."""
+def written(path: Path) -> WrittenRelease | None:
+    """How a file was written that is the table of a release, as the manifest beside it says."""
     try:
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
         if path.name not in manifest["files"]:
@@ -341,7 +348,8 @@ def written(path: Path) -> CsvRelease | None:
         dialect = Dialect(**{key: str(mark) for key, mark in stated.items()})
         stated_delimiter(dialect.delimiter)
         types = {str(name): str(dtype) for name, dtype in manifest.get("columns", {}).items()}
-        return CsvRelease(manifest["guard_formulas"] is True, dialect, types)
+        guarded, rows = manifest["guard_formulas"] is True, int(manifest.get("rows") or 0)
+        return WrittenRelease(guarded, dialect, types, rows, dated=path.suffix == ".xlsx")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     except InputError:

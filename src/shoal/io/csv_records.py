@@ -94,6 +94,12 @@ def _refuse_line(raw: bytes, separator: str, width: int) -> None:
             first = rows.line_num + 1
     except csv.Error:  # a quote is never closed, and `first` is where it begins
         pass
+    if width == 1 and first > 1:
+        raise InputError(
+            f"cells are split at {separator!r}, and so the header has one and line {first:,} more. "
+            "The file seems to have another delimiter: state it with --delimiter or under "
+            "[reading]."
+        )
     raise InputError(
         f"line {first:,} has another number of cells than the header, {width:,}, or a quote that "
         f"is not closed. Cells are split at {separator!r}. Correct the line, or state another "

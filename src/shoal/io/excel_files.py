@@ -1,4 +1,4 @@
-"""Excel workbooks, read through fastexcel.
+"""Excel workbooks, read through fastexcel and written through XlsxWriter.
 
 Cells are read as text, each by itself, like those of a CSV file: the policy's kinds say what a
 column is, and no cell decides how another is read. A day becomes `2023-09-17`, a time
@@ -16,23 +16,34 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from functools import partial
 from html import unescape
+from importlib import import_module
 from io import BytesIO
 from itertools import groupby
+from math import isfinite
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import polars as pl
 
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, UnfitTableError, counted, visible
 from shoal.io.csv_files import check_header
 from shoal.io.decoded_size import hold
+from shoal.io.folders import temporary
 from shoal.io.raw import Raw
+from shoal.io.sheet_rows import Merge, StatedRows, filled_rows, names_in, numbers_of, recognise
 
 EXCEL = (".xlsx", ".xlsm")
 BOOK = "xl/workbook.xml"
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+"""The size of a sheet."""
+MOST_WHOLE = 2**53
+"""Up to here a workbook, whose numbers are doubles, has every whole number."""
+FIRST_DAY, WRITTEN = date(1900, 3, 1), datetime(2000, 1, 1)  # noqa: DTZ001 (of no zone)
+"""The first day that all readers of workbooks agree on, and when every release was written."""
 CELL = 32
 """Bytes that the reader takes for a cell, beside its text."""
 MOST_WORKBOOK = 16 << 20
@@ -54,7 +65,9 @@ SHARED = re.compile(
     rb"""<(?:\w+:)?c\s[^>]*?\bt\s*=\s*["']s["'][^>]*>[^<]*(?:<(?!(?:\w+:)?[cv][\s>])[^<]*)*"""
     rb"""<(?:\w+:)?v(?:\s[^>]*)?>\s*([0-9]{1,9})"""
 )
-MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s[^>]*?ref\s*=\s*["']([A-Z]{1,3}[0-9]+:[A-Z0-9]+)""")
+MERGED = re.compile(
+    rb"""<(?:\w+:)?mergeCell\s[^>]*?ref\s*=\s*["'](([A-Z]{1,3})([0-9]+):([A-Z]{1,3})([0-9]+))"""
+)
 UNSTORED = re.compile(
     rb"""<c\b(?![^>]*t="str")[^>]*>\s*<f\b[^>]*?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"""
 )
@@ -73,20 +86,40 @@ class _Facts:
 
     rows: int = 0
     columns: int = 0
-    merged: str = ""
+    merged: set[Merge] = field(default_factory=set)
     unstored: bool = False
     texts: list[int] = field(default_factory=list)
     used: Counter[int] = field(default_factory=Counter)
 
 
-def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, limit: int) -> Raw:
+class UntidySheetError(InputError):
+    """A sheet does not begin with a plain header; `reading` has what to state if that is right."""
+
+    reading: Mapping[str, str] = {}
+
+
+def read_excel(
+    path: Path,
+    sheet: str | None,
+    *,
+    rows: int | None,
+    alone: bool,
+    limit: int,
+    header_row: str | None = None,
+    skip: str | None = None,
+) -> Raw:
     """Read one sheet of a workbook: the one that is named, or the only one.
 
-    For `rows`, `alone` and `limit` see `shoal.io.files.read`.
+    For the other arguments see `shoal.io.files.read`.
+
+    Raises:
+        UntidySheetError: rows above the header, a header in several rows, or rows below the
+            records, none of them stated, and cells are not read alone.
     """
-    library = _library()
+    stated = StatedRows(numbers_of(header_row), numbers_of(skip))
+    library = _library("fastexcel")
     try:
-        source, parts, homes = _searched(path, limit, alone=alone)
+        source, parts, homes = _searched(path, limit, alone=alone, header=stated.header)
     except InputError:
         raise
     except DAMAGED:
@@ -97,17 +130,24 @@ def read_excel(path: Path, sheet: str | None, *, rows: int | None, alone: bool, 
     try:
         book = library.read_excel(source)
         name = _chosen(path, book.sheet_names, sheet)
-        _refuse_odd(path, parts.get(homes.get(name, ""), _Facts()), alone=alone)
-        cells = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+        facts = parts.get(homes.get(name, ""), _Facts())
+        load = partial(book.load_sheet, name, header_row=None, skip_rows=0)
+        cells = _exact(*(load(dtypes=dtype).to_polars() for dtype in ("string", "float")))
     except library.FastExcelError:  # Its messages may quote cells.
         raise InputError(
             f"Cannot read '{path}' as an Excel workbook: the file is damaged. Open it and save it "
             "again."
         ) from None
     found = f"the sheet '{visible(name)}'"
-    table = _table(path, name, cells, rows, alone=alone)
+    cells = cells.with_columns(pl.all().replace("", None))
+    if not alone:
+        _refuse_odd(path, cells, facts, stated)
+    table = _table(path, name, cells, replace(stated, merges=(*facts.merged,), records=rows),
+                   alone=alone)  # fmt: skip
+    given = {"sheet": name, "header_row": header_row, "skip": skip}
+    reading = {key: text for key, text in given.items() if text}
     assumes = (LAST_FILLED,) if alone and rows is None else ()
-    return Raw(table, found=found, reading={"sheet": name}, alone=alone, assumes=assumes)
+    return Raw(table, found=found, reading=reading, alone=alone, assumes=assumes)
 
 
 def sheets(path: Path) -> tuple[str, ...]:
@@ -119,14 +159,76 @@ def sheets(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def _library() -> Any:
+def _library(name: str) -> Any:
     try:
-        import fastexcel  # noqa: PLC0415 (optional)
+        return import_module(name)
     except ImportError:
         raise InputError(
             "Excel workbooks need the extra 'excel': pip install 'shoal[excel]'."
         ) from None
-    return fastexcel
+
+
+class _AllDigits(float):
+    """A number that is written with all digits that tell it apart; XlsxWriter formats sixteen."""
+
+    def __format__(self, _: str) -> str:
+        return repr(float(self))
+
+
+def check_writable(names: Sequence[str]) -> None:
+    """Refuse names of columns that would not be read as a header again."""
+    _library("xlsxwriter")
+    check_header(names, Path("release.xlsx"))
+
+
+def write_excel(frame: pl.DataFrame, path: Path, about: str | None) -> None:
+    """Write a table as a workbook of one sheet; the same table gives the same bytes.
+
+    Text is never a formula or a link. Whole numbers beyond 2^53, and days before March 1900 of
+    which spreadsheets disagree, make a column of texts; so do infinite numbers of their cells.
+    """
+    library = _library("xlsxwriter")
+    unfit = frame.height >= MOST_ROWS or frame.width > MOST_COLUMNS
+    with temporary() as place:
+        options = {"constant_memory": True, "tmpdir": str(place)}
+        try:
+            with library.Workbook(str(path), options) as book:
+                book.set_properties({"created": WRITTEN, "comments": about or ""})
+                sheet = book.add_worksheet("release")
+                day = book.add_format({"num_format": "yyyy-mm-dd"})
+                put = {
+                    int: sheet.write_number,
+                    float: lambda row, at, cell: sheet.write_number(row, at, _AllDigits(cell)),
+                    bool: sheet.write_boolean,
+                    date: partial(sheet.write_datetime, cell_format=day),
+                    str: sheet.write_string,
+                }
+                rows = pl.DataFrame([*map(_storable, frame)]).iter_rows()
+                for row, cells in enumerate((frame.columns, *(() if unfit else rows))):
+                    for at, cell in enumerate(cells):
+                        odd = type(cell) is float and not isfinite(cell)
+                        text = str(cell) if odd else cell
+                        unfit |= cell is not None and put[type(text)](row, at, text) != 0
+        except library.exceptions.XlsxWriterException:
+            raise InputError(f"Cannot write '{path.name}': the disk refuses it.") from None
+    if unfit:
+        raise UnfitTableError(
+            "A sheet of Excel has no room for this release: it holds 1,048,575 records of 16,384 "
+            "columns, and 32,767 characters in a cell. Choose --file-format parquet or csv."
+        )
+
+
+def _storable(column: pl.Series) -> pl.Series:
+    """The cells of a column as a workbook holds all of them, or else as texts."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.Decimal):
+        return column.cast(pl.Float64)
+    fits = dtype.is_float() or dtype == pl.Boolean
+    if dtype.is_integer():
+        fits = column.cast(pl.Int128).is_between(-MOST_WHOLE, MOST_WHOLE).all()
+    elif dtype == pl.Date:
+        fits = not (column < FIRST_DAY).any()
+    return column if fits else column.cast(pl.String)
 
 
 def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
@@ -145,55 +247,99 @@ def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
     raise InputError(f"'{path}' has no sheet '{visible(sheet)}'. It has {listed}.")
 
 
-def _refuse_odd(path: Path, facts: _Facts, *, alone: bool) -> None:
-    if alone:  # a merged cell is the first of its cells, a formula without a value is missing
-        return
-    if facts.merged:
-        raise InputError(
-            f"'{path}' has merged cells at {facts.merged}; expected one name above each column and "
-            "one cell per value. Unmerge them, and fill the empty cells."
+def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRows) -> None:
+    """Refuse what a table does not have, all of it in one message, with what to state.
+
+    Where cells are read alone, a merged cell is the first of its cells, and a formula without a
+    value is missing.
+    """
+    reading: dict[str, str] = {}
+    found: list[str] = []
+    filled = filled_rows(cells)
+    if filled and not stated.header and not stated.skip:
+        reading, seen = recognise(cells, sorted(facts.merged, key=lambda one: (one.top, one.left)))
+        if seen:
+            options = " ".join(f"--{key.replace('_', '-')} {rows}" for key, rows in reading.items())
+            lines = ", ".join(f'{key} = "{rows}"' for key, rows in reading.items())
+            found.append(
+                f"It seems to have {', '.join(seen)}. If so, state {options}, or under [reading]: "
+                f"{lines}. If not, state --header-row {filled[0]}."
+            )
+    header = (*stated.header, *numbers_of(reading.get("header_row")))
+    skip = {*stated.skip, *numbers_of(reading.get("skip"))}
+    body = [m for m in facts.merged if m.bottom > max(header, default=0) and m.top not in skip]
+    if body:
+        places = ", ".join(sorted(one.place for one in body)[:SHOWN])
+        found.append(
+            f"It has merged cells at {places}; expected one name above each column and one cell "
+            "per value. Unmerge them, and fill the empty cells."
         )
     if facts.unstored:
-        raise InputError(
-            f"'{path}' has formulas without a stored value. Open the workbook in a spreadsheet "
-            "program and save it, so the values are stored."
+        found.append(
+            "It has formulas without a stored value. Open the workbook in a spreadsheet program "
+            "and save it, so the values are stored."
         )
+    if found:
+        error = UntidySheetError(f"'{path}' is not read. {' '.join(found)}")
+        error.reading = {} if body or facts.unstored else reading
+        raise error
+
+
+def _exact(texts: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
+    """The cells as texts, numbers with all their digits: the reader writes nine decimals."""
+    return texts.with_columns(
+        pl.when(text.cast(pl.Float64, strict=False) != number)
+        .then(number.cast(pl.String))
+        .otherwise(text)
+        .alias(text.name)
+        for text, number in zip(texts, numbers, strict=True)
+        if number.dtype == pl.Float64
+    )
 
 
 def _table(
-    path: Path, name: str, cells: pl.DataFrame, rows: int | None, *, alone: bool
+    path: Path, name: str, cells: pl.DataFrame, stated: StatedRows, *, alone: bool
 ) -> pl.DataFrame:
     """The rows below the header, in the form of a CSV: as many as stated, or up to the last cell.
 
     An empty row between them is a record. A column without a name is left out if it is empty; where
     cells are read alone, whether it is or not.
     """
-    cells = cells.with_columns(pl.all().replace("", None))
-    filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
-    if not filled.len():
+    rows, filled = stated.records, filled_rows(cells)
+    if stated.header and stated.header[-1] > cells.height:
+        raise InputError(
+            f"The sheet '{visible(name)}' of '{path}' has {counted(cells.height, 'row')}; expected "
+            "its header where --header-row or [reading] states it."
+        )
+    if not filled:
         raise InputError(
             f"The sheet '{visible(name)}' of '{path}' is empty; expected a header and one row per "
             "person."
         )
-    header = cells.row(filled[0])
-    body = cells[filled[0] + 1 : filled[-1] + 1]
+    header_rows = stated.header or filled[:1]
+    header = names_in(cells, header_rows, stated.merges)
+    number = pl.int_range(1, cells.height + 1, eager=True)
+    body = cells.filter((number > header_rows[-1]) & ~number.is_in([*stated.skip]))
+    body = body.head(max(filled_rows(body), default=0))
     if rows is not None:
+        rows = min(rows, MOST_ROWS)
         if body.height > rows:
             raise InputError(
                 f"The sheet '{visible(name)}' of '{path}' has cells below the {rows:,} rows that "
                 "[reading] states. Correct the number, or remove those cells."
             )
         body = pl.concat([body, body.clear(rows - body.height)])
-    kept = [
+    titled = [
         place
         for place, title in enumerate(header)
         if title is not None or (not alone and body.to_series(place).null_count() < body.height)
     ]
-    names = [header[place] or "" for place in kept]
+    names = [header[place] or "" for place in titled]
     check_header(names, path)
     day = pl.all().str.replace(r"^(\d{4}-\d\d-\d\d) 00:00:00$", "${1}")
     time = day.str.replace(r"^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)$", "${1}T${2}")
-    return body[:, kept].rename(dict(zip(body[:, kept].columns, names, strict=True))).select(time)
+    body = body[:, titled]
+    return body.rename(dict(zip(body.columns, names, strict=True))).select(time)
 
 
 def stated_size(path: Path) -> int | None:
@@ -207,7 +353,7 @@ def stated_size(path: Path) -> int | None:
 
 
 def _searched(
-    path: Path, limit: int, *, alone: bool
+    path: Path, limit: int, *, alone: bool, header: Sequence[int]
 ) -> tuple[Path | bytes, dict[str, _Facts], dict[str, str]]:
     """What to read, what the parts of the archive say, which part is which sheet; refuse a bomb.
 
@@ -218,7 +364,7 @@ def _searched(
         hold(sum(part.file_size for part in archive.infolist()), path, limit)
         source: Path | bytes = path
         parts, homes = _part_facts(archive), _homes(archive)
-        widths = {name: _header_width(archive, name) for name in parts if alone}
+        widths = {name: _header_width(archive, name, header) for name in parts if alone}
         if any(parts[name].columns > width > 0 for name, width in widths.items()):
             source = _narrowed(archive, widths)
             parts = _part_facts(zipfile.ZipFile(BytesIO(source)))
@@ -240,9 +386,11 @@ def _decoded_bytes(parts: Mapping[str, _Facts]) -> int:
     return CELL * max((part.rows * part.columns for part in parts.values()), default=0) + texts
 
 
-def _header_width(archive: zipfile.ZipFile, name: str) -> int:
-    """The last column of the first row that has a cell; 0 where a part has no cells."""
+def _header_width(archive: zipfile.ZipFile, name: str, stated: Sequence[int]) -> int:
+    """The last column of the stated header, or else of the first row that has a cell; 0 if none."""
     cells = (cell for cell in WHOLE_CELL.finditer(archive.read(name)) if CONTENT.search(cell[0]))
+    if stated:
+        return max((_column(cell[1]) for cell in cells if int(cell[2]) in stated), default=0)
     for _, header in groupby(cells, key=lambda cell: cell[2]):
         return max(_column(cell[1]) for cell in header)
     return 0
@@ -276,8 +424,7 @@ def _facts(file: IO[bytes]) -> _Facts:
         facts.used.update(map(int, SHARED.findall(window)))
         last = facts.texts[-1] if facts.texts else -1
         facts.texts += [at for tag in TEXT.finditer(window) if (at := start + tag.start()) > last]
-        if not facts.merged and (merged := MERGED.search(window)):
-            facts.merged = merged[1].decode()
+        facts.merged.update(_merge(*merged.groups()) for merged in MERGED.finditer(window))
         facts.unstored = facts.unstored or UNSTORED.search(window) is not None
     facts.texts += [end] if facts.texts else []
     return facts
@@ -290,6 +437,10 @@ def _windows(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         window = tail + chunk
         yield len(chunk), window
         tail = window[-TAIL:]
+
+
+def _merge(place: bytes, left: bytes, top: bytes, right: bytes, bottom: bytes) -> Merge:
+    return Merge(place.decode(), int(top), _column(left), int(bottom), _column(right))
 
 
 def _column(letters: bytes) -> int:

@@ -28,8 +28,11 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".ipc", ".feather")
 PACKED = (".csv.gz", ".tsv.gz", ".txt.gz")
 """How the name of a CSV file ends that is packed by gzip."""
-FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
+FORMATS = ("parquet", "csv", "xlsx", "sav", "dta", "xpt")
 """What a release can be written as; each is the file's suffix too."""
+LIKE = {".xlsx": "xlsx", ".xlsm": "xlsx", ".sav": "sav", ".zsav": "sav", ".por": "sav",
+        ".dta": "dta", ".xpt": "xpt", ".sas7bdat": "xpt"}  # fmt: skip
+"""The format of a release, by the suffix of the file that is protected."""
 LEVEL = 2
 """How hard Zstandard tries. At 3, its default, numbers take a third longer for the same size."""
 
@@ -40,6 +43,8 @@ def read(  # noqa: PLR0911 (one for each format)
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
     rows: int | None = None,
     multiline: bool = False,
     alone: bool = False,
@@ -56,6 +61,9 @@ def read(  # noqa: PLR0911 (one for each format)
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
         sheet: of an Excel workbook; not needed where there is one only.
+        header_row: the row of a sheet that names the columns, such as `3`, or the rows, `3-4`. By
+            default the first that has a cell.
+        skip: rows of a sheet that are not records, such as `105` or `105-107`.
         rows: how many records a sheet of a workbook has below its header, where the last of them
             may be empty.
         multiline: a cell of a CSV file may have several lines, also where cells are read alone.
@@ -68,7 +76,7 @@ def read(  # noqa: PLR0911 (one for each format)
     if not isinstance(path, str | PathLike):
         return from_native(path, alone=alone)
     path = Path(path)
-    limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
+    limit = memory.room() if limit is None else limit
     if path.is_dir():
         return Raw(dates.in_calendar(_read_folder(path, limit), alone=alone))
     text_files.refuse_special(path)
@@ -77,8 +85,6 @@ def read(  # noqa: PLR0911 (one for each format)
     with _refusing(path):
         if suffix in STATS:
             return stats_files.read_stats(path, suffix, alone=alone)
-        if suffix in EXCEL:
-            return excel_files.read_excel(path, sheet, rows=rows, alone=alone, limit=limit)
         if suffix in PARQUET:
             return Raw(dates.in_calendar(_read_parquet(path, limit), alone=alone))
         if suffix in ARROW:
@@ -88,16 +94,26 @@ def read(  # noqa: PLR0911 (one for each format)
                 frame = decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit)
             return Raw(dates.in_calendar(frame, alone=alone))
         released = csv_files.written(path)
-        if released is not None:
-            delimiter = delimiter or released.dialect.delimiter
-        raw = csv_files.read_csv(
-            path,
-            _text(path, limit),
-            delimiter=delimiter,
-            encoding=encoding,
-            alone=alone,
-            multiline=multiline,
-        )
+        if suffix in EXCEL:
+            rows = rows or (released.rows or None if released else None)
+            raw = excel_files.read_excel(
+                path,
+                sheet,
+                header_row=header_row or ("1" if released else None),
+                skip=skip,
+                rows=rows,
+                alone=alone,
+                limit=limit,
+            )
+        else:
+            raw = csv_files.read_csv(
+                path,
+                _text(path, limit),
+                delimiter=delimiter or (released.dialect.delimiter if released else None),
+                encoding=encoding,
+                alone=alone,
+                multiline=multiline,
+            )
     if released is None:
         return raw
     return replace(raw, frame=released.undone(raw.frame))
@@ -131,6 +147,11 @@ def is_text(data: Any) -> bool:
     path = Path(data)
     others = {*STATS, *EXCEL, *PARQUET, *ARROW}
     return not path.is_dir() and path.suffix.lower() not in others
+
+
+def format_like(path: Path) -> str:
+    """The format of a release of a file: that of the file, where a release can have it."""
+    return "csv" if is_text(path) else LIKE.get(path.suffix.lower(), "parquet")
 
 
 def is_packed(path: Path) -> bool:
@@ -216,12 +237,16 @@ def marks(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
 ) -> dict[str, Any]:
     """How `read` reads a file: as given, or else as the policy states it."""
     return {
         "delimiter": delimiter or policy.reading.delimiter,
         "encoding": encoding or policy.reading.encoding,
         "sheet": sheet or policy.reading.sheet,
+        "header_row": header_row or policy.reading.header_row,
+        "skip": skip or policy.reading.skip,
         "rows": policy.reading.rows,
         "multiline": policy.reading.multiline,
     }
@@ -237,8 +262,7 @@ def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     mark = stated_delimiter(marks["delimiter"])
     return {
         **marks,
-        "sheet": None,
-        "rows": None,
+        **dict.fromkeys(("sheet", "header_row", "skip", "rows")),
         "delimiter": mark if mark is not None and mark in header else None,
     }
 
@@ -256,14 +280,21 @@ def write(
 
     Labels go where the format has room for them: SPSS and Stata natively, SAS those of columns,
     Parquet as metadata under the key `shoal.labels`. A sentence about the table is the label of an
-    SPSS, Stata or SAS file, and in Parquet metadata under `shoal.about`; a CSV file has no place
-    for either. In a CSV file, text that a spreadsheet would run is guarded, names of columns too,
-    unless stated otherwise.
+    SPSS, Stata or SAS file, a comment in the properties of a workbook, and in Parquet metadata
+    under `shoal.about`; a CSV file has no place for either. In a CSV file and in a workbook, text
+    that a spreadsheet would run is guarded, names of columns too, unless stated otherwise.
+
+    Raises:
+        UnfitTableError: the format has no room for this table.
+        InputError: it cannot be written there.
     """
     kind = path.suffix.removeprefix(".")
     try:
         if kind == "csv":
             csv_files.write_csv(frame, path, dialect, guard_formulas=guard_formulas)
+        elif kind == "xlsx":
+            guarded = csv_files.guarded(frame) if guard_formulas else frame
+            excel_files.write_excel(guarded, path, about)
         elif kind == "parquet":
             metadata = {"shoal.labels": json.dumps(labels)} if labels else {}
             metadata |= {"shoal.about": about} if about else {}
@@ -300,3 +331,5 @@ def check_writable(form: str, names: Sequence[str]) -> None:
         raise InputError(f"Expected a format among {', '.join(FORMATS)}, found '{form}'.{advice}")
     if form in STATS_NAMES:
         stats_files.check_stats_names(form, names)
+    if form == "xlsx":
+        excel_files.check_writable(names)

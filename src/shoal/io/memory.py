@@ -60,6 +60,11 @@ def available() -> float:
     return max(min(free), 0)
 
 
+def room() -> int:
+    """Bytes that a file may take once decoded."""
+    return int(min(available(), 1 << 62))
+
+
 def _limit(name: str) -> float:
     if sys.platform == "win32":
         return math.inf  # Windows knows no such limits.

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from shoal.errors import InputError
+from shoal.errors import InputError, UnfitTableError
 from shoal.io.dates import in_calendar
 from shoal.io.raw import Raw
 from shoal.io.validate import change_cells
@@ -156,7 +156,7 @@ def write_stats(
             **options,
         )
     except (library.ReadstatError, library.PyreadstatError):
-        raise InputError(
+        raise UnfitTableError(
             f"Cannot write the release for {PROGRAMS[kind]}: a name or a text does not fit the "
             "format, or the disk is full. Choose --file-format parquet or csv."
         ) from None

@@ -12,9 +12,11 @@ from shoal.core import Progress, Release, Scheme, silent
 from shoal.errors import InputError
 from shoal.pipeline import protect_file, protect_table, scheme_files
 from shoal.pipeline.manifest import MANIFEST
+from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_file import Published
+from shoal.pipeline.released_table import read_table
 from shoal.pipeline.scheme_files import Applied
 from shoal.policy import PolicySource
 
@@ -144,8 +146,5 @@ def _beside(path: Path) -> Path | None:
 def _released(previous: Any) -> pl.DataFrame:
     """The table of an earlier release: a frame, its file, or its folder."""
     if isinstance(previous, str | Path) and Path(previous).is_dir():
-        tables = sorted(Path(previous).glob("release.*"))
-        if not tables:
-            raise InputError(f"'{previous}' holds no released table.")
-        previous = tables[0]
+        return read_table(Path(previous), read_manifest(Path(previous)).fields)
     return io.take(previous).frame

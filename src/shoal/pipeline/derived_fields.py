@@ -110,7 +110,8 @@ FIELDS: Mapping[str, DerivedField] = {
     ),
     "draws": DerivedField("accounting"),
     "guard_formulas": DerivedField(
-        "manifest", "how its text was guarded", "the table is a CSV file", _is_csv
+        "manifest", "how its text was guarded", "the table is a CSV file or a workbook",
+        lambda opened: opened.spreadsheet,
     ),
     "dialect": DerivedField(
         "manifest", "its encoding and decimal mark", "the table is a CSV file", _is_csv

@@ -212,7 +212,7 @@ class Manifest(_Record):
     )
     guard_formulas: bool = Field(
         description="Whether text that a spreadsheet would run has an apostrophe before it: so in "
-        "every CSV release without --no-guard-formulas."
+        "every CSV file and workbook without --no-guard-formulas."
     )
     dialect: dict[str, str] = Field(
         description="How a CSV release is written: its delimiter, decimal mark and encoding."

@@ -56,6 +56,16 @@ class OpenedFolder:
         return tuple(one for one in claims if isinstance(one.guarantee, Testable))
 
     @property
+    def text(self) -> bool:
+        """Whether the table is a CSV file."""
+        return "release.csv" in self.fields.files
+
+    @property
+    def spreadsheet(self) -> bool:
+        """Whether people open the table in a spreadsheet."""
+        return self.text or "release.xlsx" in self.fields.files
+
+    @property
     def suppressible(self) -> Fraction:
         """The share of the rows that the policy lets the method leave out."""
         parameters = self.planned.setting.parameters if self.planned else None

@@ -12,19 +12,23 @@ from shoal.io.csv_files import PLAIN, Dialect
 from shoal.policy.load import load
 
 ENGINES = ("local", "spark")
+SPREADSHEETS = ("csv", "xlsx")
+"""Formats of releases that people open in a spreadsheet."""
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a CSV file is written, and which sheet is meant, where that cannot be detected."""
+    """How a CSV file is written, and where the table is in a workbook, if not detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    header_row: str | None = None
+    skip: str | None = None
 
     def marks(self, policy: Policy) -> dict[str, Any]:
         """The same, with what the policy says of its files."""
-        return io.marks(policy, delimiter=self.delimiter, encoding=self.encoding, sheet=self.sheet)
+        return io.marks(policy, **vars(self))
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,18 @@ class OutputOptions:
     """What is written, and for whom.
 
     Attributes:
-        file_format: parquet, csv, sav, dta or xpt.
+        file_format: parquet, csv, xlsx, sav, dta or xpt; by default that of the file that is
+            protected, where a release can have it, and else Parquet.
         force: replace an existing release.
         keep_order: release row i in place of row i.
-        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
-            unless false is given.
+        guard_formulas: put an apostrophe before text that a spreadsheet would run, in a CSV file
+            or a workbook; so it is unless false is given.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
             secure-use.
         dialect: of a CSV release; `protect_file` chooses it.
     """
 
-    file_format: str = "parquet"
+    file_format: str | None = None
     force: bool = False
     keep_order: bool = False
     guard_formulas: bool | None = None
@@ -74,7 +79,7 @@ class OutputOptions:
     @property
     def guarded(self) -> bool:
         """Whether text is guarded."""
-        return self.file_format == "csv" and self.guard_formulas is not False
+        return self.file_format in SPREADSHEETS and self.guard_formulas is not False
 
 
 @dataclass(frozen=True)

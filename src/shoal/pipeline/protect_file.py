@@ -17,6 +17,7 @@ from shoal.core.serialise import parsed
 from shoal.errors import LOST_SPARK, ClaimViolationError, InputError, ShoalError, lost_spark
 from shoal.io import folders, text_files
 from shoal.io.csv_files import Dialect, chosen_dialect
+from shoal.io.files import format_like
 from shoal.io.folders import UNFINISHED
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, protect_table, public_folder
@@ -24,6 +25,7 @@ from shoal.pipeline.confidential_folder import compared
 from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import (
     ENGINES,
+    SPREADSHEETS,
     BudgetOptions,
     EngineOptions,
     EvaluationOptions,
@@ -77,6 +79,8 @@ def protect(
     For what may be read see `shoal.io.files.read`, for other noise `shoal.protect`. `applied` is
     the scheme of an earlier release, if the table is recoded the same way.
     """
+    stated_format = output.file_format
+    output = replace(output, file_format=stated_format or _format(data, engine))
     _refuse(out, output, evaluation, engine)
     stated = budget.stated(policy)
     planned = plan(
@@ -87,8 +91,11 @@ def protect(
         data=data,
         delimiter=reading.delimiter,
     )
-    io.check_writable(output.file_format, planned.policy.schema.released)
-    if planned.setting.release_form is ReleaseForm.TREE and output.file_format in io.STATS_NAMES:
+    boxes = planned.setting.release_form is ReleaseForm.TREE
+    if boxes and stated_format is None and output.file_format in io.STATS_NAMES:
+        output = replace(output, file_format="parquet")
+    io.check_writable(str(output.file_format), planned.policy.schema.released)
+    if boxes and output.file_format in io.STATS_NAMES:
         raise InputError("A release of boxes has column names that SPSS and Stata do not allow; "
             "expected "
                          "--file-format parquet or csv.")  # fmt: skip
@@ -183,8 +190,10 @@ def _refuse(
             "A release on Spark is not evaluated while it is made; expected neither --evaluate nor "
             "--control. Use `shoal evaluate` on a sample of both tables."
         )
-    if output.guard_formulas and output.file_format != "csv":
-        raise InputError("--guard-formulas is for CSV releases; expected --file-format csv.")
+    if output.guard_formulas and output.file_format not in SPREADSHEETS:
+        raise InputError(
+            "--guard-formulas is for spreadsheets; expected --file-format csv or xlsx."
+        )
     if str(out) == "-":
         raise InputError(
             "Expected a folder for --out, found -: a release is several files. Choose a folder; "
@@ -197,6 +206,11 @@ def _refuse(
         raise InputError("--control is for the evaluation; expected it without --no-evaluate.")
 
 
+def _format(data: Path, engine: EngineOptions) -> str:
+    """The format of a release whose format was not stated."""
+    return "parquet" if engine.distributed else format_like(data)
+
+
 def _stated(
     reading: ReadingOptions,
     output: OutputOptions,
@@ -206,9 +220,10 @@ def _stated(
 ) -> dict[str, str | bool | None]:
     """The options of the command that were given, for whoever runs it again."""
     return {
-        "file-format": None if output.file_format == "parquet" else output.file_format,
+        "file-format": output.file_format,
         "keep-order": output.keep_order, "no-guard-formulas": output.guard_formulas is False,
         "delimiter": reading.delimiter, "encoding": reading.encoding, "sheet": reading.sheet,
+        "header-row": reading.header_row, "skip": reading.skip,
         "budget": _name(budget.file), "source": budget.source, "audience": output.audience,
         "control": _name(evaluation.control), "comparison": _name(evaluation.comparison),
         "evaluate": evaluation.evaluate is True and evaluation.control is None,

@@ -6,14 +6,14 @@ it sees the `Release`, which never does.
 
 import json
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from shoal import io
 from shoal.core import Release
 from shoal.core.serialise import parsed, plain
-from shoal.errors import InputError
+from shoal.errors import InputError, UnfitTableError
 from shoal.io import dates
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
@@ -28,7 +28,9 @@ from shoal.report.html import REPORT
 EXTRAS = (MEASUREMENTS,)
 """Tables that methods publish beside the rows."""
 LABELS = "labels.json"
-"""Labels of columns and values beside a CSV or SAS file, which has no room for them."""
+"""Labels of columns and values beside a file of a format that has no room for them."""
+UNLABELLED = ("csv", "xlsx", "xpt")
+UNFIT = "The table is a Parquet file: {} has no room for it, by its number of rows or a long text."
 _TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
 _SCHEME = "scheme.toml"
 
@@ -44,12 +46,21 @@ def write(
     """Write table, manifest and report into an empty folder; the manifest as it was written.
 
     A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
-    if they were counted before.
+    if they were counted before. A table for which its format has no room becomes a Parquet file,
+    because it may be paid for.
     """
-    written = _tables(release, folder, output, distributed=distributed)
+    unfit, output = [], replace(output, file_format=output.file_format or "parquet")
+    try:
+        written = _tables(release, folder, output, distributed=distributed)
+    except UnfitTableError:
+        unfit = [UNFIT.format(f"'{output.file_format}'")]
+        (folder / f"release.{output.file_format}").unlink(missing_ok=True)
+        output = replace(output, file_format="parquet")
+        written = _tables(release, folder, output, distributed=distributed)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
-    notes = [*release.manifest["notes"], *([io.GUARDED] if output.guarded else [])]
+    guarded = [io.GUARDED] if output.guarded else []
+    notes = [*release.manifest["notes"], *guarded, *unfit]
     dialect = asdict(output.dialect) if output.file_format == "csv" else {}
     stated = {
         "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
@@ -58,7 +69,7 @@ def write(
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
     counted = counts if counts is not None and counts.frame is release.data else release.data
-    known = None if distributed else as_read(counted, output.file_format)
+    known = None if distributed else as_read(counted, str(output.file_format))
     as_parsed = parsed(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
     drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
@@ -95,7 +106,7 @@ def _tables(
             dialect=output.dialect,
         )
         written, extras = [table], dict(release.extras)
-        if output.file_format in {"csv", "xpt"} and labels:
+        if output.file_format in UNLABELLED and labels:
             written.append(folder / LABELS)
             dump(written[-1], labels)
     for name, extra in extras.items():

@@ -14,8 +14,10 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import Policy, ReleaseForm
 from shoal.errors import InputError
+from shoal.io import memory
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.csv_files import CsvRelease, Dialect
+from shoal.io.csv_files import Dialect, WrittenRelease
+from shoal.io.excel_files import read_excel
 from shoal.pipeline.manifest import MANIFEST, Manifest
 from shoal.report import released_columns
 
@@ -106,6 +108,10 @@ def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
             raise InputError(f"{name}: the file is missing.")
     if names == ["release.csv"]:
         frame = _read_csv(path / "release.csv", fields)
+    elif names == ["release.xlsx"]:
+        table, rows = path / "release.xlsx", fields.rows or None
+        read = read_excel(table, None, header_row="1", rows=rows, alone=False, limit=memory.room())
+        frame = _written(fields, dated=True).undone(read.frame)
     else:
         frames = [io.read(path / name).frame for name in names]
         try:
@@ -132,10 +138,16 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+def _written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
+    """How a manifest says that its table was written."""
+    dialect = Dialect(**fields.dialect)
+    return WrittenRelease(fields.guard_formulas, dialect, fields.columns, fields.rows, dated=dated)
+
+
 def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        written = CsvRelease(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
+        written = _written(fields)
         frame = _cells(path, written.dialect, fields.columns)
     except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None

@@ -263,8 +263,8 @@ def _settled(opened: OpenedFolder) -> VerifiedPart:
             faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
         if opened.drawn_rows not in {None, fields.rows}:
             faults.append(f"rows: {fields.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
-    if "release.csv" not in fields.files and (fields.guard_formulas or fields.dialect):
-        faults.append("guard_formulas and dialect: recorded, but the table is not a CSV file.")
+    if (fields.guard_formulas and not opened.spreadsheet) or (fields.dialect and not opened.text):
+        faults.append("guard_formulas and dialect: recorded, but the table has another format.")
     compared = (
         "rows and columns match the table, its cells are in the policy's domains, and the rest "
         "follows from the policy."

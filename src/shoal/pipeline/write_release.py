@@ -9,7 +9,7 @@ from shoal.errors import InputError
 from shoal.io import folders
 from shoal.io.csv_files import chosen_dialect
 from shoal.pipeline import public_folder
-from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.options import SPREADSHEETS, OutputOptions
 from shoal.pipeline.verify_folder import verify
 
 
@@ -31,8 +31,8 @@ def write(
     if _is_tree(release) and file_format in io.STATS_NAMES:
         raise InputError("Boxes have columns that SPSS and Stata cannot name; expected file_format "
                          "parquet or csv.")  # fmt: skip
-    if guard_formulas and file_format != "csv":
-        raise InputError("guard_formulas is for CSV releases; expected file_format csv.")
+    if guard_formulas and file_format not in SPREADSHEETS:
+        raise InputError("guard_formulas is for spreadsheets; expected file_format csv or xlsx.")
     policy = release.manifest["policy"]
     dialect = chosen_dialect(policy.get("writing", {}), policy.get("reading", {}))
     output = OutputOptions(

@@ -45,6 +45,8 @@ def draft(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
     decimal: str | None = None,
     missing: Collection[str] = (),
     day_first: bool | None = None,
@@ -69,6 +71,8 @@ def draft(
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; found out where not given.
         sheet: of an Excel workbook with several.
+        header_row: the rows of a sheet that name the columns.
+        skip: rows of a sheet that are not records.
         decimal: the decimal mark of numbers in text, `.` or `,`; found out where not given.
         missing: cells that mean missing in every column, beside those that are recognised.
         day_first: whether dates have the day before the month, where their digits fit both.
@@ -82,7 +86,14 @@ def draft(
     """
     if isinstance(data, str | Path):
         source = source or Path(data).name
-        data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+        data = io.read(
+            data,
+            delimiter=delimiter,
+            encoding=encoding,
+            sheet=sheet,
+            header_row=header_row,
+            skip=skip,
+        )
     raw = io.from_native(data)
     if raw.frame.height == 0:
         raise InputError(EMPTY)
@@ -110,6 +121,8 @@ def draft_from_header(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header_row: str | None = None,
+    skip: str | None = None,
 ) -> DraftedPolicy:
     """Draft a policy with an epsilon from the names of the columns.
 
@@ -125,10 +138,19 @@ def draft_from_header(
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; found out where not given.
         sheet: of an Excel workbook with several.
+        header_row: the rows of a sheet that name the columns.
+        skip: rows of a sheet that are not records.
     """
     if isinstance(data, str | Path):
         source = source or Path(data).name
-        data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+        data = io.read(
+            data,
+            delimiter=delimiter,
+            encoding=encoding,
+            sheet=sheet,
+            header_row=header_row,
+            skip=skip,
+        )
     raw = io.from_native(data)
     if not re.fullmatch(r"\d+(\.\d+)?", epsilon) or not Decimal(epsilon):
         raise InputError(f"Expected a positive number for epsilon, found '{brief(epsilon)}'.")

@@ -334,7 +334,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
         plain.get("constraints", {}).pop("lookups", None)
     if "review" in plain:
         plain["review"] = {}
-    for key in ("sheet", "rows"):  # which concern the original alone
+    for key in ("sheet", "header_row", "skip", "rows"):  # which concern the original alone
         plain.get("reading", {}).pop(key, None)
     for name, column in spec.columns.items():
         if column.observed:

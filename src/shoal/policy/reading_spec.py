@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from shoal.errors import InputError
 from shoal.io.dates import is_format, strptime_format
+from shoal.io.sheet_rows import numbers_of
 from shoal.policy.values import Category
 
 
@@ -26,6 +28,21 @@ def _date_format(pattern: str) -> str:
             "date_format", "expected year, month and day, such as '%d.%m.%Y' or 'dd.mm.yyyy'."
         )
     return form
+
+
+def _rows(stated: str) -> str:
+    try:
+        numbers_of(stated)
+    except InputError as error:
+        raise PydanticCustomError("rows", "{why}", {"why": str(error)}) from None
+    return stated
+
+
+_Rows = Annotated[
+    str,
+    BeforeValidator(lambda rows: str(rows) if type(rows) is int else rows),
+    AfterValidator(_rows),
+]
 
 
 class ReadingSpec(Spec):
@@ -53,6 +70,15 @@ class ReadingSpec(Spec):
         description="How dates are written, unless a column says.",
     )
     sheet: str | None = Field(None, description="The sheet of an Excel workbook.")
+    header_row: _Rows | None = Field(
+        None,
+        description="The row of an Excel sheet that names the columns, such as 3, or the rows, "
+        "'3-4'. By default the first that has a cell.",
+    )
+    skip: _Rows | None = Field(
+        None,
+        description="Rows of an Excel sheet that are not records, such as 105 or '105-107'.",
+    )
     rows: Annotated[int, Field(ge=1)] | None = Field(
         None,
         description="Records of an Excel sheet, empty ones too. Without it an epsilon is "

@@ -12,6 +12,7 @@ from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.core.serialise import parsed
 from shoal.errors import InputError, ShoalError
+from shoal.io.files import format_like
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
@@ -157,7 +158,7 @@ def again(
     stated = "policy.toml" if policy is None else policy.name
     words = ["shoal", "protect", data.name, "--policy", stated, "--out", out.name]
     for option, value in options.items():
-        if value:
+        if value and (option, value) != ("file-format", format_like(data)):
             words += [f"--{option}"] if value is True else [f"--{option}", value]
     whom = f", audience={options['audience']!r}" if options.get("audience") else ""
     if options.get("engine") == "spark":
@@ -167,9 +168,9 @@ def again(
         )
         return {"command": shlex.join(words), "python": python}
     marks = "".join(
-        f", {mark}={options[mark]!r}"
-        for mark in ("delimiter", "encoding", "sheet")
-        if options.get(mark)
+        f", {mark}={options[mark.replace('_', '-')]!r}"
+        for mark in ("delimiter", "encoding", "sheet", "header_row", "skip")
+        if options.get(mark.replace("_", "-"))
     )
     order = ", keep_order=True" if options.get("keep-order") else ""
     control = options.get("control")
@@ -177,7 +178,8 @@ def again(
     # What nothing more is said about is read when it is protected, as the policy says.
     by_itself = ", alone=True" if alone else ""
     table = f"shoal.read({data.name!r}{marks}{by_itself})" if marks else repr(data.name)
-    written = f", file_format={options['file-format']!r}" if options.get("file-format") else ""
+    form = options.get("file-format") or "parquet"
+    written = "" if form == "parquet" else f", file_format={form!r}"
     written += ", guard_formulas=False" if options.get("no-guard-formulas") else ""
     lines = [
         "import shoal",

@@ -366,6 +366,7 @@ _LOADED = {
         'pl.read_parquet(folder / "{0}")',
         'arrow::read_parquet(file.path(folder, "{0}"))',
     ),
+    "xlsx": ('shoal.read(folder / "{0}").frame', 'readxl::read_excel(file.path(folder, "{0}"))'),
     "sav": ('shoal.read(folder / "{0}").frame', 'haven::read_sav(file.path(folder, "{0}"))'),
     "dta": ('shoal.read(folder / "{0}").frame', 'haven::read_dta(file.path(folder, "{0}"))'),
     "xpt": ('shoal.read(folder / "{0}").frame', 'haven::read_xpt(file.path(folder, "{0}"))'),

@@ -230,7 +230,7 @@ class Studio:
             JobKind.PROTECT,
             id_,
             out=str(self.jobs.release(id_)),
-            file_format=workspace.file_format,
+            file_format=workspace.release_format,
             audience=audience.value,
             evaluate=evaluate,
             control=None if others is None or evaluate is False else str(others),
@@ -383,7 +383,7 @@ class Studio:
         label = workspace.data.label if workspace.data else "table.csv"
         others = workspace.others.label if workspace.others else None
         options: dict[str, str | bool | None] = {
-            "file-format": None if workspace.file_format == "parquet" else workspace.file_format,
+            "file-format": workspace.release_format,
             "control": others,
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,

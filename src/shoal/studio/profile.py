@@ -19,7 +19,7 @@ from shoal import io
 from shoal.core import Progress, Role, silent
 from shoal.errors import InputError
 from shoal.io import excel_files
-from shoal.io.excel_files import EXCEL
+from shoal.io.excel_files import EXCEL, UntidySheetError
 from shoal.io.validate import is_plain
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.draft import EMPTY, from_guesses
@@ -163,11 +163,18 @@ def _read(
         return io.read(path, delimiter=delimiter, encoding=encoding, limit=limit), ()
     sheets = excel_files.sheets(path)
     chosen = stated.get("sheet")
+    places: dict[str, Any] = {key: stated.get(key) for key in ("header_row", "skip")}
     failed: InputError | None = None
     for sheet in (chosen,) if chosen else sheets or (None,):
         try:
-            return io.read(path, sheet=sheet, limit=limit), sheets
-        except InputError as error:  # a sheet with a title page, say
+            return io.read(path, sheet=sheet, limit=limit, **places), sheets
+        except UntidySheetError as error:
+            if error.reading:  # the page shows what was recognised, to be corrected there
+                return io.read(
+                    path, sheet=sheet, limit=limit, **dict[str, Any](error.reading)
+                ), sheets
+            failed = failed or error
+        except InputError as error:
             failed = failed or error
     raise failed or InputError("The workbook has no sheet.")
 

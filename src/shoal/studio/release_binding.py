@@ -54,7 +54,7 @@ def choices(workspace: "Workspace") -> dict[str, str]:
     return {
         "the table": _file(workspace.data),
         "people not in the table": _file(workspace.others),
-        "file format": workspace.file_format,
+        "file format": workspace.release_format,
         "population": workspace.source or "none",
         "the scheme": "none" if workspace.scheme is None else workspace.scheme.label,
         "coarsened": ", ".join(workspace.scheme.coarsen if workspace.scheme else ()) or "none",

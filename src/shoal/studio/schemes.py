@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.core import Policy, Role
 from shoal.errors import InputError
+from shoal.io.files import format_like
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.methods import find
 from shoal.pipeline import scheme_files
@@ -105,15 +106,18 @@ def again(
     coarsen = workspace.scheme.coarsen if workspace.scheme else ()
     words = ["shoal", "apply", scheme_files.SCHEME, label, "--out", "release"]
     words += ["--policy", "policy.toml"]
+    form = str(options.get("file-format") or "parquet")
     for name in ("file-format", "audience"):
-        words += [f"--{name}", str(options[name])] if options.get(name) else []
+        stated = options.get(name) not in {None, format_like(Path(label))}
+        words += [f"--{name}", str(options[name])] if stated else []
     for name in coarsen:
         words += ["--coarsen", name]
     given = ", policy='policy.toml'"
     given += f", coarsen={list(coarsen)!r}" if coarsen else ""
     given += f", audience={options['audience']!r}" if options.get("audience") else ""
     made = f"release = shoal.apply({scheme_files.SCHEME!r}, {label!r}{given})"
-    lines = ["import shoal", "", made, "print(release)", "release.write('release')"]
+    written = "" if form == "parquet" else f", file_format={form!r}"
+    lines = ["import shoal", "", made, "print(release)", f"release.write('release'{written})"]
     return {"command": shlex.join(words), "python": "\n".join(lines)}
 
 

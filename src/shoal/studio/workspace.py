@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from shoal.core.machine import now
 from shoal.errors import InputError
+from shoal.io.files import format_like
 from shoal.studio import steps
 from shoal.studio.private_files import ID, new_id, private_folder, read_json, write_json
 
@@ -93,7 +94,7 @@ class Workspace:
         policy: TOML text that `shoal.policy.load.loads` accepts, or "" before there is one.
         confirmed: columns whose role and kind the steward has confirmed.
         chosen: label of the candidate that was chosen from a comparison, or "".
-        file_format: what the release is written as: parquet, csv, sav, dta or xpt.
+        file_format: what the release is written as, or "" for the format of the table.
         source: population in the studio's budget file, or "" for the policy's own or none.
         jobs: the latest job of each kind, by kind.
         observed: columns whose categories were copied from the data and that nobody has called
@@ -114,7 +115,7 @@ class Workspace:
     policy: str = ""
     confirmed: tuple[str, ...] = ()
     chosen: str = ""
-    file_format: str = "parquet"
+    file_format: str = ""
     source: str = ""
     jobs: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
@@ -122,6 +123,11 @@ class Workspace:
     reading: Mapping[str, Any] = field(default_factory=dict)
     answered: tuple[str, ...] = ()
     scheme: TakenScheme | None = None
+
+    @property
+    def release_format(self) -> str:
+        """The format of the release: as stated, or that of the table."""
+        return self.file_format or format_like(Path(self.data.label if self.data else ""))
 
 
 _STATE = TypeAdapter(Workspace)

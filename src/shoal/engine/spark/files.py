@@ -30,6 +30,8 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,  # noqa: ARG001 (for Excel, which Spark does not read)
+    header_row: str | None = None,  # noqa: ARG001 (as well)
+    skip: str | None = None,  # noqa: ARG001 (as well)
     rows: int | None = None,  # noqa: ARG001 (as well)
     multiline: bool = False,
     alone: bool = False,

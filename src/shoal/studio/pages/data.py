@@ -82,6 +82,11 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
         reading=list(questions.reading_fields(here, text=suffix in TEXT)) if suffix else [],
         sheets=here.profile.sheets if here.profile and suffix in EXCEL else (),
         sheet=here.profile.reading.get("sheet", "") if here.profile else "",
+        rows=[
+            {"key": key, "title": title, "value": here.profile.reading.get(key, "")}
+            for key, title in questions.ROWS.items()
+            if here.profile and suffix in EXCEL
+        ],
         missing=", ".join(here.workspace.reading.get("missing", ())),
         typed=suffix in TYPED,
         scheme_releases=list(schemes.releases(here.studio)),

@@ -180,7 +180,7 @@ def _with(text: str, name: str, stated: Mapping[str, Any]) -> str:
 def reading_of(given: Mapping[str, str]) -> dict[str, Any]:
     """What a form says of how the file is written; what it leaves empty is found out."""
     stated: dict[str, Any] = {key: given.get(key, "") for key in CHOICES}
-    stated["sheet"] = given.get("sheet", "")
+    stated |= {key: given.get(key, "").strip() for key in ("sheet", *ROWS)}
     marks = [mark.strip() for mark in given.get("missing", "").split(",")]
     stated["missing"] = list(dict.fromkeys(filter(None, marks)))
     if stated["delimiter"] == "tab":
@@ -199,6 +199,8 @@ CHOICES: dict[str, tuple[str, dict[str, str]]] = {
     "template": ("What is drafted", {"safe-harbor": "Safe Harbor fields (45 CFR 164.514(b)(2))"}),
 }
 """What can be corrected about reading: a title, and words for each value."""
+ROWS = {"header_row": "Rows that name the columns", "skip": "Rows that are not records"}
+"""What can be stated of a sheet: rows by their numbers, such as 3-4."""
 OF_TEXT = ("delimiter", "encoding")
 """What only files of text have."""
 
@@ -226,6 +228,7 @@ def reading_words(here: "Here") -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if "sheet" in read:
         found.append(("Sheet", visible(str(read["sheet"]))))
+    found += [(title, str(read[key])) for key, title in ROWS.items() if key in read]
     if "delimiter" in read:
         mark = "tab" if read["delimiter"] == "\t" else str(read["delimiter"])
         found.append(("Between two cells", DELIMITERS.get(mark, mark)))

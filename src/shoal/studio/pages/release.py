@@ -39,8 +39,8 @@ CONTEXT = {
     "earlier_releases": ("Earlier releases", "What was published about the same people before."),
     "approver": ("Approver", "Who decides about the release."),
 }
-FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)",
-         "xpt": "SAS (xpt)"}  # fmt: skip
+FORMS = {"parquet": "Parquet", "csv": "CSV", "xlsx": "Excel (xlsx)", "sav": "SPSS (sav)",
+         "dta": "Stata (dta)", "xpt": "SAS (xpt)"}  # fmt: skip
 OUT_OF_DATE = (
     "The release below was made with another policy, and is out of date. The present policy is "
     "checked when the release is made again."
@@ -153,7 +153,7 @@ def _show(here: Here) -> Response:
         grant=given.get("epsilon", ""),
         sources=[one["source"] for one in accounts],
         forms={key: FORMS.get(key, key) for key in FORMATS},
-        file_format=workspace.file_format,
+        file_format=workspace.release_format,
         blocked=here.blocked,
         digest="" if here.policy is None else here.policy.digest,
         released=released,
