@@ -120,38 +120,3 @@ def test_quantile_bins_hold_every_value_and_none_is_empty(values, bins):
     assert set(codes) == set(range(max(codes) + 1))
     assert max(codes) < bins
     assert (np.diff(codes[np.argsort(values)]) >= 0).all()
-
-
-def test_the_joint_distance_sees_what_marginals_do_not():
-    rng = np.random.default_rng(4)
-    x = rng.normal(size=600)
-    original = np.column_stack([x, x])
-    broken = np.column_stack([x, rng.permutation(x)])
-
-    apart = distributions.joint_wasserstein(original, broken, rng=rng, sample=150, repeats=5)
-    equal = distributions.joint_wasserstein(original, original, rng=rng, sample=150, repeats=5)
-
-    assert all(information_loss.rank_matched(original[:, j], broken[:, j]) == 0 for j in range(2))
-    assert apart.distance.low > 3 * apart.floor.high
-    assert equal.distance.low < equal.floor.high
-
-
-def test_the_joint_distance_of_a_shift_is_the_shift():
-    rng = np.random.default_rng(5)
-    original = rng.normal(size=(400, 2))
-
-    found = distributions.joint_wasserstein(original, original + 100, rng=rng, sample=200)
-
-    assert found.distance.value == pytest.approx(20_000 / original.var(axis=0).sum(), rel=0.01)
-    assert found.distance.low <= found.distance.value <= found.distance.high
-
-
-def test_joint_distances_of_degenerate_tables():
-    rng = np.random.default_rng(6)
-    flat = np.ones((4, 2))
-
-    assert distributions.joint_wasserstein(flat, flat, rng=rng).distance.value == 0
-    assert distributions.joint_wasserstein(flat, flat * 2, rng=rng).distance.value == np.inf
-    for bad in (np.zeros((0, 2)), np.full((5, 2), np.nan)):
-        with pytest.raises(InputError, match="needs at least two complete rows"):
-            distributions.joint_wasserstein(flat, bad, rng=rng)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
 from shoal.errors import InputError
 from shoal.metrics.attacks.record_linkage import (
-    assignment,
     closeness,
     interval_disclosure,
     nearest,
@@ -95,7 +93,6 @@ def test_groups_of_k_share_their_hits(rng):
     found = record_linkage(centres, centres, rng=rng)
 
     assert found.main.value == pytest.approx(1 / 5)
-    assert assignment(centres, centres, rng=rng).main.value == pytest.approx(1 / 5)
 
 
 def test_a_sample_covers_the_rate_of_all_as_often_as_it_says(rng):
@@ -110,30 +107,6 @@ def test_a_sample_covers_the_rate_of_all_as_often_as_it_says(rng):
     misses = sum(not run.main.low <= whole <= run.main.high for run in runs)
     assert misses <= binom.isf(1e-6, 300, 0.06)
     assert {run.attacks for run in runs} == {200}
-
-
-@given(pairs)
-def test_the_assignment_has_the_least_cost_and_finds_what_it_finds(tables):
-    original, released = tables
-    released = released + np.arange(len(released))[:, None] * 1e-4  # no two are equal
-    cost = ((original[:, None] - released[None]) ** 2).sum(axis=2)
-    rows, columns = linear_sum_assignment(cost)
-    unique = len(np.unique(original, axis=0)) == len(original)
-
-    found = assignment(original, released, rng=np.random.default_rng(0))
-
-    if unique:
-        assert found.main.value == pytest.approx((rows == columns).mean())
-
-
-def test_the_assignment_finds_more_than_the_nearest_record(rng):
-    original = rng.normal(size=(400, 2))
-    released = original + rng.normal(size=original.shape) * 0.05
-
-    together = assignment(original, released, rng=rng).main.value
-
-    assert together > record_linkage(original, released, rng=rng).main.value
-    assert assignment(original, original, rng=rng).main.value == 1
 
 
 @given(pairs, st.sampled_from([0.0, 0.05, 0.5]), st.integers(0, 1))
@@ -204,9 +177,7 @@ def test_one_row_and_constant_releases_have_a_defined_value(rng):
     one, same = np.zeros((1, 2)), np.ones((6, 2))
 
     assert record_linkage(one, one, rng=rng).main.value == 1
-    assert assignment(one, one, rng=rng).main.value == 1
     assert record_linkage(rng.normal(size=(6, 2)), same, rng=rng).main.value == pytest.approx(1 / 6)
-    assert assignment(rng.normal(size=(6, 2)), same, rng=rng).main.value == pytest.approx(1 / 6)
     assert interval_disclosure(one, one).records.value == 1
     assert interval_disclosure(one * np.nan, one).records.value == 0
     assert closeness(one, same, same, rng=rng).advantage.value == 0.5
@@ -221,8 +192,6 @@ def test_what_cannot_be_measured_is_said(rng):
         closeness(empty, one, one, rng=rng)
     with pytest.raises(InputError, match="people in the table and people not in it"):
         closeness(one, one, empty, rng=rng)
-    with pytest.raises(InputError, match="up to 5,000 records; found 5,001"):
-        assignment(np.zeros((5001, 1)), np.zeros((5001, 1)), rng=rng)
     with pytest.raises(InputError, match="finite numbers"):
         record_linkage(one * np.nan, one, rng=rng)
     with pytest.raises(InputError, match="at least one axis"):

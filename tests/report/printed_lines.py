@@ -75,7 +75,7 @@ def rate(own, g):
     return found
 
 
-METRICS_OF_RATES = ("singling out", "linkability", "record linkage", "best matching",
+METRICS_OF_RATES = ("singling out", "linkability", "record linkage",
                     "naive Bayes", "gradient boosting", "inference")  # fmt: skip
 
 
@@ -469,8 +469,6 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
     ("The variance of '[a]' is <v> times the original's.", signed("ratio of variances")),
     ("The correlation between [a] and [b] moves by <v>, more than any other.",
      lambda own, g: {"v": (own.own["signed correlation", f"{g['a']} x {g['b']}"], 3)}),
-    ("The relative differences of the eigenvalues of the correlation matrix sum to <v>.",
-     whole("eigenvalues")),
     ("An equivalence class has <v> row on average.", whole("average class size")),
     ("An equivalence class has <v> rows on average.", whole("average class size")),
     ("The number of rows from which a row cannot be told apart, summed over all rows, is <v>.",
@@ -506,10 +504,6 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
     (("For <v> of 100 people, every number that is not missing lies within 5% of a standard "
      "deviation of the released one."),
      lambda own, _g: hundred_of(own.own["interval disclosure", "the numbers"])),
-    (("The squared Wasserstein distance between the joint distributions of the numbers is <v> of "
-     "their variance; between two samples of the original it is <floor>."),
-     lambda own, _g: {"v": own.rows["joint W2", "the table"]["value"],
-                     "floor": own.rows["joint W2", "the table"]["baseline"]}),
     (("Half of 2,000 COUNT queries, each over half of the range of [a],[w] are off by at most "
       "<v>%; "
      "the median query counts <m>% of the people."), counted_queries),
@@ -531,9 +525,6 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
      sizes),
     ("The [metric] of [a] cannot be computed: it has <n> numbers in the release.",
      lambda own, g: {"n": np.isfinite(own.numbers(own.by_name[g["a"]])[1]).sum()}),
-    (("joint W2: A joint distance needs at least two complete rows of the original, one of the "
-     "release and two repeats; found <came>, <rows> and 10."),
-     lambda own, _g: dict(zip(("came", "rows"), own.complete(), strict=True))),
     (("Of <checked> rows of single values that were checked, <fit> are found in the original; "
      "averaged, perturbed and synthetic rows need not be."), fitting),
     (("Of <checked> rows of single values that were checked, <fit> is found in the original; "
@@ -606,9 +597,6 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
       "trained on "
      "the original reaches <o>, and a constant guess <guess> (tested on <tested> [whom])."),
      learning),
-    (("The eigenvalues of the table cannot be computed: an eigenvalue of the original is 0, and "
-      "the "
-     "release changes it."), nothing_of("eigenvalues", "the table")),
     ("| [metric] | [subject] | none | [sentence]",
      lambda own, g: nothing_of(g["metric"], g["subject"])(own, g)),
     (("[of]: people in the table <value> of 100, <low> to <high>; blind guess <blind> of 100, "

@@ -6,7 +6,6 @@ import re
 from itertools import combinations
 
 import numpy as np
-import polars as pl
 import scipy
 from tests.report import recompute
 
@@ -72,7 +71,7 @@ class Printed(recompute.Recomputed):
     def subjects(self):
         """How the columns of an attack are counted."""
         keys = len(self.keys)
-        return [f"{keys} columns to {len(self.columns) - keys}", "3 columns", "joint W2", "IL1s",
+        return [f"{keys} columns to {len(self.columns) - keys}", "3 columns", "IL1s",
                 "R2", *(str(dtype) for dtype in self.released.dtypes)]  # fmt: skip
 
     def value(self, metric, subject, part="value"):
@@ -105,27 +104,7 @@ class Printed(recompute.Recomputed):
             worst = max(known, key=lambda pair: abs(known[pair]))
             made["correlation", worst] = abs(known[worst])
             made["signed correlation", worst] = known[worst]
-        frames = [pl.DataFrame({c.name: side for c, side in zip(self.numeric, sides, strict=True)})
-                  for sides in zip(*numbers, strict=True)]  # fmt: skip
-        e, f = (self.spectrum(frame.to_numpy()) for frame in frames)
-        zero = e <= 1e-12 * e[0]
-        lost = (np.abs(e - f) > 1e-10)[zero].any()
-        made["eigenvalues", "the table"] = (
-            None if lost else float((np.abs(e - f) / np.where(zero, 1, e))[~zero].sum())
-        )
         return made
-
-    def spectrum(self, rows):
-        """Eigenvalues of pairwise covariances of the columns, each scaled to variance 1."""
-        Z = (rows - np.nanmean(rows, axis=0)) / np.nanstd(rows, axis=0, ddof=1)
-        count = Z.shape[1]
-        made = np.zeros((count, count))
-        for i in range(count):
-            for j in range(count):
-                kept = np.isfinite(Z[:, i]) & np.isfinite(Z[:, j])
-                if kept.sum() > 1:
-                    made[i, j] = np.cov(Z[kept, i], Z[kept, j])[0, 1]
-        return np.linalg.eigvalsh(made)[::-1]
 
     def starred(self, column):
         return np.array([
@@ -387,28 +366,6 @@ class Printed(recompute.Recomputed):
     def role(self, column):
         spec = self.policy["columns"][column.name]
         return spec if isinstance(spec, str) else spec["role"]
-
-    def complete(self):
-        """Rows with a number in every numeric column, of both tables."""
-        sides = zip(*map(self.numbers, self.numeric), strict=True)
-        return [int(np.isfinite(np.column_stack(side)).all(axis=1).sum()) for side in sides]
-
-    def joint_distance(self, rng):
-        """Squared W2 over the variance of complete rows, by samples of our own, and its error."""
-        frames = []
-        for side in (0, 1):
-            rows = np.column_stack([self.numbers(c)[side] for c in self.numeric])
-            frames.append(rows[~np.isnan(rows).any(axis=1)])
-        scale = [np.nanstd(self.numbers(c)[0]) for c in self.numeric]
-        x, y = (rows / scale for rows in frames)
-        size = min(500, len(x) // 2, len(y))
-        found = []
-        for _ in range(10):
-            one, other = (t[rng.choice(len(t), size, replace=False)] for t in (x, y))
-            costs = scipy.spatial.distance.cdist(one, other, "sqeuclidean")
-            found.append(costs[scipy.optimize.linear_sum_assignment(costs)].mean())
-        found = np.array(found) / x.var(axis=0).sum()
-        return found.mean(), 2.26 * found.std(ddof=1) / np.sqrt(10)
 
     def count_errors(self, axes, rng, queries=2000):
         """Relative errors of our own COUNT queries over half of every domain, or of three."""

@@ -35,8 +35,6 @@ FEWEST = 500
 """The fewest people attacked, however large the release; 50 of 100 is then known to within 4.4."""
 SAMPLE = 100_000
 """The most people linked."""
-SMALL = 2000
-"""Rows up to which the best matching of all is sought."""
 TOLERANCE = 0.05
 """Relative error up to which a number counts as guessed."""
 NEAR = 0.1
@@ -215,13 +213,6 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
         f"{_listed(sides, known)} is their own."
     )
     yield _rate("record linkage", _listed(sides, known), attack, text)
-    if len(x) <= SMALL:
-        attack = record_linkage.assignment(x, y, rng=task.rng)
-        text = (
-            f"The best one-to-one matching of all records is right for {_hundred(attack.main)} of "
-            "100 people."
-        )
-        yield _rate("best matching", _listed(sides, known), attack, text)
     numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
     if numbers:
         close = record_linkage.interval_disclosure(

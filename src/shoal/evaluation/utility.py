@@ -164,7 +164,7 @@ def _sets(sides: AlignedArrays, axes: Sequence[int]) -> str:
 
 
 def _moments(task: UtilityTask) -> Iterator[Figure]:
-    """Means, variances, correlations and eigenvalues of the numeric columns."""
+    """Means, variances and correlations of the numeric columns."""
     sides = task.sides
     if not sides.numeric:
         raise InputError("there is no numeric column.")
@@ -192,12 +192,6 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
         ends = f"{names[rows[worst]]} and {names[columns[worst]]}"
         text = f"The correlation between {ends} moves by {moved:+.3f}, more than any other."
         yield _figure("correlation", pair, float(apart[worst]), text)
-    text = (
-        "The relative differences of the eigenvalues of the correlation matrix sum to "
-        f"{changes.eigenvalues:.3g}."
-    )
-    why = "an eigenvalue of the original is 0, and the release changes it"
-    yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text, reason=why)
 
 
 def _moment_reason(x: Floats, y: Floats) -> str:
@@ -209,25 +203,6 @@ def _moment_reason(x: Floats, y: Floats) -> str:
     if _constant(x):
         return "all its numbers in the original are equal, and the release changes them"
     return "all its numbers in the release are equal"
-
-
-def _joint(task: UtilityTask) -> Iterator[Figure]:
-    """The joint distribution of the numeric columns, by assignment of samples."""
-    sides = task.sides
-    axes = sides.numeric
-    if not axes:
-        raise InputError("there is no numeric column.")
-    y = np.column_stack([_expanded(sides, axis) for axis in axes])
-    x = sides.places[:, axes]
-    scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
-    joint = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
-    text = (
-        "The squared Wasserstein distance between the joint distributions of the numbers is "
-        f"{joint.distance.value:.3g} of their variance; between two samples of the original it is "
-        f"{joint.floor.value:.3g}."
-    )
-    why = "no numeric column varies in the original, and the release changes one"
-    yield _figure("joint W2", WHOLE, joint.distance, text, baseline=joint.floor, reason=why)
 
 
 def _classes(task: UtilityTask) -> Iterator[Figure]:
@@ -382,7 +357,6 @@ METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
     "losses by column": _column_losses,
     "marginals": _marginals,
     "moments": _moments,
-    "joint W2": _joint,
     "classes": _classes,
     "COUNT queries": _counts,
     "own queries": _own_counts,

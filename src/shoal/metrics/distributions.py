@@ -13,11 +13,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.boxes import WeightedBoxes, equal_rows
-from shoal.metrics.intervals import student
 
 MOST_CELLS = 1 << 22
 """Cells of a two-way table that are counted densely; larger ones are sorted."""
@@ -28,13 +26,6 @@ class MarginalDistance(NamedTuple):
 
     columns: tuple[int, ...]
     distance: float
-
-
-class JointDistance(NamedTuple):
-    """Squared Wasserstein distance on samples, and what it is between samples of one table."""
-
-    distance: Estimate
-    floor: Estimate
 
 
 def quantile_edges(values: ArrayLike, bins: int) -> Floats:
@@ -176,69 +167,6 @@ def share_distance(p: NDArray[Any], q: NDArray[Any]) -> float:
     if total_p <= 0 or total_q <= 0:
         return float((total_p > 0) != (total_q > 0))
     return float(np.abs(p / total_p - q / total_q).sum() / 2)
-
-
-def joint_wasserstein(
-    original: Floats,
-    released: Floats,
-    *,
-    rng: np.random.Generator,
-    sample: int = 1000,
-    repeats: int = 10,
-    confidence: float = 0.95,
-) -> JointDistance:
-    """Squared joint Wasserstein distance W2 over the total variance, by assignment of samples.
-
-        W2^2 = min over pairings p of 1/s sum_i |x_i - y_p(i)|^2,   over   sum_j var(x_j)
-
-    between s rows of each table, drawn without replacement. Unlike marginals it reflects every
-    relation between columns. Two samples of the same table differ too, more so with more columns:
-    `floor` is the same figure between two disjoint samples of the original. A distance
-    at the floor cannot be told from none at this sample size. Both are means over repeats, with
-    Student's interval; the repeats share the tables, so the interval covers only the sampling.
-
-    Cost O(repeats s^3) at worst, for s = 1,000 about 0.1 s per repeat.
-
-    Args:
-        original: records by columns, in units that make columns comparable; rows with a
-            missing cell are left out.
-        released: the same columns.
-        rng: draws the samples.
-        sample: rows of each sample; at most half of the original is used, for the floor.
-        repeats: how often, at least 2.
-        confidence: of the interval.
-
-    References:
-        Villani, "Optimal Transport: Old and New", 2009, chapter 6.
-    """
-    x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise InputError("Both tables must be matrices of records by the same columns.")
-    x, y = (table[~np.isnan(table).any(axis=1)] for table in (x, y))
-    s = min(sample, len(x) // 2, len(y))
-    if s < 1 or repeats < 2:
-        raise InputError(
-            "A joint distance needs at least two complete rows of the original, one of the "
-            f"release and two repeats; found {len(x)}, {len(y)} and {repeats}."
-        )
-    whole = float(x.var(axis=0)[np.ptp(x, axis=0) > 0].sum())
-    distances, floors = [], []
-    for _ in range(repeats):
-        picked = x[rng.choice(len(x), 2 * s, replace=False)]
-        other = y[rng.choice(len(y), s, replace=False)]
-        distances.append(_transport(picked[:s], other, whole))
-        floors.append(_transport(picked[:s], picked[s:], whole))
-    return JointDistance(
-        student(distances, confidence, at_least=0.0), student(floors, confidence, at_least=0.0)
-    )
-
-
-def _transport(x: Floats, y: Floats, whole: float) -> float:
-    costs = scipy.spatial.distance.cdist(x, y, "sqeuclidean")
-    lost = float(costs[scipy.optimize.linear_sum_assignment(costs)].mean())
-    if whole == 0.0:
-        return 0.0 if lost == 0.0 else float("inf")
-    return lost / whole
 
 
 def _one_and_two(columns: int) -> Iterator[tuple[int, ...]]:

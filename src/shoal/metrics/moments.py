@@ -1,4 +1,4 @@
-"""Means, variances, correlations and eigenvalues of two tables, whose rows need not correspond.
+"""Means, variances and correlations of two tables, whose rows need not correspond.
 
 A missing cell is left out of its column, and of a pair of columns where either is missing
 ("pairwise complete"), as R and sdcMicro do.
@@ -13,7 +13,7 @@ from shoal.core._arrays import Floats
 from shoal.errors import InputError
 
 ROUNDING = 1e-12
-"""An eigenvalue below this share of the greatest is zero but for rounding."""
+"""A variance below this share of the greatest is zero but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,11 @@ class MomentChanges:
         means: (released mean - original mean) / original standard deviation, by column.
         variances: released variance / original variance, by column.
         correlations: released - original, a symmetric matrix.
-        eigenvalues: see `eigenvalue_loss`.
     """
 
     means: Floats
     variances: Floats
     correlations: Floats
-    eigenvalues: float
 
 
 def moments(table: ArrayLike) -> Moments:
@@ -96,52 +94,7 @@ def moment_changes(original: ArrayLike, released: ArrayLike) -> MomentChanges:
         variances = after.variances / before.variances
         variances[after.variances == before.variances] = 1.0
     correlations = after.correlations - before.correlations
-    return MomentChanges(means, variances, correlations, eigenvalue_loss(x, y))
-
-
-def eigenvalue_loss(original: ArrayLike, released: ArrayLike) -> float:
-    """Sum of the relative differences of the eigenvalues of the two correlation matrices.
-
-        sum_j |e_j - f_j| / e_j
-
-    with e_1 >= e_2 >= .. those of the original and f those of the release, as
-    `dUtility(method = "eigen")` of sdcMicro. 0 means equal spectra, not equal correlations:
-    a release can swap columns unnoticed. Small eigenvalues weigh most.
-
-    Where sdcMicro answers NA, columns without spread in the original are left out of both
-    tables, and a column without spread in the release alone is a column of zeros. An
-    eigenvalue of the original that is zero counts 0 if it stays so, and infinity otherwise.
-
-    References:
-        Templ and Meindl, "Robust statistics meets SDC", PSD 2008, LNCS 5262, pages 113-126;
-        sdcMicro, R/dUtility.R.
-    """
-    x, y = _same_columns(original, released)
-    kept = moments(x).variances > 0
-    if not kept.any():
-        return 0.0
-    e, f = _spectrum(x[:, kept]), _spectrum(y[:, kept])
-    apart = np.abs(e - f)
-    zero = e <= ROUNDING * e[0]
-    if (apart[zero] > ROUNDING * len(e)).any():
-        return float("inf")
-    return float((apart[~zero] / e[~zero]).sum())
-
-
-def _spectrum(X: Floats) -> Floats:
-    """Eigenvalues, greatest first, of the covariances of the columns scaled to variance 1."""
-    own = moments(X)
-    spread = own.variances > 0
-    matrix = np.zeros((X.shape[1], X.shape[1]))
-    if spread.any():
-        present = ~np.isnan(X)
-        scale = np.where(spread, np.sqrt(np.where(spread, own.variances, 1.0)), 1.0)
-        centres = np.where(np.isnan(own.means), 0.0, own.means)
-        Z = np.where(present & spread, (X - centres) / scale, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            covariance = _pairwise(Z, present)[0]
-        matrix = np.where(np.isfinite(covariance) & np.outer(spread, spread), covariance, 0.0)
-    return np.linalg.eigvalsh(matrix)[::-1].astype(np.float64)
+    return MomentChanges(means, variances, correlations)
 
 
 def _pairwise(Z: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:

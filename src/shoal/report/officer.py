@@ -33,7 +33,7 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Can a released row be traced to its person, or two files about a person be linked?",
         ("The attacker has files about people and looks for the released rows nearest to them. "
         "If both halves of what is known about a person lead to the same row, they are linked."),
-        ("linkability", "record linkage", "best matching", "copies", "closeness",
+        ("linkability", "record linkage", "copies", "closeness",
          "interval disclosure"),
     ),
     (
@@ -49,7 +49,7 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 """The three questions of European guidance, with the metrics of each."""
 
-RATES = ("singling out", "linkability", "record linkage", "best matching", "copies",
+RATES = ("singling out", "linkability", "record linkage", "copies",
          "naive Bayes", "gradient boosting", "inference")  # fmt: skip
 """Attacks whose figure is a share of tries that succeed."""
 
@@ -57,7 +57,7 @@ UTILITY: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Counting people", ("COUNT queries", "own queries")),
     ("Single columns", ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation",
                         "mean", "variance", "IL1s", "SSE", "SAE")),
-    ("Columns together", ("total variation of pairs", "correlation", "eigenvalues", "joint W2",
+    ("Columns together", ("total variation of pairs", "correlation",
                           "propensity")),
     ("Models", ("learning", "own regression", "interval overlap")),
     ("How coarse the table is", ("granularity", "average class size", "discernibility")),

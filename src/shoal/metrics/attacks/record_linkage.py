@@ -4,8 +4,8 @@ An attacker who holds the original values of some people looks for the nearest r
 each. Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
 standardised numbers, and categories with one axis per edge of their hierarchy.
 
-`record_linkage`, `assignment` and `interval_disclosure` need rows that correspond: released row i
-is about the person of original row i. Where they do not, as in synthetic tables, `closeness`
+`record_linkage` and `interval_disclosure` need rows that correspond: released row i is about the
+person of original row i. Where they do not, as in synthetic tables, `closeness`
 compares how near the release comes to people in the table and to people not in it.
 
 References:
@@ -32,7 +32,6 @@ from shoal.metrics.uniqueness import distinct_rows
 
 TREE_AXES = 10
 """Up to this many axes, a tree finds neighbours faster than trying all records."""
-LARGEST_ASSIGNMENT = 5000
 _BLOCK = 1 << 22
 # Two distances are equal up to this share of themselves: they are sums in different orders.
 _TIE = 1e-9
@@ -104,35 +103,6 @@ def record_linkage(
             f"Nearest of {len(y):,} released records for {len(people):,} people; ties share the "
             "success. The baseline picks a record at random."
         ),
-        confidence=confidence,
-    )
-
-
-def assignment(
-    original: Floats, released: Floats, *, rng: np.random.Generator, confidence: float = 0.95
-) -> Attack:
-    """Share of people found by the best one-to-one matching of all records.
-
-    The matching of least total squared distance: stronger than nearest records, since no released
-    record is given twice. Equal released records share their hits; the order of the records is
-    drawn, so other ties fall by chance and not by row. Cost O(n^3): up to 5,000 records.
-    """
-    x, y = (_space(rows) for rows in _corresponding(original, released))
-    if len(x) > LARGEST_ASSIGNMENT:
-        raise InputError(
-            f"The best matching is computed for up to {LARGEST_ASSIGNMENT:,} records; found "
-            f"{len(x):,}. Use record_linkage."
-        )
-    order = rng.permutation(len(y))
-    costs = scipy.spatial.distance.cdist(x, y[order], "sqeuclidean")
-    _, chosen = scipy.optimize.linear_sum_assignment(costs)
-    keys, _ = distinct_rows(y)
-    right = keys[order[chosen]] == keys
-    hits = float((right / np.bincount(keys)[keys]).sum())
-    return attack(
-        (min(hits, len(x)), len(x)),
-        baseline=1 / len(y),
-        note="The best one-to-one matching of all records. The baseline matches them at random.",
         confidence=confidence,
     )
 
