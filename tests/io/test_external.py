@@ -304,7 +304,8 @@ def test_unreadable_cells_are_counted_and_score_as_suppressed():
         (
             "'x': of 5 cells, 1 holds one value; 1 is suppressed by a star; 1 is missing; 2 cannot "
             "be read or are not known categories. 4 cells count as the whole domain of the "
-            "column, that is the range of the original."
+            "column, that is the range of the original; where distributions are compared, what is "
+            "missing is missing."
         ),
     )
 

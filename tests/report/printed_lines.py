@@ -419,6 +419,24 @@ def nothing_of(metric, subject):
     return handler
 
 
+def nearly_alone(own, g):
+    """Of the rows with a value, the share whose value fewer than k of them have; also of the ends,
+    which are values from the end inwards until a hundredth of the rows is reached.
+    """
+    k = own.policy["protect"]["k"]
+    cells = sorted(own.released[g["a"]].drop_nulls().to_list())
+    sizes_of = [(cell, cells.count(cell)) for cell in dict.fromkeys(cells)]
+    found = {"k": k, "v": (100 * sum(n for _, n in sizes_of if n < k) / len(cells), 0)}
+    for end, ordered in (("low", sizes_of), ("high", sizes_of[::-1])):
+        tail, reached = [], 0
+        for _, n in ordered:
+            if reached < len(cells) / 100:
+                tail.append(n)
+            reached += n
+        found[end] = (100 * sum(n for n in tail if n < k) / sum(tail), 0)
+    return found
+
+
 def worst(metric):
     return lambda own, _g: {
         "v": 100 * max(value for (name, _), value in own.own.items() if name == metric)
@@ -547,7 +565,13 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
     ("claim proved <epsilon>-differential privacy of [c]", sizes),
     ("check holds <k>-anonymity of [c] (achieved <achieved>)",
      lambda own, g: sizes(own, g) | {"achieved": own.own["smallest", "the table"]}),
-    ("note [quoted]", sizes), ("| Source | [quoted]", sizes), ("[quoted], Shoal [quoted1]", sizes),
+    ("note [sentence]", lambda _own, _g: {}),
+    ("'[a]' is released as it is, and fewer than <k> rows share its value in <v>% of the rows.",
+     nearly_alone),
+    (("'[a]' is released as it is, and fewer than <k> rows share its value in <v>% of the rows "
+      "(<low>% in the lowest hundredth, <high>% in the highest)."), nearly_alone),
+    ("| Source | [quoted]", sizes),
+    ("[quoted], Shoal [quoted1]", sizes),
     ("Linkability linkability: <keys> columns to <others>",
      lambda own, _g: {"keys": len(own.keys), "others": len(own.columns) - len(own.keys)}),
     (("People whose value is disclosed, because all in their group share it: [list]; of <rows> "

@@ -274,7 +274,13 @@ town = { role = "quasi-identifier", kind = "nominal", hierarchy = "town.csv" }
 job = { role = "confidential", kind = "nominal", categories = ["cook ", "nurse", "clerk"] }
 income = { role = "confidential", kind = "numeric", bounds = [0, 200000] }
 tax = { role = "confidential", kind = "numeric", bounds = [0, 40000] }
-weight = { role = "other", kind = "numeric", bounds = [0, 10], sampling_weight = true }
+
+[columns.weight]
+role = "other"
+kind = "numeric"
+bounds = [0, 10]
+sampling_weight = true
+keep_missing = false
 
 [evaluate]
 rules = ["tax <= income"]

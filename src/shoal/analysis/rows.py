@@ -52,8 +52,6 @@ _CLEAR = 4.0
 _STEPS = 60
 _EVENLY = np.sqrt(3) * np.linspace(-0.8, 0.8, 5)
 """Five people, evenly spread with variance about 1."""
-_RANKS = (np.arange(200) + 0.5) / 200
-"""Probabilities at which the rank of a quantile is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,10 +267,7 @@ def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
 def quantile(
     published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
-    """A quantile, with the interval of Woodruff: that of the share below it, read off.
-
-    The interval may be longer than the standard error says, which is that of the estimate.
-    """
+    """A quantile, with the interval of Woodruff: that of the share below it, read off."""
     treatment, weights = published.treatment(name), _weights(published, estimand)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         column = number(published, name)
@@ -318,7 +313,8 @@ def _rank_error(values: Floats, upto: Floats, at: float, people: float) -> float
     apart, so the square of a gap of m ranks is (m + 1) / m times too large on average: a departure
     from the paper takes that back, without which the error in a tail of 60 people is a tenth above.
     """
-    ends = scipy.special.betaincinv(people * at + 0.5, people * (1 - at) + 0.5, _RANKS)
+    chances = (np.arange(200) + 0.5) / 200
+    ends = scipy.special.betaincinv(people * at + 0.5, people * (1 - at) + 0.5, chances)
     places = np.minimum(np.searchsorted(upto, ends), len(values) - 1)
     gaps, apart = (np.subtract.outer(one, one) for one in (upto[places], values[places]))
     gaps = np.abs(gaps) * people

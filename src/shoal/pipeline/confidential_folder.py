@@ -149,16 +149,12 @@ def _as_measured(lost: dict[str, Any], measured: "Evaluation | None") -> dict[st
     if measured is None:
         return lost
     moved = {one["name"]: one["distance"] for one in measured.pictures.get("columns", ())}
-    columns = [
-        {**one, "loss": moved.get(one["name"], one["loss"])}
-        if one["metric"] == "total variation"
-        else one
-        for one in lost["columns"]
-    ]
-    unique = dict(lost["unique_on_quasi_identifiers"])
+    for column in lost["columns"]:
+        if column["metric"] == "total variation":
+            column["loss"] = moved.get(column["name"], column["loss"])
     for found in measured.of("uniques"):
-        unique["released"] = round(found.point * measured.rows[1])
-    return {**lost, "columns": columns, "unique_on_quasi_identifiers": unique}
+        lost["unique_on_quasi_identifiers"]["released"] = round(found.point * measured.rows[1])
+    return lost
 
 
 def _prepared(

@@ -38,14 +38,6 @@ def _hides_checks(opened: OpenedFolder) -> bool:
     return any(not_shown(opened, guarantee, stated) for guarantee, stated in pairs)
 
 
-def _is_noisy(opened: OpenedFolder) -> bool:
-    return bool(opened.fields.privacy_losses)
-
-
-def _is_csv(opened: OpenedFolder) -> bool:
-    return bool(opened.fields.dialect)
-
-
 @dataclass(frozen=True)
 class DerivedField:
     """How far a field of a manifest is derived again.
@@ -76,10 +68,8 @@ FIELDS: Mapping[str, DerivedField] = {
     "created": DerivedField("report", "when it was made"),
     **dict.fromkeys(("method", "reference", "parameters", "protected_columns"), _MANIFEST),
     **dict.fromkeys(("release_form", "hierarchies"), _MANIFEST),
-    "columns": DerivedField(
-        "manifest", "the types of its columns", "the table is not a Parquet file",
-        lambda one: not one.exact,
-    ),
+    "columns": DerivedField("manifest", "the types of its columns",
+                            "the table is not a Parquet file", lambda one: not one.exact),
     "rows": DerivedField(
         "manifest", "whether the original has as many rows", "no row has noise of its own",
         among=lambda method: not method.noise_by_row,
@@ -97,7 +87,7 @@ FIELDS: Mapping[str, DerivedField] = {
     "claims": DerivedField(
         "claims", "whether the noise was secure and nobody inspected the table before",
         "the method draws noise",
-        _is_noisy, lambda method: method.noisy,
+        among=lambda method: method.noisy,
     ),
     "notes": DerivedField("manifest", "notes on how the run went"),
     "checks": DerivedField(
@@ -106,7 +96,7 @@ FIELDS: Mapping[str, DerivedField] = {
     ),
     "privacy_losses": DerivedField(
         "accounting", "sensitivities and draws of the noise", "the method draws noise",
-        _is_noisy, lambda method: method.noisy,
+        among=lambda method: method.noisy,
     ),
     "draws": DerivedField("accounting"),
     "guard_formulas": DerivedField(
@@ -114,7 +104,8 @@ FIELDS: Mapping[str, DerivedField] = {
         lambda opened: opened.spreadsheet,
     ),
     "dialect": DerivedField(
-        "manifest", "its encoding and decimal mark", "the table is a CSV file", _is_csv
+        "manifest", "its encoding and decimal mark", "the table is a CSV file",
+        lambda opened: bool(opened.fields.dialect),
     ),
     "files": DerivedField("files"),
 }  # fmt: skip

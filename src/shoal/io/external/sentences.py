@@ -40,15 +40,14 @@ def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
             if axis.counts[form]]  # fmt: skip
     total = counted(axis.suppressed.size, "cell", "cells")
     text = f"'{name}': of {total}, {'; '.join(said)}."
-    hidden = int(axis.suppressed.sum())
-    if scale.discrete and scale.domain[1] > len(scale.categories):
-        gone = int(axis.missing.sum())
-        hidden -= gone
-        if gone:
-            text += f" {counted(gone, 'empty cell counts', 'empty cells count')} as missing."
+    hidden, gone = int(axis.suppressed.sum()), int(axis.missing.sum())
+    if scale.discrete and scale.domain[1] > len(scale.categories) and gone:
+        text += f" {counted(gone, 'empty cell counts', 'empty cells count')} as missing."
+        hidden, gone = hidden - gone, 0
     if hidden:
         cells = counted(hidden, "cell counts", "cells count")
-        text += f" {cells} as the whole domain of the column, that is {_whence(scale)}."
+        but = "; where distributions are compared, what is missing is missing" if gone else ""
+        text += f" {cells} as the whole domain of the column, that is {_whence(scale)}{but}."
     if axis.notes["hull"]:
         sets = counted(axis.notes["hull"], "set or mask was", "sets or masks were")
         text += (
