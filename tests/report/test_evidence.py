@@ -143,8 +143,8 @@ def test_the_lines_to_do_it_again_name_files_and_no_folder():
     )
 
     assert again["command"] == (
-        "shoal protect 'my data.csv' --policy p.toml --out out --file-format csv --keep-order "
-        "--delimiter ';' --control o.csv"
+        "shoal protect 'my data.csv' --policy p.toml --out out --keep-order --delimiter ';' "
+        "--control o.csv"
     )
     assert "shoal.read('my data.csv', delimiter=';')" in again["python"]
     assert "release.write('out', file_format='csv')" in again["python"]
