@@ -98,6 +98,7 @@ def _blanked(codes: Ints, persons: Ints | None, k: int) -> float:
         if (
             persons is None
             or k >= len(codes)
+            or blanked.mean() > MOST_BLANK  # and more with a larger k
             or persons_agreeing(made, persons[some], MissingMeaning.OWN_VALUE) >= wanted
         ):
             return float(blanked.mean())
