@@ -9,7 +9,6 @@ not public. Categories are copied, marked `observed = true`, for the steward to 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,11 @@ from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quoted
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy import safe_harbor
+from shoal.policy.choose_method import choose_method
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.content import not_looked_for
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.exposure import NO_PURPOSE, Purpose, coarsen, round_values
+from shoal.policy.exposure import NO_PURPOSE, Purpose, coarsen
 from shoal.policy.guess import Guess
 from shoal.policy.recognise import LIMITS, meanings, recognise
 from shoal.policy.values import MOST
@@ -34,8 +34,6 @@ from shoal.policy.values import MOST
 EMPTY = "The table has a header but no rows; expected one row per person."
 FEW = 50
 """Below this many groups of k, a column may have one value in the release."""
-LARGE = 100_000
-"""From this many rows on, groups are made within blocks: the cost is then linear."""
 
 
 def draft(
@@ -261,6 +259,8 @@ def from_guesses(
         guesses = safe_harbor.draft_safe_harbor(values, guesses)
     guesses, remarks = coarsen(values, guesses, purpose)
     remarks = (*(safe_harbor.REMARKS if harbor else ()), *remarks)
+    changed, method = choose_method(values, guesses, purpose, frame.height)
+    guesses |= changed
     missed = "; ".join(not_looked_for())
     text = _written(
         [
@@ -276,7 +276,7 @@ def from_guesses(
             *(line for one in frame for line in _lines(one, guesses[one.name], raw, missing)),
             *_reading(raw, guesses, decimal, missing),
         ],
-        _method(values, guesses, purpose.k, frame.height),
+        method,
         [
             f"k-anonymity = {purpose.k}",
             *_release(purpose, guesses, frame.height),
@@ -308,40 +308,6 @@ def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[
             "one value left"
         )
     return ["", "[release]", *lines] if lines else []
-
-
-def _method(
-    values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], k: int, rows: int
-) -> list[str]:
-    """Choose a method that replaces no category by another.
-
-    Numbers and dates are averaged in groups. With categories, rare combinations are blanked where
-    there are no more combinations than groups of k; else values become intervals and sets.
-    """
-    keys = {name: made for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER}
-    if all(made.kind in {Kind.NUMERIC, Kind.DATE} for made in keys.values()):
-        lines = ['method = "mdav"  # groups of similar people get their mean', f"k = {k}"]
-        if any(made.step for made in keys.values()):
-            lines.append("integers = true  # whole numbers stay whole")
-        if rows >= LARGE:
-            lines.append(
-                'blocks = "median"  # a large table: the cost is linear, the loss a little larger'
-            )
-        return lines
-    coded = (
-        round_values(values[n].typed(), m.coding) if m.coding else values[n].typed()
-        for n, m in keys.items()
-    )
-    combinations = prod(max(cells.n_unique(), 1) for cells in coded)
-    if combinations * k <= rows:
-        return [
-            'method = "local-suppression"  # cells of rare combinations are left blank',
-            f"k = {k}",
-        ]
-    return [
-        'method = "mondrian"  # values become intervals and sets, and none is replaced',
-        f"k = {k}",
-    ]
 
 
 def _persons(guesses: Mapping[str, Guess]) -> list[str]:

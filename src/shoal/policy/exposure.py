@@ -79,7 +79,7 @@ def coarsen(
         if made.parts and shown and not asked:
             codings |= coarsen_sum({n: cells[n] for n in family}, total, persons, k, codings)
     result = {
-        name: replace(made, coding=codings[name]).because(_in_words(made, codings[name], k))
+        name: replace(made, coding=codings[name]).because(in_words(made, codings[name], k))
         if name in codings and codings[name] != made.coding
         else made
         for name, made in guesses.items()
@@ -117,7 +117,8 @@ def _coding(
     return coarsen_days(cells, persons, purpose.k) if made.kind is Kind.DATE and public else {}
 
 
-def _in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
+def in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
+    """Say how a column is coarsened, as the end of its reason."""
     words = {
         "prefix": "cut to {} characters",
         "step": "rounded to multiples of {}",
@@ -160,7 +161,7 @@ def coarsen_numbers(
     k: int,
     *,
     tails_only: bool = False,
-    steps: Sequence[Decimal] | None = None,
+    among: Sequence[Decimal] | None = None,
 ) -> dict[str, str]:
     """Choose the step and the limits that change a column of numbers least, so k share each value.
 
@@ -174,7 +175,7 @@ def coarsen_numbers(
         persons: whose rows they are; none for one row each.
         k: how many must share a value.
         tails_only: keep the values between the limits as they are, also where fewer share them.
-        steps: to choose from; by default all that fit the column.
+        among: steps to choose from; by default all that fit the column.
 
     Returns:
         Keys of the policy, `step`, `bottom_code` and `top_code`, as far as needed.
@@ -185,7 +186,7 @@ def coarsen_numbers(
     if seen.size < 2 or people.min() >= k or people.sum() < 2 * k:
         return {}
     best: tuple[float, dict[str, str]] | None = None
-    for step in _steps(seen) if steps is None else steps:
+    for step in steps(seen) if among is None else among:
         numerator, denominator = map(float, step.as_integer_ratio())
         multiples = np.rint(seen * denominator / numerator)  # as a run rounds
         low, high, fits = _limits(multiples, people, k, tails_only=tails_only)
@@ -217,8 +218,8 @@ def coarsen_sum(
     """
     least = max(Decimal(codings[name].get("step", "0")) for name in cells)
     seen = persons_per_value(cells[total], persons)["value"].cast(pl.Float64).to_numpy()
-    for step in [s for s in _steps(seen) if s >= least > 0] if seen.size > 1 else ():
-        found = {n: coarsen_numbers(cells[n], persons, k, steps=[step]) for n in cells}
+    for step in [s for s in steps(seen) if s >= least > 0] if seen.size > 1 else ():
+        found = {n: coarsen_numbers(cells[n], persons, k, among=[step]) for n in cells}
         if any(not found[n] and codings[n].get("step") for n in cells):
             continue
         parts = [round_values(cells[n], found[n]) for n in cells if n != total]
@@ -227,7 +228,7 @@ def coarsen_sum(
     return {}
 
 
-def _steps(seen: Floats) -> Iterator[Decimal]:
+def steps(seen: Floats) -> Iterator[Decimal]:
     """1, 2 and 5 times powers of ten, from the resolution of the values to half of their range."""
     gap = max(float(np.diff(seen).min()), 1e-6)
     width = float(seen[-1] - seen[0])

@@ -1,0 +1,89 @@
+"""The method of a draft: columns recoded alike and few blanks where that will do, else groups."""
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal import policy
+from shoal.core import Kind, Role
+from shoal.io import from_native
+from shoal.policy import choose_method
+from shoal.policy.column_values import all_values
+from shoal.policy.recognise import recognise
+
+
+def people(rows=3000, columns=()):
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({
+        "age": rng.integers(18, 88, rows),
+        "sex": rng.choice(["f", "m"], rows),
+        "postcode": [f"{a}{b}0{c}1" for a, b, c in rng.integers(1, 4, (rows, 3))],
+        "income": np.exp(rng.normal(10, 0.4, rows)).round(),
+    })  # fmt: skip
+    more = {name: rng.choice(list("abcdefgh"), rows) for name in columns}
+    return frame.with_columns(**{name: pl.Series(cells) for name, cells in more.items()})
+
+
+def lines_of(drafted):
+    return drafted.text.partition("[protect]")[2].splitlines()
+
+
+def test_columns_are_recoded_alike_and_few_cells_are_blank():
+    table = people()
+    drafted = shoal.draft(table)
+
+    released = shoal.protect(table, drafted, keep_order=True).data
+
+    assert policy.loads(drafted.text).method == "local-suppression"
+    assert "rounded to multiples of" in drafted.guesses["age"].reason
+    assert released["age"].dtype.is_numeric()
+    step = int(drafted.guesses["age"].coding["step"])
+    kept = released["age"].is_not_null()
+    assert (released["age"].filter(kept) % step == 0).all()
+    assert ((released["age"] - table["age"]).abs().filter(kept) <= step / 2).all()
+    blank = released.select("age", "sex", "postcode").null_count().sum_horizontal()[0]
+    assert blank <= choose_method.MOST_BLANK * 3 * table.height
+
+
+def test_what_the_draft_says_of_blanks_is_what_a_run_blanks():
+    table = people(1200, ["region"])
+    drafted = shoal.draft(table)
+    said = next(line for line in lines_of(drafted) if line.startswith("method"))
+
+    released = shoal.protect(table, drafted).data.drop("income")
+
+    share = released.null_count().sum_horizontal()[0] / (released.width * released.height)
+    assert f"about {share:.0%} of the cells are left blank" in said
+
+
+def test_where_most_cells_would_be_blank_values_are_joined():
+    many = [f"region_{i}" for i in range(6)]
+
+    assert policy.loads(shoal.draft(people(600, many)).text).method == "mondrian"
+    assert policy.loads(shoal.draft(people(600, [*many, "job", "town"])).text).method == "mondrian"
+
+
+def test_numbers_alone_are_averaged_and_kept_columns_are_not_recoded():
+    numbers = people().select("age", "income")
+
+    assert policy.loads(shoal.draft(numbers).text).method == "mdav"
+    assert "step" not in shoal.draft(people(), keep=["age"]).guesses["age"].coding
+
+
+@given(st.lists(st.integers(10_000, 99_999), min_size=30, max_size=60), st.sampled_from([6, 12]))
+@settings(max_examples=40)
+def test_a_coarser_level_joins_values_and_never_splits_them(codes, size):
+    raw = from_native(pl.DataFrame({"postcode": [f"{code:05}" for code in codes]}))
+    values = all_values(raw)["postcode"]
+    made = recognise(raw, values={"postcode": values}, roles={"postcode": Role.QUASI_IDENTIFIER})
+    guess = made["postcode"]
+
+    levels = [level.cells for level in choose_method._levels(values, guess)]
+
+    counts = [cells.n_unique() for cells in levels]
+    assert counts == sorted(counts, reverse=True)
+    if guess.kind is Kind.NOMINAL and levels:
+        coarse = choose_method._recode(values, guess, size).cells
+        assert coarse.n_unique() <= max(size, counts[-1])
