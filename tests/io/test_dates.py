@@ -79,3 +79,55 @@ def test_zones_are_no_part_of_a_day():
     moment = datetime(2023, 9, 17, 23, 30, tzinfo=UTC)
 
     assert dates.written(pl.Series([moment]), "%d.%m.%Y").to_list() == ["17.09.2023"]
+
+
+@given(st.integers(1900, 2100), st.lists(st.dates(date(1, 1, 1), date(9999, 12, 31)), min_size=1))
+def test_two_digits_of_a_year_are_the_last_year_that_ends_so(last, days):
+    form = f"%d.%m.%y until {last}"
+    text = pl.Series("x", [f"{day:%d.%m}.{day.year % 100:02}" for day in days])
+
+    for read in (dates.read, dates.read_days):
+        found = read(text, form)
+        assert found.name == "x"
+        for day, cell in zip(found, text, strict=True):
+            if day is None:  # such as 29 February where that year has none
+                assert cell.startswith("29.02.")
+            else:
+                assert last - 100 < day.year <= last
+                assert f"{day:%d.%m}.{day.year % 100:02}" == cell
+        kept = found.drop_nulls()
+        assert dates.written(kept, form).to_list() == text.filter(found.is_not_null()).to_list()
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("令和5年4月1日", date(2023, 4, 1)), ("R5.4.1", date(2023, 4, 1)),
+        ("昭和60年", date(1985, 1, 1)), ("平成元年1月8日", date(1989, 1, 8)),
+        ("大正 15 年 12 月 24 日", date(1926, 12, 24)), ("明治45年7月", date(1912, 7, 1)),
+        ("Ｒ５．４．１", date(2023, 4, 1)), ("㋿5年4月1日", date(2023, 4, 1)),
+        ("H31/4/30", date(2019, 4, 30)), ("昭和65年1月1日", None), ("R0.1.1", None),
+        ("R5.13.1", None), ("2023-04-01", None), ("いつか", None), (None, None),
+    ],
+)  # fmt: skip
+def test_years_of_japanese_eras_are_read(text, day):
+    series = pl.Series("x", [text], dtype=pl.String)
+
+    assert dates.is_format("era")
+    assert dates.strptime_format("era") == "era"
+    assert dates.read(series, "era").to_list() == [day]
+    assert dates.read_days(series, "era").to_list() == [day]
+
+
+@pytest.mark.parametrize("form", [None, "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%SZ"])
+@pytest.mark.parametrize("offset", ["", "Z", "+02:00", "-1130"])
+def test_the_day_of_a_time_with_an_offset_is_that_of_its_place(form, offset):
+    text = pl.Series("x", [f"2024-05-01T23:30:00{offset}", None])
+
+    assert dates.read_days(text, form).to_list() == [date(2024, 5, 1), None]
+    assert dates.read(text, form).to_list() == [datetime(2024, 5, 1, 23, 30), None]  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("form", ["dd.mm.yyyy until 2024", "yy until 2024", "dd.mm.yy until x"])
+def test_a_century_that_cannot_be_is_no_format(form):
+    assert not dates.is_format(dates.strptime_format(form))

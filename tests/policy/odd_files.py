@@ -606,7 +606,7 @@ def dates() -> Columns:
         "n": ("id unit", g.serial(881)), "b": ("qi date %d.%m.%y", g.days("1927-01-01", "2008-01-01", "%d.%m.%y")), "sx": ("qi nominal", g.one("f|m")),
         "mth": ("qi|conf|other date|ordinal ?", shown(seen, "%Y-%m")), "wk": ("qi|conf|other date|ordinal|nominal ?", shown(seen, "%G-W%V")),
         "qtr": ("qi|conf|other date|ordinal|nominal ?", [f"{m.year}-Q{(m.month + 2) // 3}" for m in seen]), "in_us": ("qi|conf date %m/%d/%Y %I:%M %p", shown(seen, "%m/%d/%Y %I:%M %p")),
-        "in_iso": ("qi|conf date %Y-%m-%dT%H:%M:%S%z", glue("{}{}", shown(seen, "%Y-%m-%dT%H:%M:%S"), offset)),
+        "in_iso": ("qi|conf date %Y-%m-%d", glue("{}{}", shown(seen, "%Y-%m-%dT%H:%M:%S"), offset)),
         "rep": ("qi|conf date %Y%m%d", later(seen, g.ints(0, 9), "%Y%m%d")), "let": ("qi|conf|other date %d %B %Y", later(seen, g.ints(2, 30), "%d %B %Y")),
         "sas": ("qi|conf date %d%b%Y", later(seen, g.ints(1, 60), "%d%b%Y")), "until": ("qi|conf date %Y-%m-%d missing=9999-12-31", g.marked(later(seen, g.ints(9, 400), "%Y-%m-%d"), {"9999-12-31": 0.3})),
         "clock": ("qi|conf|other|id", shown(seen, "%I:%M %p")), "lag": ("qi|conf|other numeric|ordinal whole", g.whole(12, 9, 0, 70)), "res": ("conf nominal", g.one("positive|negative|invalid")),

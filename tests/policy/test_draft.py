@@ -4,7 +4,7 @@ import csv
 import json
 import re
 import tomllib
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import polars as pl
 import pytest
@@ -17,7 +17,9 @@ from shoal import policy, sample
 from shoal.cli.commands import app
 from shoal.core import Kind, Role
 from shoal.errors import InputError
+from shoal.io import dates
 from shoal.io.raw import Raw
+from shoal.pipeline.verify_folder import verify
 from shoal.policy import draft
 
 ROWS = 30
@@ -369,3 +371,47 @@ def test_a_draft_shows_what_each_column_was_taken_for_and_no_category():
     assert "Xanadu" in str(drafted)
     assert "Xanadu" not in repr(drafted)
     assert "&lt;town&gt;" in drafted._repr_html_()
+
+
+# Spellings and dates
+
+
+def spelt(rows=40):
+    births = [(1 + i % 28, 1 + i % 12, (20 + 7 * i) % 100) for i in range(rows)]
+    return pl.DataFrame({
+        "age": [20 + i % 9 for i in range(rows)],
+        "region": ["North", "north", " north ", "South"] * (rows // 4),
+        "birth_date": ["{:02}.{:02}.{:02}".format(*birth) for birth in births],
+        "seen": [f"2024-05-{1 + i % 28:02}T23:30:00+02:00" for i in range(rows)],
+    })  # fmt: skip
+
+
+def test_spellings_are_joined_by_a_stated_recode_that_the_manifest_keeps_to_itself(tmp_path):
+    spelt().write_csv(tmp_path / "people.csv")
+
+    text, released = init_and_protect(tmp_path, tmp_path / "people.csv")
+
+    column = policy.loads(text).schema["region"]
+    assert column.recode == {" north ": "North", "north": "North"}
+    assert column.categories == ("North", "South")
+    manifest = (tmp_path / "release" / "manifest.json").read_text()
+    assert "recode" not in json.loads(manifest)["policy"]["columns"]["region"]
+    assert verify(tmp_path / "release").holds
+    assert not released["region"].cast(pl.String).str.contains("north").any()
+
+
+def test_nobody_is_born_in_the_future_and_no_draft_for_an_epsilon_joins_spellings(tmp_path):
+    path = tmp_path / "people.csv"
+    spelt().write_csv(path)
+
+    schema = policy.loads(shoal.draft(path).text).schema
+    private = draft.draft_from_header(path, epsilon="1").text
+
+    form = schema["birth_date"].date_format
+    assert form == f"%d.%m.%y until {datetime.now(UTC).year}"
+    days = dates.read_days(spelt()["birth_date"], form)
+    assert days.dt.year().max() <= datetime.now(UTC).year
+    assert days.null_count() == 0
+    assert schema["seen"].kind is Kind.DATE
+    assert "recode" not in private
+    assert "north" not in private

@@ -1,7 +1,9 @@
 """How dates are written: read by a policy's `date_format`, and written back by it.
 
 A format is strptime's, as `%d.%m.%Y`. The words that people use in its place, `dd.mm.yyyy`, are
-translated where the policy is read. A format may have a time of day.
+translated where the policy is read. A format may have a time of day, and `%z` for an offset: the
+day is that of the place, as written. `dd.mm.yy until 2024` says which century two digits mean, and
+`era` reads Japanese years, as 令和5年4月1日, 昭和60.4.1 or R5.4.1; a year alone is its first day.
 """
 
 import re
@@ -27,6 +29,17 @@ _DIRECTIVES = {
     "yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "m": "%m", "dd": "%d",
     "d": "%d", "hh": "%H", "h": "%H", "ss": "%S", "s": "%S",
 }  # fmt: skip
+ERA = "era"
+_ERAS = {"明治": (1867, 45), "M": (1867, 45), "大正": (1911, 15), "T": (1911, 15),
+         "昭和": (1925, 64), "S": (1925, 64), "平成": (1988, 31), "H": (1988, 31),
+         "令和": (2018, 99), "R": (2018, 99)}  # fmt: skip
+"""The year before each era, and how many years it had."""
+_IN_ERA = (
+    rf"^\s*({'|'.join(_ERAS)})\s*(元|\d{{1,2}})\s*[年./-]\s*"
+    r"(?:(\d{1,2})\s*(?:[月./-]?\s*$|[月./-]\s*(\d{1,2})\s*日?))?\s*$"
+)
+_UNTIL = re.compile(r"(.*%y.*) until (\d{4})")
+_OFFSET = r"(\d:\d\d(?::\d\d)?(?:\.\d+)?)\s*(?:Z|[+-]\d\d:?\d\d)$"
 _PROBE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 (dates have no zone)
 
 
@@ -36,13 +49,14 @@ def strptime_format(pattern: str) -> str:
     >>> strptime_format("dd.mm.yyyy hh:mm"), strptime_format("M/D/YYYY"), strptime_format("%Y")
     ('%d.%m.%Y %H:%M', '%m/%d/%Y', '%Y')
     """
-    if "%" in pattern:
+    if "%" in pattern or pattern == ERA:
         return pattern
+    pattern, until, last = pattern.partition(" until ")
     form, in_time = "", False
     for word in _WORDS.findall(pattern.lower()):
         in_time = word.startswith("h") or (in_time and not word.startswith(("y", "d")))
         form += "%M" if in_time and word in {"m", "mm"} else _DIRECTIVES.get(word, word)
-    return form
+    return form + until + last
 
 
 def in_words(form: str) -> str:
@@ -93,10 +107,15 @@ def in_calendar(frame: pl.DataFrame, *, alone: bool) -> pl.DataFrame:
 
 def is_format(form: str) -> bool:
     """Whether a date that is written by a format can be read by it; months may do for days."""
-    probe = pl.Series([_PROBE])
+    if form == ERA:
+        return True
+    pattern, last = _parts(form)
+    if " until " in pattern:  # beside a year of four digits
+        return False
     try:
-        back = read_days(probe.dt.to_string(form), form)
-    except PolarsError:
+        probe = pl.Series([_PROBE.replace(year=last or _PROBE.year)])
+        back = read_days(probe.dt.to_string(pattern), form)
+    except (PolarsError, ValueError):
         return False
     return bool((back.dt.truncate("1mo") == probe.cast(pl.Date).dt.truncate("1mo")).all()) and (
         back.null_count() == 0
@@ -109,9 +128,11 @@ def read(text: pl.Series, form: str | None) -> pl.Series:
     Without a format, days as 2023-09-17; if some cell is no such day, and more are times, as
     2023-09-17T14:33:00 or with a blank for the T, times.
     """
-    if form is not None and _TIMES.search(form):
-        return text.str.to_datetime(form, time_unit="us", strict=False)
-    values = text.str.to_date(form or ISO, strict=False)
+    text = text.str.replace(_OFFSET, "${1}")
+    pattern, last = _parts(form or ISO)
+    if _TIMES.search(pattern):
+        return _until(text.str.to_datetime(pattern, time_unit="us", strict=False), last)
+    values = read_days(text, form or ISO)
     if form is None and values.null_count() > text.null_count():
         clear = text.str.replace(r"^(\d{4}-\d\d-\d\d) (\d)", "${1}T${2}")
         times = clear.str.to_datetime(f"{ISO}T%H:%M:%S%.f", time_unit="us", strict=False)
@@ -122,18 +143,56 @@ def read(text: pl.Series, form: str | None) -> pl.Series:
 def fitting(text: pl.Series) -> list[str]:
     """The forms by which every text is a day."""
     gaps = text.null_count()
-    return [form for form in DATES if text.str.to_date(form, strict=False).null_count() == gaps]
+    return [form for form in (*DATES, ERA) if read_days(text, form).null_count() == gaps]
 
 
 def read_days(text: pl.Series, form: str | None) -> pl.Series:
     """Read the day of each text by itself, whatever its time of day; null where it is none."""
     if form is None:
         text = text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ]\d\d:.*$", "${1}")
-    return text.str.to_date(form or ISO, strict=False)
+    if form == ERA:
+        return _from_era(text)
+    pattern, last = _parts(form or ISO)
+    return _until(text.str.replace(_OFFSET, "${1}").str.to_date(pattern, strict=False), last)
+
+
+def _parts(form: str) -> tuple[str, int | None]:
+    """The form of the text itself, and the last year that two digits may mean."""
+    found = _UNTIL.fullmatch(form)
+    pattern = found[1] if found else form
+    return pattern.replace("%z", "").removesuffix("Z").strip(), int(found[2]) if found else None
+
+
+def _until(values: pl.Series, last: int | None) -> pl.Series:
+    """Move years of two digits to the hundred years up to the last; null where no such day is."""
+    if last is None:
+        return values
+    centuries = (last - values.dt.year()) // 100
+    moved = pl.DataFrame({"day": values, "by": centuries}).select(
+        pl.col("day").dt.offset_by(pl.format("{}y", pl.col("by") * 100))
+    )["day"]
+    kept = (moved.dt.day() == values.dt.day()).fill_null(value=True)
+    return moved.set(~kept, None).alias(values.name)
+
+
+def _from_era(text: pl.Series) -> pl.Series:
+    """Read days that are written in years of Japanese eras; null where a year is beyond its era."""
+    cells = text.str.normalize("NFKC").str.extract_groups(_IN_ERA).struct.unnest()
+    era, year, month, day = cells.columns
+    first, most = ({name: pair[at] for name, pair in _ERAS.items()} for at in (0, 1))
+    number = pl.col(year).replace("元", "1").cast(pl.Int32)
+    full = number + pl.col(era).replace_strict(first, default=None, return_dtype=pl.Int32)
+    fits = number.is_between(
+        1, pl.col(era).replace_strict(most, default=None, return_dtype=pl.Int32)
+    )
+    parts = (pl.col(name).fill_null("1").cast(pl.Int8) for name in (month, day))
+    iso = pl.format("{}-{}-{}", full, *(part.cast(pl.String).str.zfill(2) for part in parts))
+    found = cells.select(pl.when(fits).then(iso)).to_series()
+    return found.str.to_date(ISO, strict=False).alias(text.name)
 
 
 def written(values: pl.Series, form: str) -> pl.Series:
     """Write dates by a format; as they are where it cannot hold all their days, as %y in 1915."""
-    text = values.cast(pl.Datetime("us")).dt.to_string(form)
+    text = values.cast(pl.Datetime("us")).dt.to_string(_parts(form)[0])
     kept = read_days(text, form).eq_missing(values.cast(pl.Date)).all()
     return text.alias(values.name) if kept else values

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.io.dates import DATES
+from shoal.io.dates import DATES, ERA, read_days
 from shoal.io.raw import Raw
 from shoal.io.validate import as_text, composed, is_number, is_plain, parse_numbers
 
@@ -22,7 +22,7 @@ FEW_ROWS = 10
 """Below this many rows, values say little about a column."""
 TIMES = (
     "", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S", " %H:%M:%S%.f",
-    "T%H:%M:%S%.f", "T%H:%M:%SZ",
+    "T%H:%M:%S%.f",
 )  # fmt: skip
 """What may follow a date; a date is read without it."""
 _BAND = re.compile(
@@ -107,7 +107,7 @@ class ColumnValues:
         if self.values.dtype.is_temporal() and self.values.dtype != pl.Time:
             return self.values.cast(pl.Date, strict=False)
         forms = self.date_forms
-        return self.text.str.strip_chars().str.to_date(forms[0], strict=False) if forms else None
+        return read_days(self.text.str.strip_chars(), forms[0]) if forms else None
 
     def typed(self) -> pl.Series:
         """The column with its cells as numbers, days or texts; what means missing is null."""
@@ -309,6 +309,8 @@ def _date_forms(column: ColumnValues) -> list[str]:
     some = text.gather_every(max(1, text.len() // 50)).str.strip_chars()
     if column.values.dtype.is_integer():
         return ["%Y%m%d"] if _is_form(some, text, "%Y%m%d") else []
+    if _is_form(some, text, ERA):
+        return [ERA]
     day = r"^[\dA-Za-z]{1,9}[-./ ]?[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
     if not some.str.contains(day).all():
         return []
@@ -326,8 +328,18 @@ def _is_form(some: pl.Series, text: pl.Series, form: str) -> bool:
 
 
 def _fits(text: pl.Series, form: str) -> bool:
-    read = text.str.to_date(form, strict=False)
+    read = read_days(text, form)
     return not read.null_count() and bool(read.dt.year().is_between(1850, 2150).all())
+
+
+def join_spellings(column: ColumnValues) -> dict[str, str]:
+    """Spellings that differ by case or blanks alone, each with the one that occurs most often."""
+    trimmed = column.text.str.strip_chars().str.replace_all(r"\s+", " ")
+    plain = trimmed == column.text  # which is better than one with blanks
+    frame = pl.DataFrame({"text": column.text, "plain": plain, "count": column.counts})
+    order = pl.col("text").sort_by("plain", "count", "text", descending=[True, True, False])
+    joined = frame.with_columns(most=order.first().over(trimmed.str.to_lowercase()))
+    return dict(joined.filter(pl.col("text") != pl.col("most")).select("text", "most").rows())
 
 
 # Codes and orders

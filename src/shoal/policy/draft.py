@@ -386,6 +386,9 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
     if own := [mark for mark in made.missing if mark not in missing]:
         fields.append(f"missing = [{', '.join(map(quoted, own))}]")
     fields += [f"{key} = {value}" for key, value in made.coding.items()]
+    if made.spellings:
+        pairs = (f"{quoted(old)} = {quoted(new)}" for old, new in made.spellings.items())
+        fields.append(f"recode = {{ {', '.join(pairs)} }}")
     if made.categories:
         fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
         fields.append("observed = true")

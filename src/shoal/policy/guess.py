@@ -31,6 +31,7 @@ class Guess:
         kind: which arithmetic it allows.
         reason: why, as a part of a sentence.
         categories: its values where they are few; in order for an ordinal.
+        spellings: those that mean one of the categories, each with it.
         flags: keys of the policy that become true.
         date_format: where dates are not written as 2023-09-17.
         missing: cells that mean missing.
@@ -48,6 +49,7 @@ class Guess:
     kind: Kind
     reason: str
     categories: tuple[str, ...] = ()
+    spellings: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     date_format: str | None = None
     missing: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +30,7 @@ from shoal.policy.column_values import (
     all_values,
     is_count,
     is_smooth,
+    join_spellings,
     stated_order,
     words,
 )
@@ -396,7 +398,10 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
     values = column.values
     if isinstance(values.values.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, "", {}
-    if not values.ordered and (forms := values.date_forms):
+    if not values.ordered and values.date_forms:
+        # Nobody is born in the future, so two digits of a year are of the past.
+        ends = f" until {datetime.now(UTC).year}" if column.is_birth else ""
+        forms = [f"{form}{ends}" if "%y" in form else form for form in values.date_forms]
         return _date(forms, column.day_first)
     reason = "" if values.numbers is None else _code(column)
     if reason is None:
@@ -407,9 +412,12 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
     most = MOST_PERIODS if values.is_period else MOST_CATEGORIES
     if ordered is not None and len(ordered) <= most:
         return Kind.ORDINAL, "its values have an order", {"categories": ordered}
-    categories = values.text.unique().sort()
+    spellings = join_spellings(values)
+    categories = values.text.filter(~values.text.is_in([*spellings])).unique().sort()
     few = categories.len() <= MOST_CATEGORIES
-    return Kind.NOMINAL, reason, {"categories": tuple(categories) if few else ()}
+    return Kind.NOMINAL, reason, {
+        "categories": tuple(categories) if few else (), "spellings": spellings if few else {}
+    }  # fmt: skip
 
 
 def _date(forms: Sequence[str], day_first: bool | None) -> tuple[Kind, str, dict[str, Any]]:  # noqa: FBT001 (three-valued)

@@ -12,6 +12,7 @@ from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
 from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
 from shoal.io import validate
+from shoal.io.dates import read_days
 from shoal.io.decomposition_table import category_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
 from shoal.io.original import read_original
@@ -185,7 +186,7 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     form = scale.column.date_format
 
     def dates(text: pl.Series) -> Floats:
-        values = text.str.to_date(form or "%Y-%m-%d", strict=False)
+        values = read_days(text, form or "%Y-%m-%d")
         if form:  # whatever the policy says, dates may be written as we write them
             values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
         return values.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
