@@ -120,10 +120,13 @@ def run(case: dict[str, Any], folder: Path) -> dict[str, Any]:
             manifest = dict(release.manifest)
             if case.get("evaluated"):
                 evaluation = shoal.evaluate(frame, release.data, policy)
-                figures = [
-                    [figure.metric, figure.subject, plain(figure.value), plain(figure.control)]
+                figures = {
+                    f"{figure.metric}: {figure.subject}": [
+                        plain(figure.value),
+                        plain(figure.control),
+                    ]
                     for figure in evaluation.figures
-                ]
+                }
         manifest = plain(manifest)
         planned = planning.with_rows(planning.plan(policy), manifest["rows"])
         seeded = noise is not None
@@ -164,7 +167,8 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-PROSE = {"sentence", "sentences", "skipped", "how", "findings", "note", "seconds", "created"}
+PROSE = {"again", "created", "exposed", "findings", "how", "note", "seconds", "sentence",
+         "sentences", "skipped"}  # fmt: skip
 """Fields of figures that people read, or that differ from run to run."""
 
 
