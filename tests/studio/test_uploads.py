@@ -340,23 +340,20 @@ def test_titles_and_totals_of_a_workbook_are_recognised_and_can_be_corrected(
     pytest.importorskip("fastexcel")
     people = [[20 + i, "north"] for i in range(4)]
     rows = [["Report"], ["age", "region"], *people, [], ["Total", 86]]
-    rows[-1] = ["Total", 86]
     content = workbook.write(tmp_path / "x.xlsx", {"S": rows}).read_bytes()
 
     answer = tools.upload(client, workspace, content, name="x.xlsx")
-    assert client.served.do(answer.json()["id"]) == "done"
+    assert client.served.do(answer.json()["job"]) == "done"
 
-    policy = client.get(f"/api/workspaces/{workspace}/policy").json()["toml"]
     page = client.get(f"/w/{workspace}/data").text
-    assert 'header_row = "2"' in policy
-    assert 'skip = "7,8"' in policy
+    assert 'header_row = "2"' in tools.loaded(client, workspace).policy
+    assert 'skip = "7,8"' in tools.loaded(client, workspace).policy
     assert 'name="header_row" value="2"' in page
     assert "Rows that are not records" in page
 
     client.post(f"/w/{workspace}/data/reading", data={"header_row": "2", "skip": "6-8"})
-    job = client.get(f"/api/workspaces/{workspace}").json()["jobs"]["profile"]
-    client.served.do(job)
-    assert 'skip = "6-8"' in client.get(f"/api/workspaces/{workspace}/policy").json()["toml"]
+    client.served.do(tools.loaded(client, workspace).jobs["profile"])
+    assert 'skip = "6-8"' in tools.loaded(client, workspace).policy
 
 
 def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused_unopened(tmp_path):

@@ -177,8 +177,8 @@ class ColumnSpec(_Spec):
     date_format: Annotated[str, AfterValidator(strptime_format)] | None = Field(
         None,
         description="How dates are written, in the file and in a CSV release: %d.%m.%Y or "
-        "dd.mm.yyyy, with %H:%M or hh:mm for a time; 'dd.mm.yy until 2024' for years of two "
-        "digits; era for Japanese years. By default %Y-%m-%d.",
+        "dd.mm.yyyy, with %H:%M or hh:mm for a time, 'dd.mm.yy until 2024' for years of two "
+        "digits, or era for Japanese years. By default %Y-%m-%d.",
     )
     date_step: Literal["week", "month", "quarter", "year"] | None = Field(
         None,
