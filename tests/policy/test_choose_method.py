@@ -1,5 +1,7 @@
 """The method of a draft: columns recoded alike and few blanks where that will do, else groups."""
 
+from decimal import Decimal
+
 import numpy as np
 import polars as pl
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ import shoal
 from shoal import policy
 from shoal.core import Kind, Role
 from shoal.io import from_native
-from shoal.policy import choose_method
+from shoal.policy import choose_method, draft
 from shoal.policy.column_values import all_values
 from shoal.policy.recognise import recognise
 
@@ -87,3 +89,21 @@ def test_a_coarser_level_joins_values_and_never_splits_them(codes, size):
     if guess.kind is Kind.NOMINAL and levels:
         coarse = choose_method._recode(values, guess, size).cells
         assert coarse.n_unique() <= max(size, counts[-1])
+
+
+@settings(max_examples=20)
+@given(places=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
+def test_means_of_a_drafted_release_have_as_many_decimals_as_their_columns(places, seed):
+    rng = np.random.default_rng(seed)
+    units = rng.integers(-(10**5), 10**5, 60)
+    units[0] = 10 * (units[0] // 10) + 1  # the last decimal is used
+    frame = pl.DataFrame({"height": units / 10**places, "age": rng.integers(18, 80, 60)})
+
+    text = str(draft.draft(from_native(frame), source="people.csv"))
+    text = text.replace('role = "confidential"', 'role = "quasi-identifier"')
+    release = shoal.protect(frame, policy.loads(text))
+
+    assert f"step = {Decimal(1).scaleb(-places)} " in text
+    assert not release.data["age"].dtype.is_float()
+    scaled = release.data["height"] * 10.0**places
+    assert (scaled - scaled.round()).abs().max() < 1e-6

@@ -52,7 +52,7 @@ def choose_method(
     if all(made.kind in {Kind.NUMERIC, Kind.DATE} for made in keys.values()):
         lines = ['method = "mdav"  # groups of similar people get their mean', f"k = {purpose.k}"]
         if any(made.step for made in keys.values()):
-            lines.append("integers = true  # whole numbers stay whole")
+            lines.append("integers = true  # means have as many digits as their column")
         if rows >= LARGE:
             lines.append(
                 'blocks = "median"  # a large table: the cost is linear, the loss a little larger'

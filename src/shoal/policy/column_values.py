@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
 from typing import cast
@@ -134,6 +135,17 @@ class ColumnValues:
         """Whether all values are whole numbers that a computer adds exactly."""
         exact = self.numbers is not None and bool((self.numbers.abs() < 2.0**53).all())
         return exact and self.unbroken
+
+    @property
+    def decimals(self) -> Decimal | None:
+        """The unit of the last decimal that any value has, of at most three; 1 if all are whole."""
+        if self.numbers is None or not bool((self.numbers.abs() < 1e9).all()):
+            return Decimal(1) if self.whole else None
+        for places in range(4):
+            scaled = self.numbers * 10.0**places
+            if bool(((scaled - scaled.round()).abs() <= 1e-9 * (1 + scaled.abs())).all()):
+                return Decimal(1).scaleb(-places)
+        return None
 
     @property
     def round_amounts(self) -> bool:

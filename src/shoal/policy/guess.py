@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 
@@ -35,7 +36,7 @@ class Guess:
         flags: keys of the policy that become true.
         date_format: where dates are not written as 2023-09-17.
         missing: cells that mean missing.
-        step: 1 where all numbers are whole.
+        step: 1 where all numbers are whole, else the unit of their last decimal of at most three.
         limits: bounds that are public knowledge, as an example.
         question: what only the steward can answer, as a sentence.
         forms: the formats that a question about dates leaves open, the guess first.
@@ -53,7 +54,7 @@ class Guess:
     flags: tuple[str, ...] = ()
     date_format: str | None = None
     missing: tuple[str, ...] = ()
-    step: int | None = None
+    step: Decimal | None = None
     limits: tuple[str, ...] = ()
     question: str = ""
     forms: tuple[str, ...] = ()

@@ -405,9 +405,7 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
         return _date(forms, column.day_first)
     reason = "" if values.numbers is None else _code(column)
     if reason is None:
-        if not values.whole:
-            return Kind.NUMERIC, "", {}
-        return Kind.NUMERIC, "whole numbers", {"step": 1}
+        return Kind.NUMERIC, "whole numbers" if values.whole else "", {"step": values.decimals}
     ordered = stated_order(values, calendar="calendar" in column.means)
     most = MOST_PERIODS if values.is_period else MOST_CATEGORIES
     if ordered is not None and len(ordered) <= most:

@@ -81,7 +81,9 @@ class MicroaggregationParameters(Parameters):
         "(mode), or the record nearest to its centre (medoid).",
     )
     integers: bool = Field(
-        default=False, description="Keep whole numbers whole, by rounding half to even."
+        default=False,
+        description="Round means, half to even: whole numbers stay whole, and a column with a "
+        "`step` has no more decimals than the step.",
     )
 
 
