@@ -1,6 +1,8 @@
 from collections import Counter
+from datetime import datetime
 
 import numpy as np
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,3 +152,25 @@ def test_means_of_many_records_are_those_of_few():
 
     assert some.sum() < LONG <= labels.size
     assert np.array_equal(long[:8_000], short, equal_nan=True)
+
+
+midnights = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+moments = st.datetimes()
+whole_days = moments.map(lambda moment: moment.replace(**midnights))
+whole_seconds = moments.map(lambda moment: moment.replace(microsecond=0))
+
+
+@given(st.lists(moments, min_size=1) | st.lists(whole_days, min_size=1)
+       | st.lists(whole_seconds, min_size=1))  # fmt: skip
+def test_times_are_written_without_the_parts_that_are_zero_in_all_and_read_back(days):
+    groups = pl.DataFrame({"low": days, "high": days})
+
+    text = recode._ends(groups)["high"]
+
+    assert text.to_list() == recode._ends(groups)["low"].to_list()
+    assert [datetime.fromisoformat(one) for one in text] == days
+    assert len(set(map(len, text))) == 1
+    if all(day == day.replace(**midnights) for day in days):
+        assert set(map(len, text)) == {10}
+    elif not any(day.microsecond for day in days):
+        assert set(map(len, text)) == {19}

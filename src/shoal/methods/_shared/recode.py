@@ -137,6 +137,7 @@ def name_buckets(
     )
     if held["distinct"].max() == 1:
         return table
+    held = _ends(held)
     wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
     if table.schema[name].kind is Kind.NOMINAL:
         wide = pl.Series(_named(table, name, inside), dtype=pl.String)
@@ -181,7 +182,7 @@ def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -
         pl.col("cell").null_count().alias("gone"),
         pl.col("cell").n_unique().alias("distinct"),
     )
-    low, high = (groups[side].cast(pl.String) for side in ("low", "high"))
+    low, high = _ends(groups)["low", "high"]
     if column.kind is Kind.NOMINAL:
         wide = _covers(column.hierarchy, cells, groups["group"])
     else:
@@ -197,6 +198,17 @@ def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -
     place = np.empty(len(partition), dtype=np.int64)
     place[groups["group"].to_numpy()] = np.arange(groups.height)
     return written[place[partition.labels]]
+
+
+def _ends(groups: pl.DataFrame) -> pl.DataFrame:
+    """Write the columns `low` and `high` as texts; times without parts that are zero everywhere."""
+    ends = pl.col("low", "high")
+    texts = groups.with_columns(ends.cast(pl.String))
+    if isinstance(groups.schema["low"], pl.Datetime):
+        for zero in (r"\.0+$", " 00:00:00$"):
+            if texts.select(pl.all_horizontal(ends.str.contains(zero).all())).item():
+                texts = texts.with_columns(ends.str.replace(zero, ""))
+    return texts
 
 
 def _covers(hierarchy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
