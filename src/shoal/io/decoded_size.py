@@ -1,12 +1,20 @@
 """How large a file is once decoded, before it is decoded where that is known.
 
 The file may be hostile: a few kilobytes can stand for terabytes, by compression or by one value
-that is repeated.
+that is repeated. Polars reads the number of rows of a Parquet file from its metadata. Of an Arrow
+file it believes the length that stands before a compressed buffer, and ends the process where so
+much memory cannot be had; so these lengths are read here, with bounds on everything.
+
+References:
+    Apache Arrow, "IPC file format", `File.fbs` and `Message.fbs` as FlatBuffers.
 """
 
 import gzip
+import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
@@ -15,6 +23,8 @@ from shoal.errors import InputError
 CELL = 16
 """Bytes of a decoded cell: what Polars takes for a text, beside the text itself."""
 PARQUET = {".parquet", ".pq"}
+MOST_FOOTER = 64 << 20
+"""Bytes of metadata of an Arrow file that are read."""
 TEXT = 3
 """How many times the size of its text a table takes at least while it is read."""
 CHUNK = 1 << 20
@@ -27,8 +37,15 @@ class DamagedError(InputError):
 
 
 def refuse(path: Path, *, limit: int) -> None:
-    """Refuse a Parquet or Arrow file whose cells take more than a limit, undecoded."""
-    hold(cells(path), path, limit)
+    """Refuse a Parquet or Arrow file that takes more than a limit, undecoded."""
+    size = stated(path)
+    if size is not None:
+        hold(size, path, limit)
+
+
+def stated(path: Path) -> int | None:
+    """Bytes that a Parquet or Arrow file takes decoded, as far as its metadata say."""
+    return parquet(path) if path.suffix.lower() in PARQUET else arrow(path)
 
 
 def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame:
@@ -81,15 +98,14 @@ def gunzipped(path: Path, *, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def cells(path: Path) -> int:
-    """Bytes that the cells of a Parquet or Arrow file take decoded, `CELL` for each.
+def parquet(path: Path) -> int:
+    """Bytes that the cells of a Parquet file take decoded, `CELL` for each.
 
-    Polars reads the number of rows and the columns from the metadata. What texts take besides is
-    not stated there: `refuse_texts` adds it up once they are read.
+    What texts take besides is not stated there: `refuse_texts` adds it up once they are read.
     """
     try:
         with path.open("rb") as file:
-            lazy = pl.scan_parquet(file) if path.suffix.lower() in PARQUET else pl.scan_ipc(file)
+            lazy = pl.scan_parquet(file)
             rows = int(lazy.select(pl.len()).collect().item())
             return CELL * rows * sum(_leaves(dtype) for dtype in lazy.collect_schema().dtypes())
     except pl.exceptions.DuplicateError:
@@ -105,3 +121,100 @@ def _leaves(dtype: object) -> int:
     if isinstance(dtype, pl.List | pl.Array):
         return _leaves(dtype.inner)
     return 1
+
+
+def arrow(path: Path) -> int | None:
+    """Bytes that an Arrow IPC file takes decoded.
+
+    The sum over record batches of each buffer's length, or where it is compressed of the length
+    that stands before it, and of `CELL` bytes a value. None for the old Feather format, which has
+    another footer.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if file.read(6) != b"ARROW1":
+            raise DamagedError(DAMAGED)
+        try:
+            file.seek(size - 10)
+            (length,) = struct.unpack("<i", file.read(4))
+            if file.read(6) != b"ARROW1" or not 0 < length <= min(size - 10, MOST_FOOTER):
+                raise DamagedError(DAMAGED)
+            file.seek(size - 10 - length)
+            footer = _Flat(file.read(length)).root()
+            blocks = [block for place in (2, 3) for block in footer.structs(place, 24)]
+            return sum(_batch(file, block, size) for block in blocks)
+        except (struct.error, LookupError, ValueError, OSError):
+            raise DamagedError(DAMAGED) from None
+
+
+def _batch(file: BinaryIO, block: bytes, size: int) -> int:
+    """Bytes of one record batch or dictionary, decoded."""
+    offset, length, _, _ = struct.unpack("<qiiq", block)
+    if not (0 <= offset < size and 8 < length <= min(size - offset, MOST_FOOTER)):
+        raise DamagedError(DAMAGED)
+    file.seek(offset)
+    raw = file.read(length)
+    start = 8 if raw[:4] == b"\xff\xff\xff\xff" else 4
+    message = _Flat(raw[start:]).root()
+    header = message.table(2)
+    if header is None:
+        return 0
+    if message.number(1, "<B") == 2:  # A dictionary holds its batch one level down.
+        header = header.table(1)
+        if header is None:
+            return 0
+    compressed = header.table(3) is not None
+    total = 0
+    for node in header.structs(1, 16):
+        total += CELL * max(struct.unpack("<qq", node)[0], 0)
+    for buffer in header.structs(2, 16):
+        place, bytes_ = struct.unpack("<qq", buffer)
+        if compressed and bytes_ >= 8:
+            file.seek(offset + length + place)
+            (stated,) = struct.unpack("<q", file.read(8))
+            bytes_ = bytes_ if stated < 0 else stated
+        total += max(bytes_, 0)
+    return total
+
+
+class _Flat:
+    """Reads tables of FlatBuffers by the places of their fields."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data, self._at = data, at
+
+    def root(self) -> "_Flat":
+        return _Flat(self._data, self._unpack("<I", 0))
+
+    def table(self, place: int) -> "_Flat | None":
+        at = self._field(place)
+        return None if at is None else _Flat(self._data, at + self._unpack("<I", at))
+
+    def number(self, place: int, form: str) -> int:
+        at = self._field(place)
+        return 0 if at is None else self._unpack(form, at)
+
+    def structs(self, place: int, size: int) -> Iterator[bytes]:
+        at = self._field(place)
+        if at is None:
+            return
+        start = at + self._unpack("<I", at)
+        count = self._unpack("<I", start)
+        if start + 4 + count * size > len(self._data):
+            raise ValueError
+        for number in range(count):
+            begin = start + 4 + number * size
+            yield self._data[begin : begin + size]
+
+    def _field(self, place: int) -> int | None:
+        table = self._at - self._unpack("<i", self._at)
+        if 4 + 2 * place >= self._unpack("<H", table):
+            return None
+        offset = self._unpack("<H", table + 4 + 2 * place)
+        return self._at + offset if offset else None
+
+    def _unpack(self, form: str, at: int) -> int:
+        if at < 0:
+            raise ValueError
+        (value,) = struct.unpack_from(form, self._data, at)
+        return int(value)

@@ -153,7 +153,7 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
             "or name it .xlsx or .csv.gz, and choose the table itself."
         )
     if suffix in {".parquet", ".pq", ".arrow", ".ipc", ".feather"}:
-        size = decoded_size.cells(path)
+        size = decoded_size.stated(path)
     elif suffix in io.STATS and library:
         size = _stats(path, suffix)
     if size is not None and size > limit:
