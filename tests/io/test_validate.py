@@ -190,6 +190,10 @@ def test_numbers_are_rounded_to_a_step_half_to_even(values, step, rounded):
     assert seen(values, kind="numeric", step=step) == rounded
 
 
+def test_a_rounded_number_is_never_minus_zero():
+    assert str(seen([-0.3, 0.2], kind="numeric", step=1)) == "[0.0, 0.0]"
+
+
 @pytest.mark.parametrize(
     ("step", "first"),
     [

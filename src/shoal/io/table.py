@@ -104,7 +104,7 @@ class Table:
             series = series.round(mode="half_to_even").cast(pl.Int64)
         elif integers and (step := self.schema[name].step) is not None:
             decimals = max(0, -int(step.normalize().as_tuple().exponent))
-            series = series.round(decimals, mode="half_to_even")
+            series = series.round(decimals, mode="half_to_even") + 0.0  # never -0.0
         return self.with_series(series)
 
     def with_series(self, series: pl.Series) -> "Table":

@@ -456,13 +456,13 @@ def unmarked(text: pl.Series) -> pl.Series:
 
 
 def rounded(values: pl.Series, step: Decimal) -> pl.Series:
-    """Round to multiples of a step, half to even, exactly for steps such as 0.1.
+    """Round to multiples of a step, half to even, exactly for steps such as 0.1; never to -0.0.
 
     NumPy divides; Polars multiplies by the reciprocal, which makes 0.30000000000000004 of 3/10.
     """
     numerator, denominator = map(float, step.as_integer_ratio())
     numbers = values.cast(pl.Float64).to_numpy()
-    multiples = np.rint(numbers * denominator / numerator) * numerator / denominator
+    multiples = np.rint(numbers * denominator / numerator) * numerator / denominator + 0.0
     rounded = pl.Series(values.name, multiples, nan_to_null=True)
     exact = values.dtype == pl.Int64 and values.is_between(-(2**53), 2**53).all()
     return rounded.cast(pl.Int64) if exact and denominator == 1 else rounded
