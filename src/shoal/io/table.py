@@ -91,8 +91,7 @@ class Table:
         """Replace a numeric or date column, NaN where missing.
 
         Dates are rounded to the day, or to the microsecond where the column has times. With
-        `integers` values are rounded, half to even: a column of whole numbers stays one, and one
-        with a stated step has no more decimals than the step.
+        `integers`, a column of whole numbers stays one: values are rounded, half to even.
         """
         series = pl.Series(name, values, dtype=pl.Float64, nan_to_null=True)
         dtype = self.frame.schema[name]
@@ -102,9 +101,6 @@ class Table:
             series = (series * unit).round(mode="half_to_even").cast(physical).cast(dtype)
         elif integers and dtype.is_integer():
             series = series.round(mode="half_to_even").cast(pl.Int64)
-        elif integers and (step := self.schema[name].step) is not None:
-            decimals = max(0, -int(step.normalize().as_tuple().exponent))
-            series = series.round(decimals, mode="half_to_even") + 0.0  # never -0.0
         return self.with_series(series)
 
     def with_series(self, series: pl.Series) -> "Table":

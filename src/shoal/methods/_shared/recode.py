@@ -9,6 +9,7 @@ whole record, missing cells too.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from enum import StrEnum
 from typing import cast
 
@@ -49,8 +50,8 @@ def recode(
             of an ordinal and the category of least total distance of a nominal. `median` and `mode`
             apply to numbers as well. `medoid` takes all columns from the record that is nearest to
             the group's centroid, ties to the first.
-        integers: keep whole numbers whole, rounding half to even; means are then only kept
-            up to rounding.
+        integers: keep whole numbers whole, and means of a column with a step to its decimals,
+            rounding half to even; means are then only kept up to rounding.
     """
     if aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns), partition)[partition.labels]
@@ -68,7 +69,8 @@ def recode(
         else:
             centre = _NUMERIC[aggregate](table.numbers(name), partition)
             if kind is Kind.NUMERIC and aggregate is Aggregate.MEAN:
-                centre = shortened(centre)
+                step = table.schema[name].step if integers else None
+                centre = shortened(centre) if step is None else to_decimals_of(step, centre)
             table = table.with_numbers(name, centre[partition.labels], integers=integers)
     return table
 
@@ -86,6 +88,16 @@ def shortened(values: Floats) -> Floats:
     usual = (size >= 1e-12) & (size < 1e10)
     digits = 9 - np.floor(np.log10(np.where(usual, size, 1.0)))
     return np.where(usual, np.rint(values * 10.0**digits) / 10.0**digits, values)
+
+
+def to_decimals_of(step: Decimal, values: Floats) -> Floats:
+    """Round to as many decimals as a step has, half to even.
+
+    >>> to_decimals_of(Decimal("0.50"), np.array([170.25, -0.04])).tolist()
+    [170.2, 0.0]
+    """
+    decimals = max(0, -int(step.normalize().as_tuple().exponent))
+    return np.round(values, decimals) + 0.0  # never -0.0
 
 
 Cells = Callable[[str], pl.DataFrame]
