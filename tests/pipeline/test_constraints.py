@@ -498,7 +498,8 @@ def test_observed_rules_show_nowhere_and_their_release_can_be_written(delta, tmp
     texts = ["a", "b", "c", "d", "e", "f"]
     drawn = np.random.default_rng(0).choice(texts, (2, 60))
     frame = pl.DataFrame({"c0": drawn[0], "c1": drawn[0], "c2": drawn[1], "c3": drawn[1]})
-    column = {"role": "quasi-identifier", "kind": "nominal", "categories": texts}
+    column = {"role": "quasi-identifier", "kind": "nominal", "categories": texts,
+              "keep_missing": False}  # fmt: skip
     rules = [f"c{i} = '{one}' implies c{i + 1} = '{one}'" for i in (0, 2) for one in texts]
     stated = {
         "version": 1,
