@@ -362,7 +362,7 @@ OUT = ("--out", "{out}", "--force", "--no-evaluate")
 LINES = (
     Line("start of `check`, 10,000 x 5", start("check", *READ), LOADING),
     Line("start of `protect`, mdav, 10,000 x 5", start("protect", *READ, *OUT), LOADING),
-    Line("CSV of 1M x 6 to a folder, individual-ranking", pipeline, CSV, 4, repeat=6),
+    Line("CSV of 1M x 6 to a folder, individual-ranking", pipeline, CSV, 6, repeat=6),
     Line("CSV of 1M x 6 to CSV, individual-ranking", partial(pipeline, form="csv"), CSV, repeat=6),
     Line("Parquet of 1M x 4 to a folder, mdav-laplace", noisy("mdav-laplace"), PARQUET, repeat=1),
     Line("Parquet of 1M x 4 to a folder, ir-laplace", noisy("ir-laplace"), PARQUET, repeat=1),
