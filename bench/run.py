@@ -51,10 +51,10 @@ from shoal.partition import (
     optimal_univariate,
     rank_buckets,
 )
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 from shoal.policy.load import load
 from shoal.privacy_models import Counts, k_anonymity, l_diversity, t_closeness
+from shoal.publish import protect_file
 
 RESULTS = Path(__file__).with_name("results.json")
 REGRESSED = 1.2

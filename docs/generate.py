@@ -38,12 +38,13 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
-from shoal.methods._shared.contributions import NOT_EMPTY
-from shoal.methods._shared.epsilon_claims import FILE_ORDER
-from shoal.methods._shared.microaggregation import STATED
-from shoal.methods._shared.noisy_microaggregation import Origin
-from shoal.pipeline import derived_fields, manifest
+from shoal.methods.grouping.microaggregation import STATED
+from shoal.methods.noise.contributions import NOT_EMPTY
+from shoal.methods.noise.epsilon_claims import FILE_ORDER
+from shoal.methods.noise.noisy_microaggregation import Origin
+from shoal.pipeline import manifest
 from shoal.policy import spec
+from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
 

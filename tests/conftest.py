@@ -53,30 +53,28 @@ DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
 
 SLOW = frozenset(
     """
-    budget/test_budget_file.py canaries cli/test_commands.py cli/test_console.py
-    engine/test_checks_and_metrics.py engine/test_losses.py engine/test_rows.py
-    evaluation/test_audit.py
+    audit/test_audit.py audit/test_neighbouring_tables.py audit/test_prices.py
+    audit/test_privacy_losses.py budget/test_budget_file.py canaries cli/test_commands.py
+    cli/test_console.py engine/test_checks_and_metrics.py engine/test_losses.py engine/test_rows.py
     evaluation/test_compare.py evaluation/test_domains.py evaluation/test_evaluate.py
-    evaluation/test_frontier.py evaluation/test_neighbouring_tables.py evaluation/test_prices.py
-    evaluation/test_privacy_losses.py evaluation/test_private_selection.py
-    evaluation/test_running.py faults fuzz hazmat/test_noise.py io/test_decomposition_table.py
-    io/test_external.py io/test_headerless.py mechanism/test_consistent_counts.py
-    mechanism/test_randomised_response.py mechanism/test_spatial_trees.py
-    mechanism/test_tree_consistency.py methods/test_beyond_one_machine.py
-    methods/test_bucketization.py methods/test_contributions.py methods/test_methods.py
-    methods/test_mondrian.py methods/test_recode.py methods/test_recordwise.py
-    methods/test_spatial_trees.py methods/test_strata.py methods/test_synthesis.py
-    methods/test_whole_persons.py metrics/test_epsilon_lower_bound.py metrics/test_attacks.py
-    metrics/test_naive_bayes.py metrics/test_propensity.py metrics/test_record_linkage.py
-    metrics/test_uniqueness.py mutants package partition/test_bucketization.py
-    partition/test_kernels.py partition/test_mondrian_tree.py partition/test_noise_aware.py
-    partition/test_univariate.py
-    pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_protect_file.py
-    pipeline/test_verify_folder.py policy/test_draft.py privacy_models/test_privacy_models.py
-    report/test_degenerate.py report/test_evidence.py report/test_pages.py sample
-    studio/test_compare_page.py studio/test_downloads.py
-    studio/test_history.py studio/test_invalid_input.py studio/test_jobs.py
-    studio/test_launch.py studio/test_policy_document.py studio/test_ports.py
+    evaluation/test_frontier.py evaluation/test_private_selection.py evaluation/test_running.py
+    faults fuzz hazmat/test_noise.py io/test_decomposition_table.py io/test_external.py
+    io/test_headerless.py mechanism/test_consistent_counts.py mechanism/test_randomised_response.py
+    mechanism/test_spatial_trees.py mechanism/test_tree_consistency.py
+    methods/drawn_rows/test_strata.py methods/drawn_rows/test_synthesis.py
+    methods/grouping/test_recode.py methods/grouping/test_whole_persons.py
+    methods/noise/test_contributions.py methods/noise/test_recordwise.py
+    methods/test_beyond_one_machine.py methods/test_bucketization.py methods/test_methods.py
+    methods/test_mondrian.py methods/trees/test_spatial_trees.py metrics/test_attacks.py
+    metrics/test_epsilon_lower_bound.py metrics/test_naive_bayes.py metrics/test_propensity.py
+    metrics/test_record_linkage.py metrics/test_uniqueness.py mutants package
+    partition/test_bucketization.py partition/test_kernels.py partition/test_mondrian_tree.py
+    partition/test_noise_aware.py partition/test_univariate.py pipeline/test_booking.py
+    pipeline/test_epsilon_release.py policy/test_draft.py privacy_models/test_privacy_models.py
+    publish/test_evidence.py publish/test_protect_file.py publish/test_verify_folder.py
+    report/test_degenerate.py report/test_pages.py sample studio/test_compare_page.py
+    studio/test_downloads.py studio/test_history.py studio/test_invalid_input.py
+    studio/test_jobs.py studio/test_launch.py studio/test_policy_document.py studio/test_ports.py
     studio/test_profile.py studio/test_screens.py studio/test_security.py studio/test_serving.py
     studio/test_unseen.py studio/test_uploads.py studio/test_way.py studio/test_whose_rows.py
     studio/test_workspace.py synthesis/test_adaptive_tree.py synthesis/test_auto.py

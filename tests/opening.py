@@ -3,8 +3,8 @@
 import numpy as np
 
 from shoal.core.exits import for_method
-from shoal.pipeline import confidential_folder
 from shoal.pipeline.planning import plan
+from shoal.publish import confidential_folder
 
 
 def figures(stated, done):

@@ -143,7 +143,7 @@ def test_without_evaluation_neither_evaluation_nor_comparison_is_loaded(desk, gi
     modules = loaded(COMMAND, *given, cwd=desk)
 
     assert (desk / "out").is_dir() == (given[0] == "protect")
-    assert "shoal.pipeline.check_table" in modules
+    assert "shoal.engine.check_table" in modules
     assert not {name for name in modules if name.startswith("shoal.evaluation")}
 
 

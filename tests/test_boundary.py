@@ -20,8 +20,9 @@ from shoal.core import Confidential, ReleaseForm
 from shoal.core.exits import for_folder, for_method
 from shoal.errors import InputError, InternalError
 from shoal.io import folders
-from shoal.pipeline import confidential_folder, protect_file, protect_table
+from shoal.pipeline import protect_table
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
+from shoal.publish import confidential_folder, protect_file
 from shoal.studio import worker
 from shoal.studio.jobs import JobKind
 

@@ -36,13 +36,13 @@ from shoal.core import Audience, Kind, Neighbours, ReleaseForm, Role, Status, Tr
 from shoal.evaluation.comparison import grid
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
-from shoal.methods._shared.noisy_microaggregation import NominalOrder, Origin, Split
-from shoal.methods._shared.recode import Aggregate
+from shoal.methods.grouping.recode import Aggregate
 from shoal.methods.insensitive import RecordOrder
 from shoal.methods.mdav_laplace import GroupingAlgorithm, GroupingScale
+from shoal.methods.noise.noisy_microaggregation import NominalOrder, Origin, Split
 from shoal.methods.stable_laplace import DeltaReading
-from shoal.pipeline import protect_file
 from shoal.policy import spec
+from shoal.publish import protect_file
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

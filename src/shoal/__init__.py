@@ -11,19 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.audit.audit import audit
+    from shoal.engine.check_table import check
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
-    from shoal.evaluation.audit.audit import audit
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
+    from shoal.evaluation.inspect_table import inspect
     from shoal.io.files import read
-    from shoal.pipeline.apply_scheme import apply
-    from shoal.pipeline.check_table import check
-    from shoal.pipeline.inspect_table import inspect
     from shoal.pipeline.planning import plan
     from shoal.pipeline.protect_table import protect
-    from shoal.pipeline.verify_folder import verify
     from shoal.policy.draft import draft
     from shoal.policy.load import load as load_policy
+    from shoal.publish.apply_scheme import apply
+    from shoal.publish.verify_folder import verify
     from shoal.report.html import write_report
 
     __version__: str
@@ -33,18 +33,18 @@ _HOME = {
     "InputError": ("shoal.errors", "InputError"),
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
-    "apply": ("shoal.pipeline.apply_scheme", "apply"),
-    "audit": ("shoal.evaluation.audit.audit", "audit"),
-    "check": ("shoal.pipeline.check_table", "check"),
+    "apply": ("shoal.publish.apply_scheme", "apply"),
+    "audit": ("shoal.audit.audit", "audit"),
+    "check": ("shoal.engine.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
     "draft": ("shoal.policy.draft", "draft"),
     "evaluate": ("shoal.evaluation.evaluate", "evaluate"),
-    "inspect": ("shoal.pipeline.inspect_table", "inspect"),
+    "inspect": ("shoal.evaluation.inspect_table", "inspect"),
     "load_policy": ("shoal.policy.load", "load"),
     "plan": ("shoal.pipeline.planning", "plan"),
     "protect": ("shoal.pipeline.protect_table", "protect"),
     "read": ("shoal.io.files", "read"),
-    "verify": ("shoal.pipeline.verify_folder", "verify"),
+    "verify": ("shoal.publish.verify_folder", "verify"),
     "write_report": ("shoal.report.html", "write_report"),
 }
 _ROOMS = {

@@ -146,7 +146,7 @@ def test_a_category_may_be_called_missing(categories):
 
 @given(st.lists(st.sampled_from(["missing", "(missing)", "((missing))", "a"]), unique=True))
 def test_what_a_missing_cell_is_called_is_not_a_category(categories):
-    from shoal.methods._shared.spatial_encoding import missing_label  # noqa: PLC0415
+    from shoal.methods.trees.spatial_encoding import missing_label  # noqa: PLC0415
 
     assert missing_label(categories) not in categories
 

@@ -11,7 +11,7 @@ import pytest
 
 from shoal import __main__ as program
 from shoal.errors import InputError
-from shoal.pipeline import protect_file
+from shoal.publish import protect_file
 
 MOMENTS = int(os.environ.get("SHOAL_INTERRUPTS", "4"))
 """How many moments of a run are interrupted; more on a quiet evening."""

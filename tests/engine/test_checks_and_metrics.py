@@ -20,6 +20,7 @@ from shoal.core import (
 )
 from shoal.core.exits import for_method
 from shoal.engine import local
+from shoal.engine.check_table import check_frame
 from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark import outcome as outcomes
 from shoal.engine.spark.source import ordered
@@ -29,7 +30,6 @@ from shoal.methods import Tools
 from shoal.metrics import information_loss
 from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import box_total_variations
-from shoal.pipeline.check_table import check_frame
 from shoal.pipeline.planning import plan
 
 KEYS = ("größe", "income", "age", "region")

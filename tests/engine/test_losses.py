@@ -17,7 +17,8 @@ from shoal import io, sample
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
-from shoal.report import evidence, html
+from shoal.publish import evidence
+from shoal.report import html
 
 KEYS = ["age", "sex", "marital"]
 ROWS = 240

@@ -36,12 +36,12 @@ from shoal.engine.spark import files, session
 from shoal.errors import InputError
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import insensitive_laplace
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import EngineOptions, EvaluationOptions, OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
 from shoal.pipeline.planning import plan, with_rows
 from shoal.pipeline.protect_table import run
 from shoal.policy.load import load
+from shoal.publish import protect_file
 
 SPARK = EngineOptions("spark")
 
@@ -459,7 +459,7 @@ from pathlib import Path
 from shoal.io import folders
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import with_rows
-from shoal.pipeline import protect_file
+from shoal.publish import protect_file
 from shoal.pipeline.options import EngineOptions
 from shoal.policy import load
 from tests.engine.conftest import QUICK
@@ -480,7 +480,7 @@ from pathlib import Path
 import polars as pl
 from shoal.cli.console import _report
 from shoal.engine.spark import session
-from shoal.pipeline import protect_file
+from shoal.publish import protect_file
 from shoal.pipeline.options import EngineOptions, EvaluationOptions
 
 folder, stage = Path(sys.argv[1]), sys.argv[2]

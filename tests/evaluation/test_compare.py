@@ -18,8 +18,8 @@ from shoal.budget import budget_file
 from shoal.errors import ClaimViolationError, InputError
 from shoal.evaluation.comparison import compare as comparison
 from shoal.evaluation.comparison import running
-from shoal.pipeline import evaluate_files
 from shoal.policy.load import load
+from shoal.publish import evaluate_files
 from shoal.report import html
 
 CITIES = ["a", "b", "c", "d"]

@@ -15,7 +15,7 @@ from shoal.io.external import read
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
-from shoal.report import evidence
+from shoal.publish import evidence
 
 JOBS = [f"job {code}" for code in range(1, 10)]
 ATTACKS = ("naive Bayes", "gradient boosting", "inference")

@@ -41,8 +41,8 @@ from shoal.errors import InputError
 from shoal.evaluation import evaluate
 from shoal.evaluation.comparison import compare
 from shoal.methods import REGISTRY
-from shoal.pipeline import protect_file, protect_table
-from shoal.report import evidence
+from shoal.pipeline import protect_table
+from shoal.publish import evidence, protect_file
 
 LOADED = (
     opendp.measurements,

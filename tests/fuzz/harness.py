@@ -31,9 +31,9 @@ ALLOWED = {0, 2, 3}
 GUIDED = (
     "shoal.budget.budget_file", "shoal.cli.commands", "shoal.evaluation.comparison.grid",
     "shoal.io.clamp", "shoal.io.decoded_size", "shoal.io.files", "shoal.io.text_files",
-    "shoal.io.validate", "shoal.pipeline.check_table", "shoal.policy.load",
+    "shoal.io.validate", "shoal.engine.check_table", "shoal.policy.load",
     "shoal.policy.misfits", "shoal.policy.spec", "shoal.policy.values",
-    "shoal.report.evidence",
+    "shoal.publish.evidence",
 )  # fmt: skip
 """Modules whose coverage guides atheris."""
 NAMES = ("name", "age", "region", "income")
@@ -137,7 +137,7 @@ def _budget(path: Path) -> None:
 
 
 def _comparison(path: Path) -> None:
-    from shoal.report import evidence
+    from shoal.publish import evidence
 
     evidence.compared(path)
 

@@ -24,9 +24,10 @@ from shoal.core.serialise import plain
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.methods import REGISTRY
-from shoal.pipeline import booking, planning, protect_file
+from shoal.pipeline import booking, planning
 from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import OutputOptions
+from shoal.publish import protect_file
 
 SOURCE = "people of Maravel"
 BUDGET = "budget.sqlite"

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from shoal.audit.privacy_losses import chance, log_weights
 from shoal.core import Noise
 from shoal.core.concentrated import root_above
 from shoal.errors import InternalError
-from shoal.evaluation.audit.privacy_losses import chance, log_weights
 from shoal.hazmat import noise as module
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise, response_odds, round_up

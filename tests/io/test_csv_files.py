@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from shoal import io
 from shoal.errors import InputError
 from shoal.io.csv_files import Dialect, chosen_dialect, read_csv
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
-from shoal.pipeline.verify_folder import verify
+from shoal.publish import protect_file
+from shoal.publish.verify_folder import verify
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=6)
 DIALECTS = st.builds(

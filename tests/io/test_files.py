@@ -20,7 +20,7 @@ from shoal import io
 from shoal.cli.commands import app
 from shoal.errors import InputError
 from shoal.io import memory
-from shoal.pipeline.verify_folder import verify
+from shoal.publish.verify_folder import verify
 
 TABLE = pl.DataFrame({"name": ["Zoë", "Łukasz, Jr", 'a "b"'], "age": ["31", "45", None]})
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import ReplacedColumns
+from shoal.methods.distributed_rows import ReplacedColumns
 
 RID = "\0rid"
 

@@ -26,7 +26,7 @@ from shoal.errors import ClaimViolationError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
 from shoal.methods import REGISTRY
-from shoal.methods._distributed import blockwise, cuts
+from shoal.methods.distributed import blockwise, cuts
 from shoal.methods.method import Setting, Tools
 from shoal.partition import mdav, vmdav
 from shoal.partition._exact_scale import within_squares

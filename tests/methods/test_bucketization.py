@@ -13,8 +13,8 @@ from tests.cells import cells_of
 
 import shoal
 from shoal.core import Distance, TCloseness
+from shoal.engine.check_table import check_frame
 from shoal.errors import ClaimViolationError, InputError
-from shoal.pipeline.check_table import check_frame
 from shoal.policy.load import load
 
 TREE = "flu,light,any\ncold,light,any\ncancer,heavy,any\nstroke,heavy,any\n"

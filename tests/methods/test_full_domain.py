@@ -15,7 +15,7 @@ import shoal
 from shoal import hierarchy, sample
 from shoal.core import KAnonymity, LDiversity, ReleaseForm, Status, TCloseness
 from shoal.errors import ClaimViolationError, InputError
-from shoal.methods._shared.count_error import QUERIES, SEED, count_error
+from shoal.methods.grouping.count_error import QUERIES, SEED, count_error
 from shoal.metrics.count_queries import half_ranges, relative_errors
 from shoal.partition import Loss, full_domain
 from shoal.privacy_models import decided
@@ -381,7 +381,7 @@ def test_a_release_verifies_also_where_a_hierarchy_was_read_off_the_data(tmp_pat
         '[protect]\nmethod = "full-domain"\nk = 2\nlevels = { age = [1, 2] }\n',
         encoding="utf-8",
     )
-    from shoal.pipeline import protect_file  # noqa: PLC0415
+    from shoal.publish import protect_file  # noqa: PLC0415
 
     assert keys["observed"]
     protect_file.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")

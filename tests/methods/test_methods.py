@@ -8,7 +8,7 @@ import shoal
 from shoal.core import Column, Hierarchy, Kind, Role, Schema
 from shoal.errors import InputError
 from shoal.io import validate
-from shoal.methods._shared.microaggregation import ranks
+from shoal.methods.grouping.microaggregation import ranks
 
 RNG = np.random.default_rng(7)
 

@@ -15,8 +15,8 @@ from tests.cells import cells_of
 import shoal
 from shoal import io
 from shoal.errors import ClaimViolationError, InputError
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
+from shoal.publish import protect_file
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
 CITIES = ["lyon", "nice", "lille", "paris"]

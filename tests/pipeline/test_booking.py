@@ -14,8 +14,9 @@ from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.pipeline import booking, confidential_folder, protect_file
+from shoal.pipeline import booking
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
+from shoal.publish import confidential_folder, protect_file
 from shoal.report import terminal
 
 POLICY = """

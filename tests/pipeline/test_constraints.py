@@ -21,11 +21,11 @@ from shoal.engine.local import LocalSource
 from shoal.errors import InputError
 from shoal.io import from_native
 from shoal.io.repair import plain_columns
-from shoal.pipeline import protect_file
-from shoal.pipeline.confidential_folder import _repaired
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_table import run
+from shoal.publish import protect_file
+from shoal.publish.confidential_folder import _repaired
 from shoal.report.terminal import checks_text
 
 RULES = [

@@ -15,8 +15,9 @@ from shoal.core import GAUSSIAN, DifferentialPrivacy, Neighbours
 from shoal.core.concentrated import rho_of
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.pipeline import planning, protect_file
+from shoal.pipeline import planning
 from shoal.pipeline.options import EvaluationOptions
+from shoal.publish import protect_file
 from shoal.report import phrases
 
 LEVELS = list("abcd")

@@ -21,8 +21,9 @@ from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import folders
-from shoal.pipeline import protect_file, protect_table
+from shoal.pipeline import protect_table
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
+from shoal.publish import protect_file
 
 POLICY = """
 version = 1

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import shoal
 from shoal import io
 from shoal.core import KAnonymity, ReleaseForm, Schema
+from shoal.engine.check_table import check_frame
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.methods import Masked
 from shoal.pipeline import protect_table
-from shoal.pipeline.check_table import check_frame
 
 
 def test_a_release_holds_data_claims_checks_and_never_the_original(people, policy):

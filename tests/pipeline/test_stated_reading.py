@@ -11,8 +11,8 @@ import shoal
 from shoal.cli.commands import app
 from shoal.core import DifferentialPrivacy, Status
 from shoal.errors import InputError
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions, ReadingOptions
+from shoal.publish import protect_file
 
 COLUMNS = """version = 1
 one_row_per_person = true

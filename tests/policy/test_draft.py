@@ -19,8 +19,8 @@ from shoal.core import Kind, Role
 from shoal.errors import InputError
 from shoal.io import dates
 from shoal.io.raw import Raw
-from shoal.pipeline.verify_folder import verify
 from shoal.policy import draft
+from shoal.publish.verify_folder import verify
 
 ROWS = 30
 

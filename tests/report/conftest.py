@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions
 from shoal.policy.load import load
+from shoal.publish import protect_file
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"

@@ -18,7 +18,8 @@ from shoal.metrics.information_loss import of_spread
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
-from shoal.report import evidence, html
+from shoal.publish import evidence
+from shoal.report import html
 
 NO_NUMBER = re.compile(r"(?<![\w.])[+-]?(inf|infinity|nan)(?![\w])", re.IGNORECASE)
 

@@ -9,11 +9,11 @@ import shoal
 from shoal import io
 from shoal.core.exits import for_method
 from shoal.methods import REGISTRY
-from shoal.pipeline import protect_file
 from shoal.pipeline import protect_table as release_
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
+from shoal.publish import protect_file
 from shoal.report import html, officer, phrases, pictures
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

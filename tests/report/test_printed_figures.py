@@ -15,7 +15,7 @@ from tests.report import printed, recompute
 from tests.report.printed_lines import explain
 from tests.report.recomputed_figures import Printed
 
-from shoal.pipeline import protect_file
+from shoal.publish import protect_file
 from shoal.report import terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # columns of stars: 0 / 0

@@ -17,9 +17,11 @@ import polars as pl
 import pytest
 
 from shoal.budget import budget_file
+from shoal.engine import check_table
 from shoal.errors import InputError, ShoalError
-from shoal.pipeline import booking, check_table, protect_file
+from shoal.pipeline import booking
 from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
+from shoal.publish import protect_file
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
 from shoal.studio.private_files import new_id

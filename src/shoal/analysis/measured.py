@@ -21,7 +21,7 @@ from shoal.analysis.published import GRID, NoisyBlocks, NoisyTable, PublishedTab
 from shoal.analysis.result import AnalysisTerm, Estimand, half_width, sampling_of_share
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.methods._shared.spatial_encoding import spatial_encoding
+from shoal.methods.trees.spatial_encoding import spatial_encoding
 
 _INSIDE, _DRAWN = 64, 100
 """Values in a bin at which a share is tested, and how often the noise of blocks is drawn again."""

@@ -30,11 +30,11 @@ from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
 from shoal.io.external.cells import Form, numeric
 from shoal.methods import find
-from shoal.methods._shared.constrained_space import constrained_space
-from shoal.methods._shared.spatial_encoding import missing_label
+from shoal.methods.drawn_rows.constrained_space import constrained_space
 from shoal.methods.method import CellFacts
-from shoal.pipeline.released_table import recorded_policy
-from shoal.pipeline.verify_folder import open_verified
+from shoal.methods.trees.spatial_encoding import missing_label
+from shoal.publish.released_table import recorded_policy
+from shoal.publish.verify_folder import open_verified
 
 _FEW = 0.01
 """Share of missing cells up to which a count of the largest values may have them too."""

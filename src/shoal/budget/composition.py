@@ -53,7 +53,7 @@ place. T and T' have as many rows and persons, the same public columns, and diff
 one person (e), or in at most R rows that change one by one (R e).
 
 A release that leaves rows of a person out beyond its own limit does so by the rows of that person
-alone, and its price is that of the person, whatever R is (`shoal.methods._shared.contributions`).
+alone, and its price is that of the person, whatever R is (`shoal.methods.noise.contributions`).
 Such a limit is a cut of that release. It bounds no other table, so it is no R.
 
 Where all tables are one extract, call it the source: every table is then whole. QED

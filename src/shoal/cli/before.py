@@ -118,7 +118,7 @@ def _tried(
 ) -> "DraftedPolicy":
     """Attack what a draft would release, and write into it what they gain."""
     from shoal import policy as policies
-    from shoal.pipeline import inspect_table
+    from shoal.evaluation import inspect_table
 
     seen = inspect_table.inspect(
         data,
@@ -187,7 +187,7 @@ def inspect(
     """
     import json
 
-    from shoal.pipeline import inspect_table
+    from shoal.evaluation import inspect_table
 
     with running() as progress:
         found = inspect_table.inspect(

@@ -140,7 +140,8 @@ def protect(
     as_json: AsJson = False,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
-    from shoal.pipeline import options, protect_file
+    from shoal.pipeline import options
+    from shoal.publish import protect_file
     from shoal.report import terminal
 
     with running() as progress:
@@ -175,7 +176,8 @@ def report(
     """Make the confidential report of a release anew; this spends no epsilon."""
     from shoal.errors import InputError
     from shoal.io import folders
-    from shoal.pipeline import confidential_folder, options
+    from shoal.pipeline import options
+    from shoal.publish import confidential_folder
 
     if data is None or policy is None:
         if data or policy or evaluation != options.EvaluationOptions():
@@ -199,7 +201,7 @@ def finish(
     force: ReplaceRelease = False,
 ) -> None:
     """Write a release whose epsilon was spent but whose folder could not be written."""
-    from shoal.pipeline import protect_file
+    from shoal.publish import protect_file
 
     folder = protect_file.finish(out, kept=kept, force=force)
     say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
@@ -217,7 +219,7 @@ def check(
 ) -> None:
     """Recompute what a policy requires on any released table, whoever made it."""
     from shoal import io
-    from shoal.pipeline import check_table
+    from shoal.engine import check_table
     from shoal.report import terminal
 
     raw = io.read(released, **vars(reading))
@@ -238,7 +240,7 @@ def verify(
     """Verify a release, without the original and without the policy file."""
     import json
 
-    from shoal.pipeline.verify_folder import verify as verify_folder
+    from shoal.publish.verify_folder import verify as verify_folder
 
     found = verify_folder(folder, key=key)
     say(json.dumps(found.facts(), indent=2) if as_json else str(found))
@@ -254,7 +256,7 @@ def sign(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing signature.")] = False,
 ) -> None:
     """Verify a release and sign its manifest, which covers every file of the release."""
-    from shoal.pipeline import verify_folder
+    from shoal.publish import verify_folder
 
     verify_folder.sign(folder, key, passphrase=passphrase, force=force)
     say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
@@ -289,7 +291,7 @@ def evaluate(
     budget: "BudgetOptions",
 ) -> None:
     """Evaluate the utility and the risk of a release, whoever made it."""
-    from shoal.pipeline import evaluate_files
+    from shoal.publish import evaluate_files
 
     with running() as progress:
         found = evaluate_files.evaluate(
@@ -366,7 +368,7 @@ def compare(
     import json
 
     from shoal.errors import InputError
-    from shoal.pipeline import evaluate_files
+    from shoal.publish import evaluate_files
 
     where: dict[str, Any] = {
         "candidates": grid,
@@ -454,8 +456,8 @@ def audit(
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     import json
 
+    from shoal.audit import audit as auditing
     from shoal.core.serialise import plain
-    from shoal.evaluation.audit import audit as auditing
     from shoal.io.folders import check_text, write_text
     from shoal.report import html
 

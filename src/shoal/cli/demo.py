@@ -6,10 +6,11 @@ from pathlib import Path
 
 from shoal import sample
 from shoal.core import Progress, silent
+from shoal.engine import check_table
 from shoal.io import folders
 from shoal.io.files import read
-from shoal.pipeline import check_table, protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
+from shoal.publish import protect_file
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")

@@ -67,7 +67,8 @@ def apply(
 ) -> None:
     """Recode another table as an earlier release was recoded, and check every promise again."""
     from shoal.partition import compile_notice
-    from shoal.pipeline import apply_scheme, options
+    from shoal.pipeline import options
+    from shoal.publish import apply_scheme
     from shoal.report import terminal
 
     with showing_progress() as progress, compile_notice(note):

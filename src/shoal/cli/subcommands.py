@@ -55,7 +55,7 @@ def keys_new(
     passphrase: Passphrase = None,
 ) -> None:
     """Make a private key, readable by you alone, and its public key FILE.pub; replace neither."""
-    from shoal.pipeline.verify_folder import signing
+    from shoal.publish.verify_folder import signing
 
     public = signing().new_keys(file, passphrase=passphrase)
     say(f"Private key: {file}  Public key, to give away: {public}")

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InputError, did_you_mean
 
@@ -161,6 +161,36 @@ class Hierarchy:
             own = [[len(numbers), *[-1] * (edges.shape[1] - 1)]]
             edges = np.vstack([edges, np.array(own, dtype=np.int64)])
         return edges
+
+
+def hierarchy_order(edges: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Order the leaves of a hierarchy so that all below any node are neighbours.
+
+    Args:
+        edges: of `Hierarchy.edges`.
+
+    Returns:
+        The leaves in their new order, nodes by their first leaf; and between each leaf and
+        the next the height of the lowest node above both, as `borders` of `mondrian_tree`
+        has it. A record of leaf v gets the code `np.argsort(order)[v]`.
+
+    >>> hierarchy_order([[0, 4], [1, 5], [2, 4], [3, -1]])
+    (array([0, 2, 1, 3]), array([1, 2, 2]))
+    """
+    paths = [[e for e in row if e >= 0] for row in np.asarray(edges).tolist()]
+    first: dict[int, int] = {}
+    height: dict[int, int] = {}
+    for row, path in enumerate(paths):
+        for step, e in enumerate(path):
+            first.setdefault(e, row)
+            height[e] = max(height.get(e, 0), step)
+    order = sorted(range(len(paths)), key=lambda row: [first[e] for e in reversed(paths[row])])
+    tallest = max(map(len, paths))
+    between = []
+    for left, right in pairwise(order):
+        shared = [e for e in paths[left] if e in paths[right]]
+        between.append(height[shared[0]] if shared else tallest)
+    return np.array(order, np.int64), np.array(between, np.int64)
 
 
 @dataclass(frozen=True)

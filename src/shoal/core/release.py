@@ -54,7 +54,7 @@ class Release:
     def exposed(self) -> tuple[str, ...]:
         """What is released as it is though few rows share its values; read off the release."""
         frame = import_module("shoal.io").from_native(self.data).frame
-        said: tuple[str, ...] = import_module("shoal.pipeline.nearly_unique").nearly_unique(
+        said: tuple[str, ...] = import_module("shoal.publish.nearly_unique").nearly_unique(
             self.manifest, frame
         )[0]
         return said
@@ -109,7 +109,7 @@ class Release:
                 released, or something unexpected is not accepted by the policy.
         """
         # Imported by name: `core` does not depend on files.
-        door = import_module("shoal.pipeline.write_release")
+        door = import_module("shoal.publish.write_release")
         path: Path = door.write(
             self, Path(folder), file_format=file_format, guard_formulas=guard_formulas, force=force
         )

@@ -27,6 +27,8 @@ from shoal.core import (
 from shoal.core.distinct import occurring_once
 from shoal.core.exits import for_method
 from shoal.core.row_order import word_order
+from shoal.engine.check_table import check_frame, check_leaves, class_labels, value_codes
+from shoal.engine.constraint_fit import may_be_missing
 from shoal.engine.interface import Adoption
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
@@ -34,10 +36,8 @@ from shoal.io.original import read_original
 from shoal.io.repair import repaired
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
-from shoal.methods._shared import contributions
+from shoal.methods.noise import contributions
 from shoal.metrics import information_loss
-from shoal.pipeline.check_table import check_frame, check_leaves, class_labels, value_codes
-from shoal.pipeline.constraint_fit import may_be_missing
 from shoal.privacy_models import Counts
 
 GENERALISED = "share of rows whose cell was generalised"

@@ -1,1 +1,1 @@
-"""Score releases against their originals: evaluate one, compare many, audit a promise."""
+"""Score releases against their originals: evaluate one, compare many; inspect a table before."""

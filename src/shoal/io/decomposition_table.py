@@ -14,19 +14,17 @@ number, and an end beyond the largest would be read as a number.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Column, Kind, Schema, SpatialDecomposition
+from shoal.core import Column, Kind, Partition, Schema, SpatialDecomposition
 from shoal.core._arrays import Floats
+from shoal.core.columns import hierarchy_order
 from shoal.errors import InputError, counted
 from shoal.io.table import Table
-
-if TYPE_CHECKING:
-    from shoal.partition import PartitionTree
 
 COUNT = "count"
 """Name of the column of counts where no confidential column is counted."""
@@ -43,15 +41,18 @@ def category_order(column: Column, categories: Sequence[str]) -> NDArray[np.int6
     """The public order of a column's categories: of its hierarchy's branches, or the declared."""
     if column.hierarchy is None or len(categories) < 2:
         return np.arange(len(categories))
-    from shoal.partition import hierarchy_order  # noqa: PLC0415 (loads kernels, for boxes alone)
-
     order = hierarchy_order(column.hierarchy.edges())[0]
     # What an original has beyond the hierarchy stands behind it.
     return np.append(order, np.arange(order.size, len(categories)))
 
 
 def of_tree(
-    table: Table, columns: Sequence[str], tree: "PartitionTree", *, count: str | None = None
+    table: Table,
+    columns: Sequence[str],
+    partition: Partition,
+    ends: tuple[Floats, Floats],
+    *,
+    count: str | None = None,
 ) -> SpatialDecomposition:
     """Turn the cells of Mondrian's cuts into boxes with exact counts.
 
@@ -63,7 +64,9 @@ def of_tree(
     Args:
         table: the records that were cut, none of them with a missing number in `columns`.
         columns: of the tree, one axis each; categories must be declared.
-        tree: of strict cuts, by places in the order of `category_order`, missing last.
+        partition: the records of each cell.
+        ends: of the cells by axis, `above` and `upto`: strict cuts, by places in the order of
+            `category_order`, missing last.
         count: the confidential column that is counted; None counts records. If its categories
             are declared, each has a count; otherwise each value that occurs.
 
@@ -71,14 +74,14 @@ def of_tree(
         InputError: a number is missing, or the counted column has more than `MOST_VALUES`.
     """
     axes = [_axis(table, name) for name in columns]
-    lower, upper = np.empty_like(tree.above), np.empty_like(tree.upto)
+    lower, upper = np.empty_like(ends[0]), np.empty_like(ends[1])
     for axis, (low, high, fineness) in enumerate(axes):
-        above, upto = tree.above[:, axis], tree.upto[:, axis]
+        above, upto = ends[0][:, axis], ends[1][:, axis]
         lower[:, axis] = np.where(np.isinf(above), low, _after(above, fineness))
         upper[:, axis] = np.where(np.isinf(upto), high, _after(upto, fineness))
     codes, values = _counted(table, count)
-    labels = tree.partition.labels
-    shape = (len(tree.partition), len(values))
+    labels = partition.labels
+    shape = (len(partition), len(values))
     flat = np.bincount(labels * shape[1] + codes, minlength=shape[0] * shape[1])
     return SpatialDecomposition(
         columns=tuple(columns),

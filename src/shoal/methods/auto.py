@@ -15,7 +15,7 @@ from pydantic import Field
 
 from shoal.core import Kind
 from shoal.errors import InputError
-from shoal.methods._shared.synthesis import (
+from shoal.methods.drawn_rows.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
@@ -23,7 +23,7 @@ from shoal.methods._shared.synthesis import (
     Synthesizer,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import DeltaParameters, fit_cost
+from shoal.methods.drawn_rows.synthesis_prices import DeltaParameters, fit_cost
 from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose

@@ -32,17 +32,17 @@ from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness,
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.fixed_recoding import (
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.fixed_recoding import (
     RECODED_AS_BEFORE,
     beside,
     kept_cells,
     kept_places,
     same_places,
 )
-from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods._shared.partition_encoding import encoding_of
-from shoal.methods._shared.recode import name_buckets
+from shoal.methods.grouping.microaggregation import MicroaggregationParameters
+from shoal.methods.grouping.partition_encoding import encoding_of
+from shoal.methods.grouping.recode import name_buckets
 from shoal.methods.method import (
     CellFacts,
     CostModel,

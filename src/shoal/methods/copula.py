@@ -1,7 +1,7 @@
 """Columns one by one, joined by a private Gaussian copula.
 
 Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.synthesis.copula`, and
-`shoal.methods._shared.synthesis` says what happens around it.
+`shoal.methods.drawn_rows.synthesis` says what happens around it.
 """
 
 from functools import partial
@@ -10,14 +10,14 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.errors import InputError
-from shoal.methods._shared.synthesis import (
+from shoal.methods.drawn_rows.synthesis import (
     COPULA,
     PRIVTREE,
     SynthesisTask,
     Synthesizer,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import SynthesisParameters
+from shoal.methods.drawn_rows.synthesis_prices import SynthesisParameters
 from shoal.methods.method import CostModel, Setting
 from shoal.policy.values import choice
 from shoal.synthesis.copula import Margins, copula

@@ -1,7 +1,7 @@
 """Private kd-tree: space is cut near medians, which are chosen privately, and boxes are counted.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
-`shoal.mechanism.spatial_trees` for the proof and `shoal.methods._shared.spatial_trees` for what
+`shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what
 both trees share. Three tenths of epsilon go to the medians unless `structure` says otherwise. Boxes
 are counted after every two cuts, so a box has four children, as in the paper: on Adult that
 had lower errors than a count after every cut.
@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.methods._shared.spatial_trees import SpatialTreeParameters, tree_method
 from shoal.methods.method import CostModel, Setting
+from shoal.methods.trees.spatial_trees import SpatialTreeParameters, tree_method
 from shoal.policy.values import Number
 
 CUTS = 2

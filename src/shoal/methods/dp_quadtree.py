@@ -1,7 +1,7 @@
 """Private quadtree: space is cut in the middle of its axes, and boxes are counted with noise.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
-`shoal.mechanism.spatial_trees` for the proof and `shoal.methods._shared.spatial_trees` for what
+`shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what
 both trees share. All of epsilon goes to counts.
 
 A box of a quadtree has 2^d children, and one cut on each of d axes makes them. With many axes that
@@ -11,8 +11,8 @@ are fewer axes; the axes take turns, and after d cuts each has been cut once.
 
 from fractions import Fraction
 
-from shoal.methods._shared.spatial_trees import SpatialTreeParameters, counted_column, tree_method
 from shoal.methods.method import CostModel, Setting
+from shoal.methods.trees.spatial_trees import SpatialTreeParameters, counted_column, tree_method
 
 MOST_CUTS = 4
 """Largest number of cuts between one count and the next."""

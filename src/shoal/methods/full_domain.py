@@ -31,9 +31,9 @@ from shoal.core import Claim, Kind
 from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.column_levels import (
+from shoal.methods.distributed_rows import Distributed, DistributedRows
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.column_levels import (
     ColumnLevels,
     Steps,
     column_levels,
@@ -41,9 +41,9 @@ from shoal.methods._shared.column_levels import (
     leaf_numbers,
     refuse_steps,
 )
-from shoal.methods._shared.count_error import count_error
-from shoal.methods._shared.fixed_recoding import RECODED_AS_BEFORE, no_longer
-from shoal.methods._shared.steering import (
+from shoal.methods.grouping.count_error import count_error
+from shoal.methods.grouping.fixed_recoding import RECODED_AS_BEFORE, no_longer
+from shoal.methods.grouping.steering import (
     judge_of,
     refuse_aligned_suppression,
     refuse_steering,

@@ -7,7 +7,7 @@ Not claimed: joint k-anonymity. On the 13 Census columns at k=3, 1,080 of 1,080 
 unique. An attacker who knows two columns roughly finds the record.
 """
 
-from shoal.methods._shared import microaggregation
+from shoal.methods.grouping import microaggregation
 from shoal.methods.method import CellFacts, CostModel
 from shoal.partition import individual_ranking
 

@@ -16,9 +16,9 @@ from pydantic import Field
 from shoal.core import Kind
 from shoal.errors import InputError, columns_named
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import MicroaggregationParameters
+from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.microaggregation import MicroaggregationParameters
 from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys

@@ -25,15 +25,7 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
-from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import (
-    G,
-    Origin,
-    ProtectedColumn,
-    ScaledParameters,
-    Split,
-)
+from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
 from shoal.methods.insensitive import SOURCE, RecordOrder, sorted_once
 from shoal.methods.method import (
     CostModel,
@@ -44,6 +36,14 @@ from shoal.methods.method import (
     ReleaseForms,
     Setting,
     Tools,
+)
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import (
+    G,
+    Origin,
+    ProtectedColumn,
+    ScaledParameters,
+    Split,
 )
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys

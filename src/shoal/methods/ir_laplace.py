@@ -35,14 +35,14 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
-from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import (
+from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
+from shoal.methods.method import CostModel, DistributedRun, Masked, Pair, Promises, Setting, Tools
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import (
     NoisyGroupParameters,
     NominalOrder,
     Split,
 )
-from shoal.methods.method import CostModel, DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
 from shoal.policy.values import choice
 

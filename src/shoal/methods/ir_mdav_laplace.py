@@ -19,16 +19,16 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import (
-    NoisyGroupParameters,
-    NominalOrder,
-    Split,
-)
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import (
+    NoisyGroupParameters,
+    NominalOrder,
+    Split,
+)
 from shoal.partition import mdav
 from shoal.policy.values import choice
 

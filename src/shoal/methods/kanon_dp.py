@@ -16,8 +16,6 @@ from shoal.core import Claim, Kind, Role, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import responses
-from shoal.methods._shared import noisy_microaggregation, recordwise
-from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
 from shoal.methods.method import (
     TWO_NUMBERS,
     CostModel,
@@ -28,6 +26,8 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
+from shoal.methods.noise import noisy_microaggregation, recordwise
+from shoal.methods.noise.recordwise import EpsilonReading, RecordwiseParameters
 
 NAME = "kanon-dp"
 

@@ -5,16 +5,14 @@ protected column by at most the width of the public bounds, and each column's no
 / epsilon_j with the epsilon_j adding up to epsilon; a nominal cell is chosen at price epsilon_j.
 Public columns may stand beside it: they are the same in both tables. A person of exactly r rows
 changes r of them, so a row's noise is paid with epsilon / r
-(`shoal.methods._shared.contributions`).
+(`shoal.methods.noise.contributions`).
 """
 
 import numpy as np
 
 from shoal.core import Claim, Partition, Status
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyParameters, Split
+from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.method import (
     ContributionProof,
     CostModel,
@@ -26,6 +24,8 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import NoisyParameters, Split
 
 SOURCE = (
     "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, "

@@ -29,8 +29,8 @@ from pydantic import Field
 from shoal.core import Claim, KAnonymity, MissingMeaning
 from shoal.errors import InputError, did_you_mean
 from shoal.io.table import Table
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.column_levels import column_levels, height, refuse_steps
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.column_levels import column_levels, height, refuse_steps
 from shoal.methods.method import (
     CellFacts,
     CostModel,

@@ -2,12 +2,12 @@
 
 Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem and the plan
 (which marginals, how many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
-`shoal.methods._shared.synthesis` says what happens around it.
+`shoal.methods.drawn_rows.synthesis` says what happens around it.
 """
 
 from functools import partial
 
-from shoal.methods._shared.synthesis import (
+from shoal.methods.drawn_rows.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
@@ -16,7 +16,7 @@ from shoal.methods._shared.synthesis import (
     anywhere,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import DeltaParameters, fit_cost
+from shoal.methods.drawn_rows.synthesis_prices import DeltaParameters, fit_cost
 from shoal.methods.method import Setting
 from shoal.synthesis.maxent import maxent, plan_of
 

@@ -14,10 +14,10 @@ from pydantic import Field
 from shoal.core import Kind, Partition
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._distributed import blockwise
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import MicroaggregationParameters
+from shoal.methods.distributed import blockwise
+from shoal.methods.distributed_rows import Distributed, DistributedRows
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.microaggregation import MicroaggregationParameters
 from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import blocks, mdav
 

@@ -41,15 +41,16 @@ from shoal.core import Claim, Kind, Partition, Status
 from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._shared import epsilon_claims, microaggregation, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import (
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.partition_encoding import encoded
+from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import (
     NoisyParameters,
     Origin,
     ProtectedColumn,
     Split,
 )
-from shoal.methods._shared.partition_encoding import encoded
-from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav, mondrian, mu_approx, noise_aware, optimal_univariate, vmdav
 from shoal.policy.values import Epsilon, Size, choice
 

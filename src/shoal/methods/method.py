@@ -27,7 +27,7 @@ from shoal.core import (
 )
 from shoal.errors import counted
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Distributed, DistributedRows
+from shoal.methods.distributed_rows import Distributed, DistributedRows
 
 if TYPE_CHECKING:  # loading kernels takes as long as all the rest
     from shoal.partition import Neighbourhood

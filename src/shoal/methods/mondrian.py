@@ -49,20 +49,20 @@ from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io import decomposition_table
 from shoal.io.table import Table
-from shoal.methods._distributed import blockwise, mondrian
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import microaggregation, whole_persons
-from shoal.methods._shared.fixed_recoding import (
+from shoal.methods.distributed import blockwise, mondrian
+from shoal.methods.distributed_rows import Distributed, DistributedRows
+from shoal.methods.grouping import microaggregation, whole_persons
+from shoal.methods.grouping.fixed_recoding import (
     beside,
     kept_cells,
     kept_places,
     same_places,
     without_lacking,
 )
-from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods._shared.partition_encoding import encoded
-from shoal.methods._shared.recode import Aggregate, generalise
-from shoal.methods._shared.steering import (
+from shoal.methods.grouping.microaggregation import MicroaggregationParameters
+from shoal.methods.grouping.partition_encoding import encoded
+from shoal.methods.grouping.recode import Aggregate, generalise
+from shoal.methods.grouping.steering import (
     confidential_codes,
     refuse_aligned_suppression,
     refuse_steering,
@@ -302,7 +302,11 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
         )
     if parameters.output is LeafOutput.TREE:
         boxes = decomposition_table.of_tree(
-            rest, setting.columns, tree, count=counted_column(setting)
+            rest,
+            setting.columns,
+            tree.partition,
+            (tree.above, tree.upto),
+            count=counted_column(setting),
         )
         return Masked(boxes, kept=kept)
     require = [requirement_of(rest, guarantee) for guarantee in steering(setting)]

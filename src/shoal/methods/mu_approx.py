@@ -4,8 +4,8 @@ Claim: k-anonymity of the protected columns together, proved (see `microaggregat
 """
 
 from shoal.io.table import Table
-from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import MicroaggregationParameters
+from shoal.methods.grouping import microaggregation
+from shoal.methods.grouping.microaggregation import MicroaggregationParameters
 from shoal.methods.method import CostModel, Masked, Setting, Tools
 from shoal.partition import mu_approx
 

@@ -7,7 +7,7 @@ On Spark the sorted values of a column come to the driver, which finds the cuts:
 time, about 60 bytes per record (value, scaled value, sums, costs and beginnings).
 """
 
-from shoal.methods._shared import microaggregation
+from shoal.methods.grouping import microaggregation
 from shoal.methods.method import CellFacts, CostModel
 from shoal.partition import optimal_univariate
 from shoal.partition.univariate import optimal_begins

@@ -25,8 +25,6 @@ from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import posterior, redrawn, response_matrix, responses
-from shoal.methods._shared import noisy_microaggregation, recordwise
-from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
 from shoal.methods.method import (
     TWO_NUMBERS,
     CellFacts,
@@ -39,6 +37,8 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
+from shoal.methods.noise import noisy_microaggregation, recordwise
+from shoal.methods.noise.recordwise import EpsilonReading, RecordwiseParameters
 
 NAME = "pram"
 REFERENCE = (

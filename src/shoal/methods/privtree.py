@@ -1,7 +1,7 @@
 """PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
 
 Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem is in
-`shoal.synthesis.adaptive_tree`, and `shoal.methods._shared.synthesis` says what happens around it.
+`shoal.synthesis.adaptive_tree`; `shoal.methods.drawn_rows.synthesis` says what happens around it.
 The depth is not bounded beforehand: a box is halved while its noisy count, less a penalty for its
 depth, exceeds `theta`.
 """
@@ -11,14 +11,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.methods._shared.synthesis import (
+from shoal.methods.drawn_rows.synthesis import (
     PRIVTREE,
     SynthesisTask,
     Synthesizer,
     anywhere,
     synthetic_method,
 )
-from shoal.methods._shared.synthesis_prices import SynthesisParameters
+from shoal.methods.drawn_rows.synthesis_prices import SynthesisParameters
 from shoal.methods.method import CostModel, Setting
 from shoal.policy.values import choice
 from shoal.synthesis.privtree import Fill, privtree

@@ -12,9 +12,7 @@ Ties between equal public records go by the order of the file, never by a protec
 from shoal.core import Claim, Partition, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
+from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import (
     ContributionProof,
@@ -26,6 +24,8 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.partition import mdav
 
 

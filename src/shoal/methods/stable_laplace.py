@@ -21,10 +21,10 @@ from pydantic import Field
 
 from shoal.core import Claim
 from shoal.io.table import Table
-from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import CostModel, Masked, Promises, Setting, Tools
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
 from shoal.policy.values import choice

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from shoal.core import Partition
 from shoal.io.table import Table
-from shoal.methods._distributed import blockwise
-from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import microaggregation
+from shoal.methods.distributed import blockwise
+from shoal.methods.distributed_rows import Distributed, DistributedRows
+from shoal.methods.grouping import microaggregation
 from shoal.methods.mdav import MdavParameters, grouped, refuse, refuse_distributed
 from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import vmdav

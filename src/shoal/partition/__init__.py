@@ -4,6 +4,7 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 `InputError` for what it cannot group.
 """
 
+from shoal.core.columns import hierarchy_order
 from shoal.core.jit import compile_notice
 from shoal.partition.bucketization import (
     Bucketed,
@@ -29,7 +30,6 @@ from shoal.partition.mondrian import (
     PartitionTree,
     blocks,
     cell_of,
-    hierarchy_order,
     median_cut,
     mondrian,
     mondrian_tree,

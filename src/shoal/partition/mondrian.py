@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -240,36 +239,6 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
         low, high = ends
     extent: Floats = np.maximum(high / 2 - low / 2, 5e-324)
     return extent
-
-
-def hierarchy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
-    """Order the leaves of a hierarchy so that all below any node are neighbours.
-
-    Args:
-        edges: of `Hierarchy.edges`.
-
-    Returns:
-        The leaves in their new order, nodes by their first leaf; and between each leaf and
-        the next the height of the lowest node above both, as `borders` of `mondrian_tree`
-        has it. A record of leaf v gets the code `np.argsort(order)[v]`.
-
-    >>> hierarchy_order([[0, 4], [1, 5], [2, 4], [3, -1]])
-    (array([0, 2, 1, 3]), array([1, 2, 2]))
-    """
-    paths = [[e for e in row if e >= 0] for row in np.asarray(edges).tolist()]
-    first: dict[int, int] = {}
-    height: dict[int, int] = {}
-    for row, path in enumerate(paths):
-        for step, e in enumerate(path):
-            first.setdefault(e, row)
-            height[e] = max(height.get(e, 0), step)
-    order = sorted(range(len(paths)), key=lambda row: [first[e] for e in reversed(paths[row])])
-    tallest = max(map(len, paths))
-    between = []
-    for one, other in pairwise(order):
-        shared = [e for e in paths[one] if e in paths[other]]
-        between.append(height[shared[0]] if shared else tallest)
-    return np.array(order, np.int64), np.array(between, np.int64)
 
 
 def blocks(

@@ -1,7 +1,1 @@
-"""The pipeline: plan, protect, check, publish.
-
-`DIR` holds only what may be published; `DIR.internal` holds what compares the release with
-the original. They are two transactions. The public folder is written whole and put in place, and
-the budget's entry is settled; then, separately, the original is compared with it. That step may
-fail, and be repeated (`confidential_folder.report`), without touching the release.
-"""
+"""The pipeline: plan, run a method, check what it made, and attach the claims; all in memory."""

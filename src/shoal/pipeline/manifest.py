@@ -24,7 +24,7 @@ from shoal.policy.values import choice
 
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
-"""The signature of the manifest, where a release is signed; see `shoal.pipeline.signing`."""
+"""The signature of the manifest, where a release is signed; see `shoal.publish.signing`."""
 PUBLIC_VERSIONS = ("shoal", "numpy", "polars", "opendp")
 """Packages that decide what a release holds; their versions tell nothing of the machine."""
 

@@ -31,13 +31,14 @@ from shoal.core import (
     TCloseness,
     shown,
 )
+from shoal.engine import constraint_fit
 from shoal.errors import ClaimViolationError, InputError, counted, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting, find
-from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof, Expectation
-from shoal.pipeline import audiences, constraint_fit, forecast, stated_reading
+from shoal.methods.noise import contributions
+from shoal.pipeline import audiences, forecast, stated_reading
 from shoal.pipeline.doubts import SeenTable, doubts
 from shoal.pipeline.plan_notes import notes
 from shoal.policy.misfits import sentence

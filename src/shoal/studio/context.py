@@ -19,7 +19,7 @@ from shoal.errors import InputError, visible
 from shoal.methods import find
 from shoal.pipeline import forecast, planning, protect_table
 from shoal.pipeline.options import BudgetOptions
-from shoal.report import evidence
+from shoal.publish import evidence
 from shoal.studio import (
     invalid_input,
     policy_document,

@@ -146,8 +146,8 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import apply_scheme, protect_file
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
+    from shoal.publish import apply_scheme, protect_file
 
     applied = None
     if given["scheme"]:
@@ -173,7 +173,7 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluate_files
+    from shoal.publish import evaluate_files
 
     costs: list[str] = []
     evaluate_files.compare(
@@ -191,7 +191,7 @@ def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluate_files
+    from shoal.publish import evaluate_files
 
     costs: list[str] = []
     chosen = evaluate_files.select(
@@ -244,7 +244,7 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal import policy
-    from shoal.pipeline import inspect_table
+    from shoal.evaluation import inspect_table
 
     stated = policy.load(given["policy"])
     costs: list[str] = []

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
 from shoal.core._arrays import Floats, Ints
 from shoal.engine import local
+from shoal.engine.check_table import hierarchy_edges, value_codes
 from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
 from shoal.engine.spark.rows import Layout, SparkRows
 from shoal.errors import InternalError
 from shoal.io.external.columns import ColumnAxis, read_column, scale_of
 from shoal.io.table import Table
-from shoal.methods._distributed.blockwise import Sample, SampledRecords
+from shoal.methods.distributed.blockwise import Sample, SampledRecords
 from shoal.metrics import count_queries
 from shoal.metrics.additive_losses import Losses
 from shoal.metrics.boxes import WeightedBoxes
@@ -36,7 +37,6 @@ from shoal.metrics.distributions import (
     marginal_masses,
     quantile_edges,
 )
-from shoal.pipeline.check_table import hierarchy_edges, value_codes
 from shoal.privacy_models import Counts, verdict
 
 COUNT = "\0count"

@@ -23,6 +23,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.engine import local
+from shoal.engine.check_table import check_frame, check_leaves
 from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark.blocks import (
     RID,
@@ -40,8 +41,7 @@ from shoal.engine.spark.rows import GROUP, SparkRows
 from shoal.errors import InternalError
 from shoal.io import decomposition_table
 from shoal.io.table import Table, as_it_came
-from shoal.methods._distributed.rows import ReplacedColumns
-from shoal.pipeline.check_table import check_frame, check_leaves
+from shoal.methods.distributed_rows import ReplacedColumns
 
 _KEY = "\0key"
 

@@ -35,7 +35,7 @@ from shoal.engine.spark.blocks import (
 )
 from shoal.errors import InternalError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import (
+from shoal.methods.distributed_rows import (
     Cut,
     DistributedGroups,
     Question,

@@ -19,7 +19,7 @@ from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InternalError
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
-from shoal.methods._shared.contributions import rows_are_public
+from shoal.methods.noise.contributions import rows_are_public
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from shoal.methods import TITLES
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
-from shoal.report.evidence import MEASURED
+from shoal.publish.evidence import MEASURED
 from shoal.studio import invalid_input, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus

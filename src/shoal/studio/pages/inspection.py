@@ -10,7 +10,8 @@ from fastapi.responses import Response
 
 from shoal.core import Policy
 from shoal.errors import InputError
-from shoal.pipeline import booking, inspect_table
+from shoal.evaluation import inspect_table
+from shoal.pipeline import booking
 from shoal.report import pictures
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.jobs import JobKind

@@ -14,8 +14,8 @@ from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
 from shoal.pipeline.scheme_files import read as read_scheme
-from shoal.pipeline.verify_folder import verify
 from shoal.policy.release_spec import ContextSpec
+from shoal.publish.verify_folder import verify
 from shoal.report import html, phrases
 from shoal.studio import invalid_input, schemes, steps
 from shoal.studio.context import Current, Studio, TheStudio

@@ -1,0 +1,354 @@
+"""Inspect a table under a policy before it is protected: confidential, and written nowhere.
+
+Somebody who reads these figures may choose a method by them, so a budget file records the
+inspection first. Cells are named by column and row, and never shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import permutations
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import KAnonymity, KeptRule, Kind, Policy, Progress, Role, Schema, silent
+from shoal.core.constraint_language import named
+from shoal.core.serialise import plain
+from shoal.engine import local
+from shoal.engine.check_table import check_rules
+from shoal.errors import InputError, ShoalError, counted
+from shoal.evaluation.attack_release import HELD_OUT, AttackGain, attack_release
+from shoal.io import validate
+from shoal.io.repair import repaired
+from shoal.methods import Alternatives, Tools
+from shoal.pipeline import booking
+from shoal.pipeline.options import BudgetOptions, ReadingOptions
+from shoal.pipeline.planning import Plan, plan
+from shoal.pipeline.protect_table import secure_noise, unexpected
+
+MOST_SUGGESTED = 20
+"""The most rules that are suggested."""
+CONFIDENTIAL = "CONFIDENTIAL: computed from the table; not for publication"
+BEGINS = (
+    "This is an inspection: it reads the confidential table, and what it prints is confidential."
+)
+PUBLIC = (
+    "You said that the file is public, or a sample that may be seen. So this inspection is "
+    "not recorded."
+)
+
+
+@dataclass(frozen=True)
+class InspectedTable:
+    """What a table is under a policy: all of it confidential.
+
+    Attributes:
+        refused: what keeps the policy from being planned, or the names of columns from fitting.
+        misfits: cells that cannot be read, by column; of some columns a sentence alone.
+        k: the k of the policy, or 2.
+        below_k: records whose quasi-identifiers, as they are, fewer than k records share.
+        unique: records whose quasi-identifiers nobody else has.
+        resolved: how many of these records would not be unique without a column, by column.
+        duplicates: rows that equal an earlier row in every column.
+        repeated: rows of an identifier whose value an earlier row has, by column.
+        unexpected: what would stop a release, such as columns that become constant.
+        broken: rows that break each rule of the policy.
+        suggested: orders and functional dependences that hold for every row and are not stated.
+        alternatives: what other settings of the method would give, if it says so.
+        attacks: what attacks on a release gain on people in the table, if that was asked for.
+    """
+
+    rows: int
+    refused: tuple[str, ...] = ()
+    misfits: Mapping[str, tuple[validate.Misfit, ...] | str] = field(default_factory=dict)
+    k: int = 2
+    below_k: int | None = None
+    unique: int | None = None
+    resolved: Mapping[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    unexpected: tuple[str, ...] = ()
+    broken: Mapping[str, int] = field(default_factory=dict)
+    suggested: tuple[str, ...] = ()
+    alternatives: Alternatives | None = None
+    attacks: tuple[AttackGain, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for machines."""
+        misfits = {
+            name: found if isinstance(found, str) else [one._asdict() for one in found]
+            for name, found in self.misfits.items()
+        }
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"confidential": CONFIDENTIAL, **plain({**values, "misfits": misfits})}
+
+    def __str__(self) -> str:
+        first = [CONFIDENTIAL, counted(self.rows, "row")]
+        last = [f"release: {text}" for text in self.unexpected]
+        middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
+        others = [str(self.alternatives)] if self.alternatives else []
+        return "\n".join([*first, *middle, *others, *self.attacked(), *last])
+
+    def attacked(self) -> list[str]:
+        """Say how a release fares against attacks, in sentences; no cell is quoted."""
+        how = [
+            f"attacks on a release of {HELD_OUT - 1} in {HELD_OUT} persons; the others are held out"
+        ]
+        return [*how, *(f"attack: {gain}" for gain in self.attacks)] if self.attacks else []
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _cells(self) -> list[str]:
+        lines = [f"policy: {text}" for text in self.refused]
+        for name, found in self.misfits.items():
+            said = [found] if isinstance(found, str) else [f"'{name}': {one}" for one in found]
+            lines += [f"cells: {text}" for text in said]
+        return lines if self.misfits else [*lines, "cells: all can be read under the policy"]
+
+    def _keys(self) -> list[str]:
+        if self.below_k is None:
+            return []
+        few = counted(self.below_k, "record lies", "records lie")
+        alone = counted(self.unique or 0, "record is", "records are")
+        classes = f"in equivalence classes of fewer than {self.k:,} records"
+        lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
+        telling = {name: number for name, number in self.resolved.items() if number}
+        for name, number in sorted(telling.items(), key=lambda one: -one[1]):
+            would = counted(number, "unique record", "unique records")
+            lines.append(f"  without '{name}', {would} would share their values with others")
+        if self.unique and not telling:
+            lines.append(
+                f"  leaving out one of the {len(self.resolved):,} quasi-identifiers makes none of "
+                "them less unique: round several columns, or protect fewer"
+            )
+        return lines
+
+    def _persons(self) -> list[str]:
+        lines = [
+            f"persons: {counted(number, 'row repeats', 'rows repeat')} a value of '{name}'"
+            for name, number in self.repeated.items()
+            if number
+        ]
+        if self.duplicates:
+            same = counted(self.duplicates, "row equals", "rows equal")
+            lines.append(f"persons: {same} an earlier row in every column")
+        return lines or ["persons: no row equals another in every column"]
+
+    def _rules(self) -> list[str]:
+        lines = [
+            f"rules: {counted(number, 'row breaks', 'rows break')} '{text}'"
+            for text, number in self.broken.items()
+        ]
+        if self.suggested:
+            lines.append(
+                f"rules: every row keeps {'; '.join(self.suggested)}. State under [constraints] "
+                "what everybody knows; if that is not confirmed, with observed = true"
+            )
+        return lines
+
+
+def inspect(
+    data: Any,
+    policy: policies.PolicySource,
+    *,
+    public: bool = False,
+    reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
+    attacks: bool = False,
+    tell: Callable[[str], None] = lambda _sentence: None,
+    progress: Progress = silent,
+    note: str = "",
+) -> InspectedTable:
+    """Inspect a table under a policy: what cannot be read, who is rare, what becomes constant.
+
+    Where the policy names a budget file, the inspection is recorded in it before the table is
+    read: every later epsilon of the source then holds only if nothing was chosen by it.
+
+    Args:
+        data: a pandas, Polars or PyArrow table, or the path of a file.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        public: the table is public, or a sample that may be seen: nothing is recorded.
+        reading: how a CSV file is written, instead of the policy's.
+        budget: the budget file, instead of the policy's.
+        attacks: protect four in five persons as the policy says, and attack them and the others:
+            singling out, linkability and inference. Not for a policy with an epsilon.
+        tell: called with what the inspection costs, in sentences, before it begins.
+        progress: called with the stage and how far it is.
+        note: public, for the budget file.
+    """
+    policy = budget.stated(policies.load(policy))
+    tell(PUBLIC if public else BEGINS)
+    if not public:
+        for sentence in booking.record_inspection(policy, what="inspect", note=note):
+            tell(sentence)
+    progress("reading the table", 0, 1)
+    raw = io.read(data, **reading.marks(policy)) if isinstance(data, str | Path) else data
+    return inspect_raw(io.from_native(raw), policy, attacks=attacks, progress=progress)
+
+
+def inspect_raw(
+    raw: io.Raw, policy: Policy, *, attacks: bool = False, progress: Progress = silent
+) -> InspectedTable:
+    """Inspect a table that was read; nothing is recorded."""
+    schema, frame = policy.schema, raw.frame
+    refused: list[str] = []
+    planned = _planned(policy, refused)
+    try:
+        validate.check_names(frame, schema)
+    except InputError as error:
+        return InspectedTable(frame.height, (*refused, str(error)))
+    typed, misfits = _typed(frame, schema, policy.reading.decimal)
+    keys = [name for name in schema.with_role(Role.QUASI_IDENTIFIER) if name in typed.columns]
+    k = _least(policy)
+    below, unique, resolved = _rare(typed, keys, k)
+    found: tuple[str, ...] = ()
+    alternatives = None
+    if planned is not None and not misfits and not planned.method.noisy and frame.height:
+        progress("protecting a copy", 0, 1)
+        found, alternatives = _tried(raw, planned, refused)
+    gains = _attacked(raw, planned, refused, progress) if attacks and not misfits else ()
+    return InspectedTable(
+        rows=frame.height,
+        refused=tuple(refused),
+        misfits=misfits,
+        k=k,
+        below_k=below,
+        unique=unique,
+        resolved=resolved,
+        duplicates=frame.height - frame.unique().height,
+        repeated=_repeated(frame, schema),
+        unexpected=found,
+        broken={
+            one.guarantee.rule: int(one.achieved)
+            for one in check_rules(frame, policy)
+            if isinstance(one.guarantee, KeptRule)
+        },
+        suggested=_suggested(typed, policy),
+        alternatives=alternatives,
+        attacks=gains,
+    )
+
+
+def _planned(policy: Policy, refused: list[str]) -> Plan | None:
+    try:
+        return plan(policy)
+    except ShoalError as error:
+        refused.append(str(error))
+        return None
+
+
+def _typed(
+    frame: pl.DataFrame, schema: Schema, decimal: str | None
+) -> tuple[pl.DataFrame, dict[str, tuple[validate.Misfit, ...] | str]]:
+    """Columns with the types of the policy, where they can be read, and what cannot be."""
+    columns, misfits = [], dict[str, tuple[validate.Misfit, ...] | str]()
+    for name in frame.columns:
+        if schema[name].role is Role.IDENTIFIER:
+            continue
+        try:
+            columns.append(validate.typed(frame[name], schema[name], decimal))
+        except validate.MisfitError as error:
+            misfits[name] = error.misfits
+            columns.append(validate.marked_missing(frame[name], schema[name]))
+        except InputError as error:
+            misfits[name] = str(error)
+    return pl.DataFrame(columns), misfits
+
+
+def _least(policy: Policy) -> int:
+    """The k that the policy requires or states; 2 where it has none."""
+    required = [one.k for one in policy.required if isinstance(one, KAnonymity)]
+    stated = policy.parameters.get("k")
+    return max([2, *required, *([stated] if isinstance(stated, int) else [])])
+
+
+def _rare(
+    frame: pl.DataFrame, keys: Sequence[str], k: int
+) -> tuple[int | None, int | None, dict[str, int]]:
+    """Records in classes below k, unique ones, and how many of these each column makes unique."""
+    if not keys:
+        return None, None, {}
+    sizes = _class_sizes(frame, keys)
+    alone = sizes == 1
+    resolved = {
+        name: int((alone & (_class_sizes(frame, [o for o in keys if o != name]) > 1)).sum())
+        for name in keys
+    }
+    return int((sizes < k).sum()), int(alone.sum()), resolved
+
+
+def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """For each row, how many have its values; missing cells are equal."""
+    if not keys:
+        return pl.Series([frame.height]).new_from_index(0, frame.height)
+    return frame.select(pl.len().over(keys)).to_series()
+
+
+def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
+    """Orders and functional dependences without exception, where they could have had one.
+
+    An order counts if the ranges of its columns overlap; a dependence if its source has several
+    rows for most of its values, and its target several values.
+    """
+    stated = {rule.text for rule in policy.constraints.rules}
+    found = []
+    kinds = {one.name: policy.schema[one.name].kind for one in typed}
+    for one, other in permutations(typed, 2):
+        kind, same = kinds[one.name], kinds[one.name] is kinds[other.name]
+        names = [named(one.name), named(other.name)]
+        if kind in {Kind.NUMERIC, Kind.DATE} and same and one.dtype.is_(other.dtype):
+            apart = (one <= other).all() and one.n_unique() > 1 < other.n_unique()
+            if apart and cast("Any", one.max()) > cast("Any", other.min()):
+                found.append(f"{names[0]} <= {names[1]}")
+        elif kind is Kind.NOMINAL and kinds[other.name] in {Kind.NOMINAL, Kind.ORDINAL}:
+            sources, targets = one.n_unique(), other.n_unique()
+            could = 2 * sources <= one.len() and 1 < targets < sources
+            if could and pl.DataFrame([one, other]).unique().height == sources:
+                found.append(f"{names[0]} determines {names[1]}")
+    return tuple(text for text in found if text not in stated)[:MOST_SUGGESTED]
+
+
+def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
+    """Rows that repeat a value of a column that names or numbers persons."""
+    unit = schema.flagged("privacy_unit")
+    names = [unit] if unit else schema.with_role(Role.IDENTIFIER)
+    cells = {name: validate.spelled(frame[name], schema[name]).drop_nulls() for name in names}
+    return {name: some.len() - some.n_unique() for name, some in cells.items()}
+
+
+def _tried(
+    raw: io.Raw, planned: Plan, refused: list[str]
+) -> tuple[tuple[str, ...], Alternatives | None]:
+    """What would stop a release, by making one that is thrown away; and what others would give."""
+    alternatives = None
+    try:
+        policy, tools = planned.policy, Tools(secure_noise())
+        typed = validate.validate(raw.frame, policy.schema, decimal=policy.reading.decimal)
+        # Rows that break a rule are counted elsewhere; a release would have them repaired.
+        table = repaired(typed, policy.constraints.rules, missing=policy.schema.released).table
+        if planned.method.alternatives is not None:
+            alternatives = planned.method.alternatives(table, planned.setting, tools)
+        outcome = local.run(table, planned.method, planned.setting, tools)
+    except ShoalError as error:
+        refused.append(str(error))
+        return (), alternatives
+    return unexpected(planned, outcome), alternatives
+
+
+def _attacked(
+    raw: io.Raw, planned: Plan | None, refused: list[str], progress: Progress
+) -> tuple[AttackGain, ...]:
+    if planned is None:
+        return ()
+    try:
+        return attack_release(raw, planned.policy, progress=progress)
+    except ShoalError as error:
+        refused.append(f"not attacked: {error}")
+        return ()

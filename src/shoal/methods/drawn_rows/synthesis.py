@@ -1,0 +1,568 @@
+"""What the methods share that learn a noisy model of all columns and draw rows from it.
+
+Every released column becomes whole codes on a public axis
+(`shoal.methods.trees.spatial_encoding`): a category, a day, a multiple of the declared `step`, or
+one of 2^20 steps between the bounds, on the scale that the policy's `transform` names. A mechanism
+(`privtree`, `copula`, `maxent`) measures the codes with noise and draws as many rows as there are
+records; the proof stands beside each of them. What follows is post-processing: codes become values
+again, rare combinations are merged on request (`min_cell`), and the noisy answers are published
+beside the rows, since they are paid for.
+
+For change-one neighbours the number of rows is public, and used throughout. For add-remove
+neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privtree` have a proof of
+their own for a record that comes or goes, and take the noisy number where they need one. `copula`
+has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
+is every table where a person may have several rows and changes them (`contributions`). Public
+strata are learnt one by one (`strata`).
+A missing cell is a value of its own, unless the policy states
+a public constant for it or the mechanism has no place for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import comb
+from typing import Any, cast
+
+import numpy as np
+
+from shoal.core import (
+    Claim,
+    Kind,
+    Neighbours,
+    Noise,
+    Price,
+    PrivacyLoss,
+    ReleaseForm,
+    Role,
+    Status,
+)
+from shoal.core._arrays import Floats, Ints
+from shoal.errors import InputError, InternalError
+from shoal.io.table import Table
+from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measured_total
+from shoal.mechanism.records import Columns, HeldColumns
+from shoal.methods.distributed_rows import Coded, CountableRows, Distributed
+from shoal.methods.drawn_rows import strata
+from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace
+from shoal.methods.drawn_rows.measurements import stacked, tabulated
+from shoal.methods.drawn_rows.merge_rare import merged
+from shoal.methods.drawn_rows.strata import Stratum
+from shoal.methods.drawn_rows.synthesis_prices import (
+    PureAlone,
+    SynthesisParameters,
+    constrained_of,
+    domain_of,
+    refuse_prices,
+    row_price,
+    stated_rho,
+)
+from shoal.methods.method import (
+    ContributionProof,
+    CostModel,
+    DistributedRun,
+    Example,
+    Expectation,
+    Masked,
+    Method,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
+from shoal.methods.trees.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
+from shoal.synthesis.auto import AS_MUCH, groups_text, pairs_text, warnings
+from shoal.synthesis.domain import Domain, SyntheticRows
+from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, expected_errors, worth
+from shoal.synthesis.maxent.structural_zeros import Component
+
+COMBINATION = "the combination and its proof are ours, unreviewed"
+PRIVTREE = (
+    "Zhang, Xiao and Xie, PrivTree: a differentially private algorithm for hierarchical "
+    "decompositions, SIGMOD (2016), doi:10.1145/2882903.2882928"
+)
+COPULA = (
+    "Li, Xiong and Jiang, Differentially private synthesization of multi-dimensional data using "
+    "copula functions (DPCopula), EDBT (2014), doi:10.5441/002/edbt.2014.43"
+)
+MARGINALS = (
+    "McKenna, Miklau and Sheldon, Winning the NIST contest (PGM and MST), Journal of Privacy and "
+    "Confidentiality 11 (2021), doi:10.29012/jpc.778, and McKenna, Mullins, Sheldon and Miklau, "
+    "AIM, PVLDB 15 (2022), doi:10.14778/3551793.3551817"
+)
+HIDDEN = (
+    "the number of rows is measured first with noise, and records are left out or added until "
+    "there are as many; adding or removing a row then changes at most one of the records that "
+    "the mechanism sees"
+)
+COVERS = (
+    "Qardaji, Yang and Li, PriView: practical differentially private release of marginal "
+    "contingency tables, SIGMOD (2014), doi:10.1145/2588555.2588575"
+)
+NOT_A_PERSON = "k-anonymity: rows are synthetic, and one may happen to have a person's values."
+TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
+
+
+@dataclass(frozen=True)
+class SynthesisTask:
+    """What a synthesizer is given.
+
+    Attributes:
+        codes: the records.
+        domains: of their columns.
+        price: of what is drawn.
+        total: the number of records as far as it is public.
+        measured: what that cost, where it is not public.
+        zeros: combinations of codes that constraints do not allow.
+    """
+
+    codes: Columns
+    domains: Sequence[Domain]
+    price: Price
+    total: RecordTotal
+    measured: tuple[PrivacyLoss, ...] = ()
+    zeros: tuple[Component, ...] = ()
+
+
+@dataclass(frozen=True)
+class Synthesizer:
+    """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run.
+
+    Attributes:
+        generate: the mechanism.
+        notes: sentences for the report.
+        plan: which marginals are measured, where it is marginals.
+        padded: it is proved for change-one neighbours alone, so a table whose number of rows
+            is not public is brought to a noisy number first.
+    """
+
+    generate: Callable[..., SyntheticRows]
+    notes: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _facts: ()
+    plan: MaxentPlan | None = None
+    padded: bool = False
+
+
+Choose = Callable[[SynthesisTask, Setting[Any]], Synthesizer]
+"""The synthesizer of a method, by public facts alone."""
+
+
+def synthetic_method(
+    name: str,
+    summary: str,
+    choose: Choose,
+    *,
+    parameters: type[SynthesisParameters],
+    basis: str,
+    added: str | None = None,
+    source: str,
+    unsupported: Sequence[str],
+    refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
+    refuse_distributed: Callable[[Setting[Any]], None] | None = None,
+    pure: PureAlone = lambda _setting: False,
+    missing: Callable[[Any], bool] = lambda _parameters: True,
+    cost: CostModel | Callable[[Setting[Any]], CostModel],
+) -> Method[Any]:
+    """A method that draws rows from a noisy model of all released columns.
+
+    Args:
+        name: as written in the policy.
+        summary: one line.
+        choose: the mechanism, with its parameters.
+        parameters: of the method.
+        basis: of its proof, in a sentence.
+        added: of its proof for a record that comes or goes; without one, the table is brought to a
+            noisy number of rows, and `basis` holds for it.
+        source: whose idea it is.
+        unsupported: sentences on uses for which the rows are not suited.
+        refuse: what this method refuses beside what all do.
+        refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
+        pure: whether the choice may fall on a mechanism that has pure noise alone, so an epsilon
+            with a delta is paid purely.
+        missing: whether a missing cell can be a value of its own, by the parameters.
+        cost: what a run takes.
+    """
+
+    def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
+        credit = f"{source}; {COMBINATION}"
+        divided = setting.parameters.strata
+        comes = contributions.adds(setting)
+        empty = (contributions.NOT_EMPTY,) if comes else ()
+        hidden = basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}"
+        claim = epsilon_claims.privacy_claim(
+            setting,
+            Status.PROVED,
+            basis=added if added and comes else hidden,
+            source=credit,
+            assumes=(*empty, *strata.assumes(divided)),
+            invariants=strata.invariants(setting, divided),
+            rho=stated_rho(setting, pure),
+        )
+        return (claim,)
+
+    run = partial(_run, choose=choose, native=added is not None, pure=pure)
+
+    def refused(setting: Setting[SynthesisParameters]) -> None:
+        _refuse(setting)
+        refuse(setting)
+
+    def refused_distributed(setting: Setting[SynthesisParameters]) -> None:
+        _refuse_distributed(setting)
+        if refuse_distributed is not None:
+            refuse_distributed(setting)
+
+    return Method(
+        name=name,
+        summary=summary,
+        reference=source,
+        parameters=parameters,
+        example=Example({"epsilon": 1}),
+        forms=ReleaseForms((ReleaseForm.SYNTHETIC,)),
+        promises=Promises(
+            claims,
+            lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
+            ContributionProof.ANY,
+        ),
+        run=run,
+        expect=partial(_expected, choose=choose, native=added is not None, pure=pure),
+        refuse=refused,
+        input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=missing),
+        cost=cost,
+        distributed=None
+        if refuse_distributed is None
+        else DistributedRun(
+            lambda rows, setting, tools: _distributed(run(rows, setting, tools)),
+            refused_distributed,
+        ),
+    )
+
+
+def anywhere(_setting: Setting[Any]) -> None:
+    """Refuse nothing: the mechanism only counts."""
+
+
+def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
+    least = setting.parameters.min_cell
+    if least is None:
+        return (NOT_A_PERSON,)
+    text = (
+        f"k-anonymity: each combination of the quasi-identifiers occurs at least {least} times, "
+        "but among synthetic rows, which are not persons."
+    )
+    return (text,)
+
+
+def _refuse(setting: Setting[SynthesisParameters]) -> None:
+    refuse_prices(setting)
+    least, divided = setting.parameters.min_cell, setting.parameters.strata
+    if divided is not None:
+        strata.refuse(setting, divided)
+    noisy_microaggregation.refuse_bare(setting)
+    contributions.refuse_many_rows(setting)
+    noisy_microaggregation.nobody_beside(setting)
+    constrained_of(setting)
+    if least is not None:
+        if setting.constraints.rules:
+            raise InputError(
+                "[protect], min_cell: merging rare combinations may break a rule of [constraints]. "
+                "Remove min_cell or the rules."
+            )
+        if divided is not None:
+            raise InputError(
+                "[protect], min_cell: rows of different strata are not merged, so min_cell and "
+                "strata cannot be combined. Remove one of them."
+            )
+        if not setting.schema.with_role(Role.QUASI_IDENTIFIER):
+            raise InputError("[protect], min_cell: expected a quasi-identifier, found none.")
+        if setting.rows is not None and setting.rows < least:
+            raise InputError(
+                f"[protect], min_cell: expected at most the number of rows, {setting.rows:,}, "
+                f"found {least:,}."
+            )
+
+
+def _refuse_distributed(setting: Setting[SynthesisParameters]) -> None:
+    """Refuse what needs the records themselves, which lie in blocks."""
+    if setting.parameters.strata is not None:
+        raise InputError(
+            "[protect], strata: not available on Spark. Remove strata, or run on one machine."
+        )
+    if not contributions.rows_are_public(setting):
+        raise InputError(
+            "[protect], neighbours: on Spark, methods that draw synthetic rows take the number "
+            "of rows as public. Expected change-one, and exact_contributions in place of "
+            "max_contributions; or use dp-kdtree or dp-quadtree, or run on one machine."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What a mechanism drew for one table, or for one stratum of it."""
+
+    stratum: Stratum | None
+    drawn: SyntheticRows
+    privacy_losses: tuple[PrivacyLoss, ...]
+    notes: tuple[str, ...]
+
+
+def _run(
+    rows: Table | CountableRows,
+    setting: Setting[SynthesisParameters],
+    tools: Tools,
+    *,
+    choose: Choose,
+    native: bool,
+    pure: PureAlone,
+) -> Masked:
+    """Learn the table, or each stratum by itself, and draw rows."""
+    price = row_price(setting, pure)
+    space = constrained_of(setting)
+    domains = [domain_of(axis) for axis in space.modelled]
+    learnt: list[_Learnt] = []
+    for stratum, codes in _parts(rows, setting, space):
+        task = _task(codes, domains, setting, tools.noise, price=price, native=native)
+        task = replace(task, zeros=space.zeros)
+        synthesizer = choose(task, setting)
+        if synthesizer.padded and contributions.adds(setting):
+            task = _padded(task, setting, tools.noise, least=2)
+        known = {"total": task.total} if task.price.neighbours is Neighbours.ADD_REMOVE else {}
+        drawn = synthesizer.generate(
+            task.codes,
+            domains,
+            price=task.price,
+            noise=tools.noise,
+            rng=tools.rng,
+            progress=tools.progress,
+            **known,
+        )
+        losses = contributions.restated((*task.measured, *drawn.privacy_losses), setting)
+        notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
+        learnt.append(_Learnt(stratum, drawn, losses, notes))
+    template = rows if isinstance(rows, Table) else rows.template
+    columns = zip(*(one.drawn.rows for one in learnt), strict=True)
+    cells = [
+        _settled(*pair)
+        for pair in zip(space.space, space.decode(list(map(np.concatenate, columns))), strict=True)
+    ]
+    if setting.parameters.strata is not None:
+        return _stacked(template, learnt, cells, setting, space)
+    if setting.parameters.min_cell is not None:
+        tools.progress("merging rare combinations", 0, 1)
+        cells = _without_rare(space.space, cells, setting.parameters.min_cell)
+    (whole,) = learnt
+    return Masked(
+        data=redrawn(template, list(zip(space.space, cells, strict=True))),
+        privacy_losses=whole.privacy_losses,
+        notes=whole.notes,
+        extras=_published(setting, tabulated(whole.drawn.measurements, space.modelled)),
+    )
+
+
+def _expected(
+    setting: Setting[SynthesisParameters],
+    *,
+    choose: Choose,
+    native: bool,
+    pure: PureAlone,
+) -> tuple[Expectation, ...]:
+    """What noise is expected to do to marginals; of strata, whose sizes are not known, nothing."""
+    n = setting.rows or 0
+    if not n or setting.parameters.strata is not None:
+        return ()
+    space = constrained_of(setting)
+    names = [axis.column.name for axis in space.modelled]
+    domains = [domain_of(axis) for axis in space.modelled]
+    price = row_price(setting, pure)
+    if not contributions.rows_are_public(setting):
+        drawn = native and contributions.adds(setting)
+        price *= 1 - (TOTAL_SHARE if drawn else contributions.SHARE)
+        if not drawn:
+            price = replace(price, neighbours=Neighbours.CHANGE_ONE)
+    pairs = max(comb(len(names), 2), 1)
+    per = "pair of columns" if len(names) > 1 else "column"
+    strength = float(n * worth(domains, price) / WORTH[price.neighbours] / pairs)
+    number = f"{float(f'{strength:.3g}'):,g}"
+    as_much = "" if price.rho is None else f" ({AS_MUCH})"
+    found = [
+        Expectation(
+            "n_epsilon",
+            strength,
+            f"The number of rows n times epsilon{as_much} is {number} for each {per}.",
+        )
+    ]
+    found += [
+        Expectation("warning", strength, text) for text in warnings(domains, n=n, price=price)
+    ]
+    nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
+    public = RecordTotal(float(n))
+    task = SynthesisTask(nobody, domains, price, public, zeros=space.zeros)
+    plan = choose(task, setting).plan
+    if plan is None:
+        return tuple(found)
+    one_way, two_way = expected_errors(domains, plan, n=n, price=price)
+    for name, error in zip(names, one_way, strict=True):
+        text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
+        found.append(Expectation(f"one_way.{name}", error, text))
+    if two_way:
+        mean = sum(two_way.values()) / len(two_way)
+        (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
+        most = f"most for '{names[a]}' and '{names[b]}', by {100 * worst:.2g}%"
+        which = "the selected two-way marginals" if plan.pairs else "two-way marginals"
+        text = f"Noise moves {which} by {100 * mean:.2g}% on average (total variation)"
+        found.append(Expectation("two_way", mean, f"{text}, {most}."))
+        found.append(Expectation("groups", plan.groups, groups_text(plan, space.zeros)))
+    if len(names) > WIDE:
+        found.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
+    return tuple(found)
+
+
+def _distributed(done: Masked) -> Distributed:
+    """The result of counts, in the form of a run on many machines."""
+    return Distributed(
+        data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
+    )
+
+
+def _parts(
+    rows: Table | CountableRows,
+    setting: Setting[SynthesisParameters],
+    space: ConstrainedSpace,
+) -> list[tuple[Stratum | None, Columns]]:
+    """The codes of each stratum, or of the whole table."""
+    if not isinstance(rows, Table):
+        return [(None, Coded(rows, partial(_encoded, space=space)))]
+    codes, name = _encoded(rows, space), setting.parameters.strata
+    if name is None:
+        return [(None, HeldColumns(codes))]
+    return [
+        (stratum, HeldColumns([column[stratum.members] for column in codes]))
+        for stratum in strata.divided(rows, setting, name)
+    ]
+
+
+def _task(
+    codes: Columns,
+    domains: Sequence[Domain],
+    setting: Setting[SynthesisParameters],
+    noise: Noise,
+    *,
+    price: Price,
+    native: bool,
+) -> SynthesisTask:
+    """Measure the number of rows if it is not public.
+
+    Without a proof for a record that comes or goes, the table is brought to it. So it is if a
+    person may change several rows, because changing one of the rows that are used costs less than a
+    removal and an addition.
+    """
+    if contributions.rows_are_public(setting):
+        return SynthesisTask(codes, domains, price, RecordTotal(float(len(codes))))
+    least = setting.parameters.min_cell or 1
+    if not native or not contributions.adds(setting):
+        whole = SynthesisTask(codes, domains, price, RecordTotal(0.0))
+        return _padded(whole, setting, noise, least=least if native else max(least, 2))
+    own = price * TOTAL_SHARE
+    total, number = measured_total(len(codes), price=own, noise=noise, least=least)
+    return SynthesisTask(codes, domains, price - own, total, (number,))
+
+
+def _padded(
+    task: SynthesisTask, setting: Setting[SynthesisParameters], noise: Noise, *, least: int
+) -> SynthesisTask:
+    """Measure the number of rows, and bring the table to it; see `contributions`.
+
+    An earlier measurement of it goes into the mean.
+    """
+    own = task.price * contributions.SHARE
+    least = max(least, setting.parameters.min_cell or 1)
+    total, number = measured_total(len(task.codes), price=own, noise=noise, least=least)
+    if task.measured:
+        total = total.refined([(task.total.estimate, task.total.variance)])
+    if not isinstance(task.codes, HeldColumns):
+        raise InternalError("Records in blocks cannot be brought to a noisy number.")
+    shown = contributions.fitted(task.codes.columns, task.domains, total=total.rows, noise=noise)
+    rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
+    public = RecordTotal(float(total.rows))
+    measured = (*task.measured, number)
+    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured, task.zeros)
+
+
+def _notes(
+    task: SynthesisTask, facts: Mapping[str, Any], notes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What a reader should know of a run."""
+    sizes = [
+        f"The number of rows was measured with noise of scale {_shown(number.scale)}."
+        for number in task.measured
+    ]
+    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
+    warned = warnings(task.domains, n=task.total.rows, price=task.price)
+    return (
+        *sizes,
+        *notes,
+        f"Settings and diagnostics: {ran}.",
+        *(text for text in warned if text not in notes),
+    )
+
+
+def _stacked(
+    table: Table,
+    learnt: Sequence[_Learnt],
+    cells: Sequence[Ints | Floats],
+    setting: Setting[SynthesisParameters],
+    space: ConstrainedSpace,
+) -> Masked:
+    """Rows of all strata together are the release."""
+    name = cast("str", setting.parameters.strata)
+    parts = [(cast("Stratum", one.stratum), one) for one in learnt]
+    privacy_losses: list[PrivacyLoss] = []
+    for stratum, one in parts:
+        privacy_losses += strata.side_by_side(one.privacy_losses, name, stratum.name)
+    sizes = {stratum.name: len(one.drawn.rows[0]) for stratum, one in parts}
+    axis = spatial_encoding(setting.schema[name])
+    where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
+    column = np.argsort(cast("Ints", axis.order))[where] - axis.first
+    own = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
+    measured = {s.name: tabulated(one.drawn.measurements, space.modelled) for s, one in parts}
+    return Masked(
+        data=redrawn(table, [*zip(space.space, cells, strict=True), (axis, column)]),
+        privacy_losses=tuple(privacy_losses),
+        notes=(*strata.notes(setting.schema, name, sizes), *own),
+        extras=_published(setting, stacked(measured, name)),
+    )
+
+
+def _published(
+    setting: Setting[SynthesisParameters], measurements: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """The noisy answers, unless their cells would show rules that were copied from the data."""
+    return {} if setting.constraints.observed else {"measurements": measurements}
+
+
+def _encoded(table: Table, space: ConstrainedSpace) -> list[Ints]:
+    return space.encode([axis.cells(table) for axis in space.space])
+
+
+def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
+    """Whole cells, except on a grid, where a mean of codes is a value."""
+    return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
+
+
+def _without_rare(
+    space: Sequence[SpatialEncoding], rows: list[Ints | Floats], least: int
+) -> list[Ints | Floats]:
+    """The rows with rare combinations of the quasi-identifiers merged; see `merge_rare`."""
+    keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
+    unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
+    nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])
+    source = merged(unit, nominal, least)
+    return [cells[source] if j in keys else cells for j, cells in enumerate(rows)]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float | Fraction):
+        return f"{float(value):.3g}"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return str(value)

@@ -1,0 +1,157 @@
+"""Prices of the methods that draw rows from a noisy model: in epsilon, or in rho.
+
+Prices of one release are all in epsilon, or all in rho (`row_price`). Which of them follows from
+the policy alone, and neither from the table nor from its number of rows: so a release claims no
+more than it pays in, and strata agree. Where epsilon and a delta are stated, it is rho if that has
+less noise for all pairs of columns; otherwise epsilon is purely paid, and no delta is claimed.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import Any, cast
+
+from pydantic import Field
+
+from shoal.core import Kind, Price, PrivacyMeasure
+from shoal.core.concentrated import rho_of
+from shoal.errors import InputError
+from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace, constrained_space
+from shoal.methods.method import CostModel, Setting
+from shoal.methods.noise import contributions
+from shoal.methods.noise.noisy_microaggregation import EpsilonParameters
+from shoal.methods.trees.spatial_encoding import SpatialEncoding
+from shoal.policy.values import Delta, Epsilon, Size
+from shoal.synthesis.domain import Domain
+from shoal.synthesis.maxent.fit import DENSE
+from shoal.synthesis.maxent.plan import MOST_GROUPS, WIDE, worth
+
+FEW = 3
+"""Fewer columns have few marginals, and less noise where prices are pure."""
+PureAlone = Callable[[Setting[Any]], bool]
+"""Whether a method's choice may fall on a mechanism that has pure noise alone."""
+
+
+class SynthesisParameters(EpsilonParameters):
+    """Parameters of every method that draws rows from a noisy model."""
+
+    min_cell: Size | None = Field(
+        None,
+        description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
+        "often.",
+    )
+    strata: str | None = Field(
+        None,
+        description="A public column whose categories are learnt one by one, each with the whole "
+        "epsilon.",
+    )
+
+
+class DeltaParameters(SynthesisParameters):
+    """Parameters of the methods that may count in rho."""
+
+    epsilon: Epsilon | None = Field(  # type: ignore[assignment]
+        None,
+        description="Privacy budget: one record changes the probability of any release by a "
+        "factor of at most e^epsilon.",
+    )
+    delta: Delta | None = Field(
+        None,
+        description=(
+            "Probability with which more than epsilon may become known; none is the stronger "
+            "promise. Stated, noise may be Gaussian."
+        ),
+    )
+    rho: Epsilon | None = Field(
+        None,
+        description="Zero-concentrated differential privacy in place of epsilon: for every delta, "
+        "rho has an epsilon. Noise is Gaussian.",
+    )
+
+
+def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
+    """Refuse what is not one promise: an epsilon, with or without a delta, or a rho."""
+    parameters = setting.parameters
+    if not isinstance(parameters, DeltaParameters):
+        return
+    if (parameters.epsilon is None) is (parameters.rho is None):
+        found = "neither" if parameters.rho is None else "both"
+        raise InputError(f"[protect]: expected either epsilon or rho, found {found}.")
+    if parameters.epsilon is None and parameters.delta is not None:
+        raise InputError(
+            "[protect], delta: a rho has an epsilon for every delta, so none is stated beside it. "
+            "Remove delta, or state epsilon and delta instead of rho."
+        )
+
+
+def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
+    """The rho that a release costs a person, if its prices are counted in rho.
+
+    It follows from the policy as it is published: neither rules nor categories that were copied
+    from the data decide, because a recipient could not derive it again.
+    """
+    parameters = setting.parameters
+    if not isinstance(parameters, DeltaParameters):
+        return None
+    if parameters.rho is not None:
+        return Fraction(parameters.rho)
+    if parameters.delta is None or parameters.epsilon is None or pure(setting):
+        return None
+    if len(setting.columns) < FEW:
+        return None
+    epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
+    rho = rho_of(epsilon, Fraction(parameters.delta))
+    stated = [setting.schema[name] for name in setting.columns]
+    columns = [
+        replace(column, categories=("", " "), hierarchy=None, top_code=None, bottom_code=None)
+        if column.observed
+        else column
+        for column in stated
+    ]
+    rules = setting.constraints.rules
+    if setting.constraints.observed or columns != stated:
+        rules = ()
+    domains = [domain_of(axis) for axis in constrained_space(columns, rules).modelled]
+    in_rho = worth(domains, Price(rho, neighbours, PrivacyMeasure.RHO))
+    return rho if in_rho > worth(domains, Price(epsilon, neighbours)) else None
+
+
+def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
+    """What one row of a person may cost: epsilon / r, or rho / r^2."""
+    rho = stated_rho(setting, pure)
+    if rho is None:
+        return Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
+    each = rho / contributions.most(setting.schema) ** 2
+    return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
+
+
+def constrained_of(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
+    """The columns, and how they are modelled so that rows keep the constraints."""
+    columns = [setting.schema[name] for name in setting.columns]
+    return constrained_space(columns, setting.constraints.rules)
+
+
+def domain_of(axis: SpatialEncoding) -> Domain:
+    """What a mechanism may know of an axis. Codes are places in the public order."""
+    kind = cast("Kind", axis.column.kind)
+    joins = None
+    if axis.heights is not None:
+        top = int(axis.heights.max())
+        joins = tuple(top - int(height) for height in axis.heights)
+    kind = Kind.NUMERIC if kind is Kind.DATE else kind
+    return Domain(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
+
+
+def fit_cost(setting: Setting[Any]) -> CostModel:
+    """Return what a fit of marginals takes, by the number of columns and of their cells together.
+
+    Of wide tables (60 columns of 5,000 rows, 130 of 160,000) a forest is fitted; of few cells each
+    is. A fit of more than 150,000 rows takes no longer.
+    """
+    if len(setting.columns) > WIDE:
+        return CostModel(0.13, 0.5, cell_bytes=40)
+    categories = (setting.schema[name].all_categories for name in setting.columns)
+    sizes = [MOST_GROUPS if known is None else min(len(known), MOST_GROUPS) for known in categories]
+    seconds, power = (0.13, 0.6) if prod(sizes) <= DENSE else (1.6, 0.75)
+    return CostModel(seconds, power, cell_bytes=40, most_rows=150_000)

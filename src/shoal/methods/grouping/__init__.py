@@ -1,0 +1,1 @@
+"""The family of methods that form groups, and how a group is released."""

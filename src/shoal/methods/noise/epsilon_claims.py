@@ -1,0 +1,177 @@
+"""What methods that spend epsilon claim, weakened by what the policy reads off the data."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from shoal.core import (
+    KNOWN_COLUMNS,
+    Claim,
+    DifferentialPrivacy,
+    KAnonymity,
+    Kind,
+    Neighbours,
+    ReleaseForm,
+    Status,
+    shown,
+)
+from shoal.methods.grouping.microaggregation import of_persons, one_row
+from shoal.methods.method import (
+    Setting,
+)
+from shoal.methods.noise import contributions
+from shoal.methods.noise.noisy_microaggregation import EpsilonParameters, NoisyParameters, Origin
+
+FIXED_GROUPS = (
+    "both tables have the same groups (the data set to be protected is the microaggregated one, "
+    "not the original)"
+)
+FILE_ORDER = "the order of the rows in the file reveals nothing about the protected columns"
+OURS = "ours, unreviewed"
+LIST_BASIS = (
+    "Lemma 1 of sanchez2014: a changed record moves the sorted block means of a column by at "
+    "most width / k in total; the output does not show which row is in which block"
+)
+
+
+def privacy_claim(
+    setting: Setting[EpsilonParameters],
+    status: Status,
+    *,
+    basis: str,
+    source: str,
+    assumes: Sequence[str] = (),
+    invariants: Sequence[str] = (),
+    epsilon: Fraction | None = None,
+    rho: Fraction | None = None,
+) -> Claim:
+    """Claim differential privacy, weakened by what the policy reads off the data.
+
+    Bounds from the data refute any proof; categories that were copied from the data make
+    it conditional on their being public. Columns that are released beside the protected ones
+    are public, and named as invariants. The epsilon is the whole release's unless given. Where
+    prices are counted in rho, the claim is of that rho, or of the epsilon that it has at a delta.
+    """
+    schema, parameters = setting.schema, setting.parameters
+    assumptions = [*one_row(schema), *assumes]
+    if setting.release_form is ReleaseForm.ROW_ALIGNED:
+        assumptions.append(FILE_ORDER)
+    strata = getattr(parameters, "strata", None)
+    # The list of strata is released too: under add-remove, every stratum listed has rows.
+    listed = (*setting.columns, *([strata] if strata else []))
+    observed = [name for name in listed if schema[name].observed]
+    measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
+    from_data = (
+        isinstance(parameters, NoisyParameters)
+        and parameters.bounds is Origin.FROM_DATA
+        and measured
+    )
+    known = []
+    if parameters.neighbours is Neighbours.CHANGE_ONE:
+        counted = "rows" if contributions.rows_are_public(setting) else "persons"
+        known = [f"the number of {counted}"]
+    most = contributions.most(schema)
+    if most > 1 and status is not Status.REFUTED:
+        how = "exactly" if schema.persons and schema.persons.exact else "at most"
+        basis = f"{basis}; a person has {how} {most:,} rows, and each row costs epsilon / {most:,}"
+    public = [name for name in schema.released if name not in {*setting.columns, strata}]
+    if public:
+        invariants = (f"the public columns {', '.join(public)}", *invariants)
+    if from_data and status is not Status.REFUTED:
+        status, source = Status.REFUTED, OURS
+        basis = (
+            "counterexample: bounds were read off the data. If the largest value is lowered, "
+            "the bound falls with it: values above the new bound have positive probability "
+            "under one table and are impossible under the other"
+        )
+    elif observed and status is not Status.REFUTED:
+        status = Status.CONDITIONAL
+        assumptions.append(
+            f"the categories of {', '.join(observed)}, which were copied from the data, are public"
+        )
+    wanted, delta = epsilon, Fraction(0)
+    if wanted is None and parameters.epsilon is not None:
+        wanted = Fraction(parameters.epsilon)
+    if rho is not None:
+        delta = Fraction(getattr(parameters, "delta", None) or 0)
+        basis = f"{basis}; {_in_rho(rho, delta)}"
+    return Claim(
+        guarantee=DifferentialPrivacy(
+            epsilon=wanted,
+            neighbours=parameters.neighbours,
+            protects=setting.columns,
+            invariants=(*known, *invariants),
+            privacy_unit="row" if schema.persons is None else "person",
+            rows=most,
+            delta=delta,
+            rho=rho,
+        ),
+        status=status,
+        basis=basis,
+        assumes=tuple(assumptions),
+        source=source,
+        release_form=setting.release_form,
+    )
+
+
+def _in_rho(rho: Fraction, delta: Fraction) -> str:
+    """Where a claim in rho comes from, in words."""
+    added = f"in zero-concentrated differential privacy, losses add up to rho = {shown(rho)}"
+    if not delta:
+        return added
+    return (
+        f"{added}, which is epsilon at delta; delta is a probability, {shown(delta)} at most over "
+        "the whole release, with which more than epsilon may become known"
+    )
+
+
+def fixed_blocks(rows: int, k: int) -> bool:
+    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
+
+    It takes k values from the lower and the upper end in turn. If k divides the number of rows,
+    or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
+    the larger of the last two lies on the side that the data decides.
+    """
+    return rows % k == 0 or (rows // k) % 2 == 1
+
+
+def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) -> Claim:
+    """Claim for lists of block means that MDAV forms on single columns.
+
+    At planning the number of rows is not known, and the claim is conditional on it.
+    """
+    if setting.rows is None:
+        given = f"k = {k} divides the number of rows n, or floor(n / k) is odd"
+        return privacy_claim(
+            setting, Status.CONDITIONAL, basis=LIST_BASIS, source=OURS, assumes=[given]
+        )
+    if fixed_blocks(setting.rows, k):
+        return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
+    return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
+
+
+def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:
+    """Whether the release is a list of the block means of one column, in no order.
+
+    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
+    nothing about categories that are chosen for groups which follow the data.
+    """
+    if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
+        return False
+    return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
+
+
+def shared_rows(
+    setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
+) -> Claim:
+    """Claim k-anonymity: noise is drawn once per group, so its records stay alike.
+
+    It covers all protected columns together, unless groups are of some columns.
+    """
+    return Claim(
+        guarantee=KAnonymity(k, columns or setting.columns),
+        status=of_persons(setting.schema),
+        basis="by construction: all records of a group are released with the same noisy centre",
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
+        source=source,
+        release_form=setting.release_form,
+    )

@@ -1,0 +1,1 @@
+"""The family of private spatial trees: columns on public axes, and boxes of them."""

@@ -1,0 +1,120 @@
+"""Open a public folder that anybody may have written: what it says, and what follows from it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from shoal.core import Claim, DifferentialPrivacy, ReleaseForm, Testable
+from shoal.errors import InputError, ShoalError
+from shoal.pipeline import manifest, planning
+from shoal.pipeline.manifest import Manifest, Recorded
+from shoal.pipeline.planning import Plan
+from shoal.publish.released_table import PARTS, read_measurements, read_table, recorded_policy
+
+ODD = (
+    ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, PolarsError
+)  # fmt: skip
+"""What values that nobody checked can do to code that expects our own."""
+
+
+@dataclass(frozen=True)
+class OpenedFolder:
+    """A release as it was read, and what follows from its policy.
+
+    Attributes:
+        frame: the table; empty where it cannot be read.
+        readable: it could be read.
+        measurements: the noisy answers beside it, if any.
+        planned: none where the policy cannot be planned.
+        faults: why not, in sentences.
+        exact: the file keeps the types of cells.
+    """
+
+    path: Path
+    recorded: Recorded
+    frame: pl.DataFrame
+    readable: bool
+    measurements: pl.DataFrame | None
+    planned: Plan | None
+    faults: tuple[str, ...]
+    exact: bool
+
+    @property
+    def fields(self) -> Manifest:
+        """What the manifest says."""
+        return self.recorded.fields
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the policy lets it claim; less where the noise carried no claim."""
+        claims = () if self.planned is None else self.planned.claims
+        if claims_epsilon(self.fields):
+            return claims
+        return tuple(one for one in claims if isinstance(one.guarantee, Testable))
+
+    @property
+    def text(self) -> bool:
+        """Whether the table is a CSV file."""
+        return "release.csv" in self.fields.files
+
+    @property
+    def spreadsheet(self) -> bool:
+        """Whether people open the table in a spreadsheet."""
+        return self.text or "release.xlsx" in self.fields.files
+
+    @property
+    def suppressible(self) -> Fraction:
+        """The share of the rows that the policy lets the method leave out."""
+        parameters = self.planned.setting.parameters if self.planned else None
+        return Fraction(getattr(parameters, "record_suppression", 0))
+
+    @property
+    def drawn_rows(self) -> int | None:
+        """The number of rows that drew noise, where each row draws its own."""
+        if self.planned is None or not self.planned.method.noise_by_row:
+            return None
+        return max((entry.draws for entry in self.fields.privacy_losses), default=0)
+
+
+def open_folder(path: Path) -> OpenedFolder:
+    """Read manifest, table and measurements, and plan what the recorded policy says."""
+    recorded = manifest.read(path)
+    fields, faults = recorded.fields, []
+    frame, measured, planned = None, None, None
+    exact = "release.parquet" in fields.files
+    try:
+        frame = read_table(path, fields)
+        measured = read_measurements(path, fields)
+    except InputError as error:
+        faults.append(str(error))
+    try:
+        planned = _planned(fields, frame)
+    except ODD as error:
+        why = (
+            str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
+        )
+        faults.append(f"The recorded policy cannot be planned: {why}")
+    shown = pl.DataFrame() if frame is None else frame
+    readable = frame is not None
+    return OpenedFolder(path, recorded, shown, readable, measured, planned, tuple(faults), exact)
+
+
+def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
+    """Plan the release again from what the manifest records."""
+    planned = planning.plan(
+        recorded_policy(fields.policy, fields.hierarchies, frame),
+        keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
+        distributed=any(name.startswith(PARTS) for name in fields.files),
+        audience=fields.audience,
+    )
+    if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
+        return planned  # its rows are not those of the original
+    return planning.with_rows(planned, fields.rows + fields.suppressed)
+
+
+def claims_epsilon(fields: Manifest) -> bool:
+    """Whether a manifest claims an epsilon; one of fake noise does not."""
+    return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)

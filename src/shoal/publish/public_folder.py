@@ -1,0 +1,178 @@
+"""Write the public folder, from what is released and from nothing else.
+
+An import contract keeps everything out of this file that could hold the original: of a release
+it sees the `Release`, which never does.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from shoal import io
+from shoal.core import Release
+from shoal.core.serialise import parsed, plain
+from shoal.errors import InputError, UnfitTableError
+from shoal.io import dates
+from shoal.io.column_counts import ColumnCounts
+from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
+from shoal.io.text_files import read_bytes
+from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
+from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.plan_notes import NO_PERSON
+from shoal.publish.released_table import MEASUREMENTS, as_read, read_pictured
+from shoal.report import html
+from shoal.report.html import REPORT
+
+EXTRAS = (MEASUREMENTS,)
+"""Tables that methods publish beside the rows."""
+LABELS = "labels.json"
+"""Labels of columns and values beside a file of a format that has no room for them."""
+UNLABELLED = ("csv", "xlsx", "xpt")
+UNFIT = "The table is a Parquet file: {} has no room for it, by its number of rows or a long text."
+_TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
+_SCHEME = "scheme.toml"
+
+
+def write(
+    release: Release,
+    folder: Path,
+    output: OutputOptions,
+    *,
+    distributed: bool,
+    counts: ColumnCounts | None = None,
+) -> dict[str, Any]:
+    """Write table, manifest and report into an empty folder; the manifest as it was written.
+
+    A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
+    if they were counted before. A table for which its format has no room becomes a Parquet file,
+    because it may be paid for.
+    """
+    unfit, output = [], replace(output, file_format=output.file_format or "parquet")
+    try:
+        written = _tables(release, folder, output, distributed=distributed)
+    except UnfitTableError:
+        unfit = [UNFIT.format(f"'{output.file_format}'")]
+        (folder / f"release.{output.file_format}").unlink(missing_ok=True)
+        output = replace(output, file_format="parquet")
+        written = _tables(release, folder, output, distributed=distributed)
+    files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
+    # Said whenever it is done: whether a cell needed it would tell of the cells.
+    guarded = [io.GUARDED] if output.guarded else []
+    notes = [*release.manifest["notes"], *guarded, *unfit]
+    dialect = asdict(output.dialect) if output.file_format == "csv" else {}
+    stated = {
+        "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
+    }  # fmt: skip
+    manifest: dict[str, Any] = plain({**release.manifest, **stated})
+    page = folder / REPORT
+    # From the files as others will read them, so whoever verifies the folder draws the same.
+    counted = counts if counts is not None and counts.frame is release.data else release.data
+    known = None if distributed else as_read(counted, str(output.file_format))
+    as_parsed = parsed(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
+    drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
+    page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
+    manifest["files"][REPORT] = _facts(page)
+    dump(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"sha256": digest(path), "bytes": path.stat().st_size}
+
+
+def _tables(
+    release: Release, folder: Path, output: OutputOptions, *, distributed: bool
+) -> list[Path]:
+    """Write the table and what goes beside it; the files."""
+    table = folder / f"release.{output.file_format}"
+    about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
+    if distributed:
+        from shoal.engine.spark import files  # noqa: PLC0415 (optional)
+
+        written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
+        extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
+    else:
+        guarded, labels = output.guarded, release.labels
+        data = _with_dates(release) if output.file_format == "csv" else release.data
+        io.write(
+            data,
+            table,
+            labels=labels,
+            about=about,
+            guard_formulas=guarded,
+            dialect=output.dialect,
+        )
+        written, extras = [table], dict(release.extras)
+        if output.file_format in UNLABELLED and labels:
+            written.append(folder / LABELS)
+            dump(written[-1], labels)
+    for name, extra in extras.items():
+        written.append(folder / f"{name}.parquet")
+        io.write(extra, written[-1], labels={})
+    return written
+
+
+def _with_dates(release: Release) -> Any:
+    """The table with dates as texts, as the policy has them written; other files hold dates."""
+    columns = release.manifest["policy"]["columns"]
+    return release.data.with_columns(
+        dates.written(series, columns[series.name]["date_format"])
+        for series in release.data
+        if series.dtype.is_temporal() and "date_format" in columns.get(series.name, ())
+    )
+
+
+def dump(path: Path, value: Any) -> None:
+    """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
+    path.write_text(_text(value) + "\n", encoding="utf-8")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def refuse_places(out: Path, *, force: bool) -> None:
+    """Refuse a place for a release, and for the confidential folder beside it."""
+    if out.name.endswith(INTERNAL_SUFFIX):
+        raise InputError(
+            f"'{out}' ends like a confidential folder; choose a name without {INTERNAL_SUFFIX}."
+        )
+    for folder in (out, internal_of(out)):
+        refuse_place(folder, force=force)
+
+
+def refuse_place(folder: Path, *, force: bool) -> None:
+    """Refuse a place for a folder before the work for it is done.
+
+    One inside a release, or one that is there already and may not be replaced.
+    """
+    for above in folder.absolute().parents:
+        if _is_ours(above):
+            raise InputError(f"'{folder}' lies inside the release '{above}'; choose another place.")
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir() or folder.is_symlink():
+        raise InputError(f"Cannot write the folder '{folder}': a file of that name exists.")
+    if not any(folder.iterdir()):
+        return
+    if not force:
+        raise InputError(
+            f"'{folder}' exists already. Choose another place, or replace it with --force (in "
+            "Python, force=True)."
+        )
+    names = {path.name for path in folder.iterdir()}
+    known = {MANIFEST, SIGNATURE, FIGURES, _SCHEME, REPORT, LABELS, *_TABLES, *EXTRAS}
+    if not names <= known or not _is_ours(folder):
+        raise InputError(f"'{folder}' is not a Shoal release, and is never replaced.")
+
+
+def _is_ours(folder: Path) -> bool:
+    for name, key in ((MANIFEST, "shoal_version"), (FIGURES, "confidential")):
+        with suppress(InputError, ValueError):
+            found = parsed(read_bytes(folder / name, name))
+            if isinstance(found, dict) and key in found:
+                return True
+    return False

@@ -1,0 +1,518 @@
+"""Verify a release that somebody else made: without the original, and without the policy file.
+
+Everything that a manifest says and that follows from something else is derived again: digests from
+the files, figures of checks from the table, claims from the policy, the price from the entries of
+the accounting, the report from the manifest and the table. What differs is named, and so is what
+is taken as stated, in the verdict itself: `derived_fields` says for each field of a manifest which
+part derives it, and what of it no folder can show.
+
+`open_verified` is the door for whoever computes with a folder: it opens none that does not verify.
+
+Not promised: that the table was made as the manifest says. Whoever has the folder can make another
+that is as consistent; only a signature says whose folder it is.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from jinja2 import TemplateError
+from polars.exceptions import PolarsError
+
+from shoal.core import (
+    Check,
+    DifferentialPrivacy,
+    Diversity,
+    KAnonymity,
+    KeptRule,
+    LDiversity,
+    Neighbours,
+    PrivacyLoss,
+    ReleaseForm,
+    Schema,
+    Status,
+    TCloseness,
+    Testable,
+    figure,
+)
+from shoal.core.serialise import plain
+from shoal.engine import check_table
+from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
+from shoal.io import decomposition_table, folders
+from shoal.pipeline import manifest, protect_table
+from shoal.pipeline.manifest import (
+    MANIFEST,
+    PUBLIC_VERSIONS,
+    SIGNATURE,
+    abridge,
+    list_differences,
+    reread,
+)
+from shoal.pipeline.planning import Plan
+from shoal.publish import released_domain
+from shoal.publish.derived_fields import FIELDS, not_shown
+from shoal.publish.opened_folder import ODD, OpenedFolder, claims_epsilon, open_folder
+from shoal.publish.released_table import (
+    MEASUREMENTS,
+    is_inside,
+    read_pictured,
+)
+from shoal.report import html
+
+SHOWN = 5
+"""How many differences of a part are named."""
+
+
+class PartStatus(StrEnum):
+    """How a part of a release stands."""
+
+    VERIFIED = "verified"
+    FAILS = "does not hold"
+    OPEN = "not compared"
+
+
+@dataclass(frozen=True)
+class VerifiedPart:
+    """One part of a release, and what was found.
+
+    Attributes:
+        sentences: what does not hold, or what was compared.
+    """
+
+    name: str
+    status: PartStatus
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        first = self.sentences[:SHOWN]
+        more = len(self.sentences) - len(first)
+        rest = f" And {more:,} more." if more else ""
+        return f"{self.name:<11} {self.status}: {' '.join(first)}{rest}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found in the folder of a release, part by part.
+
+    Attributes:
+        taken: what is taken as stated, because the folder cannot show it.
+    """
+
+    folder: Path
+    parts: tuple[VerifiedPart, ...]
+    taken: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was compared differs."""
+        return all(part.status is not PartStatus.FAILS for part in self.parts)
+
+    def __getitem__(self, name: str) -> VerifiedPart:
+        return next(part for part in self.parts if part.name == name)
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence, what was verified and what was not."""
+        if not self.holds:
+            return "NOT VERIFIED: the folder is not as it was released."
+        return (
+            "Verified, except for what the folder cannot show and is taken as stated: "
+            f"{'; '.join(self.taken)}."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.parts), self.verdict])
+
+    def facts(self) -> dict[str, Any]:
+        """The same as plain values."""
+        parts = [plain(part) for part in self.parts]
+        return {"holds": self.holds, "parts": parts, "taken": list(self.taken)}
+
+
+def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification:
+    """Verify the folder of a release; neither the original nor the policy file is needed.
+
+    Args:
+        folder: the public folder, as `shoal protect` wrote it.
+        key: the public key of whoever signed it, a PEM file. Without it no signature is verified.
+
+    Returns:
+        What was found. Look at its `holds`: a folder that was changed is not an error.
+
+    Raises:
+        InputError: it is not a release, or the key cannot be used.
+    """
+    path = Path(folder)
+    return _verified(open_folder(path), key)
+
+
+def open_verified(folder: Path) -> OpenedFolder:
+    """Open the folder of a release to compute with it; refuse one that does not verify."""
+    opened = open_folder(folder)
+    found = _verified(opened)
+    failing = [part for part in found.parts if part.status is PartStatus.FAILS]
+    if failing:
+        raise InputError(
+            f"'{folder}' does not verify, so nothing is computed from it. {failing[0]} "
+            "`shoal verify` says more; ask for an unchanged copy of the release."
+        )
+    return opened
+
+
+def _verified(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
+    parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
+    found = (*(part(opened) for part in parts), _signature(opened, key))
+    method = opened.planned.method if opened.planned else None
+    taken = tuple(
+        field.taken for field in FIELDS.values() if field.open_for(method) and field.holds(opened)
+    )
+    return Verification(opened.path, found, taken)
+
+
+def sign(
+    folder: Path, key: Path, *, passphrase: Path | None = None, force: bool = False
+) -> Verification:
+    """Sign the manifest of a release, which covers all its files, once the release verifies.
+
+    The key is a private one in a PEM file; the first line of a passphrase's file opens it. What
+    does not hold is a `ClaimViolationError`. A signature is replaced only if forced.
+    """
+    place = folder / SIGNATURE
+    folders.check_text(place, force=force)
+    found = verify(folder)
+    if not found.holds:
+        raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{found}")
+    if "review" in (read := manifest.read(folder)).fields.policy:
+        raise InputError(
+            f"'{folder}' was not signed: nobody has reviewed the policy that a program drafted. "
+            "Fill in by and date under [review], and protect the table again."
+        )
+    signed = signing().sign(read.raw, key, passphrase=passphrase)
+    folders.write_bytes(place, signed, force=force)
+    return found
+
+
+def signing() -> Any:
+    """The room that knows of signatures, where its library is installed."""
+    try:
+        from shoal.publish import signing as room  # noqa: PLC0415 (optional)
+    except ModuleNotFoundError:
+        raise InputError("Signatures need the extra 'sign': pip install 'shoal[sign]'.") from None
+    return room
+
+
+def _part(
+    name: str, faults: Sequence[str], compared: str, left: Sequence[str] = ()
+) -> VerifiedPart:
+    """A part that fails, or that is verified except for what is left, or as a whole."""
+    if faults:
+        return VerifiedPart(name, PartStatus.FAILS, tuple(faults))
+    if left:
+        return VerifiedPart(name, PartStatus.OPEN, (*left, f"The rest is verified: {compared}"))
+    return VerifiedPart(name, PartStatus.VERIFIED, (compared,))
+
+
+def _files(opened: OpenedFolder) -> VerifiedPart:
+    """Every file that is listed has its size and digest, and no other file is there."""
+    path, listed = opened.path, opened.fields.files
+    faults = []
+    for name, facts in listed.items():
+        shown = ascii(name)[1:-1]
+        if not is_inside(path, name):
+            faults.append(f"{shown}: the file is missing.")
+        elif (size := (path / name).stat().st_size) != facts.bytes:
+            faults.append(f"{shown}: {size:,} bytes; the manifest records {facts.bytes:,}.")
+        elif folders.digest(path / name) != facts.sha256:
+            faults.append(f"{shown}: its SHA-256 is not the recorded one.")
+    if html.REPORT not in listed:
+        faults.append(f"{html.REPORT}: the manifest does not list it.")
+    known = {MANIFEST, SIGNATURE, *listed, *(p.as_posix() for n in listed for p in Path(n).parents)}
+    for place in sorted(path.rglob("*")):
+        name = place.relative_to(path).as_posix()
+        if name not in known:
+            faults.append(f"{ascii(name)[1:-1]}: the manifest does not list this file.")
+    have = counted(len(listed), "file has its", "files have their")
+    compared = f"{have} recorded size and SHA-256, and there are no others."
+    return _part("files", faults, compared)
+
+
+def _settled(opened: OpenedFolder) -> VerifiedPart:
+    """Rows and columns are those of the table, and what follows from the policy follows from it."""
+    fields, faults = opened.fields, list(opened.faults)
+    if opened.readable:
+        if opened.frame.height != fields.rows:
+            faults.append(f"rows: {fields.rows:,} recorded, {opened.frame.height:,} in the table.")
+        types = {name: str(dtype) for name, dtype in opened.frame.schema.items()}
+        columns = types if opened.exact else dict.fromkeys(types, "")
+        stated = fields.columns if opened.exact else dict.fromkeys(fields.columns, "")
+        faults += list_differences(stated, columns, "columns")
+        if list(stated) != list(columns):
+            faults.append("columns: the table has them in another order.")
+        if opened.planned:
+            faults += released_domain.list_misfits(opened.frame, opened.planned)
+    if opened.planned is not None:
+        for name, value in protect_table.settled(opened.planned).items():
+            faults += list_differences(opened.recorded.values[name], reread(value), name)
+        notes = list(opened.planned.notes)
+        faults += list_differences(fields.notes[: len(notes)], notes, "notes")
+        most = int(opened.suppressible * (fields.rows + fields.suppressed))
+        if fields.suppressed > most:
+            faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
+        if opened.drawn_rows not in {None, fields.rows}:
+            faults.append(f"rows: {fields.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
+    if (fields.guard_formulas and not opened.spreadsheet) or (fields.dialect and not opened.text):
+        faults.append("guard_formulas and dialect: recorded, but the table has another format.")
+    compared = (
+        "rows and columns match the table, its cells are in the policy's domains, and the rest "
+        "follows from the policy."
+    )
+    return _part("manifest", faults, compared)
+
+
+def _claims(opened: OpenedFolder) -> VerifiedPart:
+    """Each claim is what the policy lets the method claim, or less."""
+    if opened.planned is None:
+        fault = "no claim can be derived without a policy that can be planned."
+        return _part("claims", [fault], "")
+    stated, derived = opened.recorded.values["claims"], opened.claims
+    faults = []
+    if len(stated) != len(derived):
+        faults.append(
+            f"claims: {len(stated)} recorded in the manifest, but {len(derived)} "
+            f"derived from the policy."
+        )
+    for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
+        forms = [reread(plain(form)) for form in protect_table.published_forms(claim)]
+        if one not in forms:
+            nearest = min(forms, key=lambda form: len(list(list_differences(one, form, ""))))
+            faults += list_differences(one, nearest, f"claims.{number}")
+    less = len(opened.planned.claims) - len(derived)
+    more = " It claims no epsilon, as if made with fake noise." if less else ""
+    return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
+
+
+def _checks(opened: OpenedFolder) -> VerifiedPart:
+    """Each check, recomputed on the table, has the recorded figures."""
+    if opened.planned is None or not opened.readable:
+        fault = "no check can be recomputed without the table and a policy that can be planned."
+        return _part("checks", [fault], "")
+    stated = opened.recorded.values["checks"]
+    wanted = protect_table.testable(opened.planned, opened.claims)
+    faults, left = [], []
+    if len(stated) != len(wanted):
+        faults.append(
+            f"checks: {len(stated)} recorded in the manifest, but {len(wanted)} "
+            f"derived from the policy."
+        )
+    for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
+        why = not_shown(opened, guarantee, one)
+        try:
+            if why:
+                faults += [f"checks.{number}: {text}" for text in _refuted(opened, guarantee, one)]
+                left.append(f"checks.{number}: {why}")
+                continue
+            check = _recomputed(opened.frame, guarantee, opened.planned)
+        except ODD as error:
+            why = f" {error}" if isinstance(error, ShoalError) else ""
+            faults.append(f"checks.{number}: {guarantee} cannot be recomputed.{why}")
+            continue
+        pair = (one, reread(plain(check)))
+        pair = pair if opened.exact else _without_order(*pair)
+        faults += list_differences(*pair, f"checks.{number}")
+        if not check.holds:
+            faults.append(f"checks.{number}: {guarantee} does not hold.")
+    compared = f"{len(stated) - len(left)} recomputed on the table."
+    if opened.planned.setting.release_form is not ReleaseForm.TREE:
+        rules = check_table.check_rules(opened.frame, opened.planned.policy)
+        faults += [
+            f"{counted(int(check.achieved), 'row breaks', 'rows break')} the rule "
+            f"{check.guarantee.rule}."
+            for check in rules
+            if isinstance(check.guarantee, KeptRule) and not check.holds
+        ]
+        compared += " No row breaks a rule of the policy." if rules else ""
+    return _part("checks", faults, compared, left)
+
+
+def _refuted(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> list[str]:
+    """What rows refute of a check that cannot be recomputed.
+
+    A class of p persons has at least p rows, and as many different values as its rows have.
+    """
+    schema = opened.planned.policy.schema if opened.planned else Schema(())
+    faults = [] if stated["holds"] is True else [f"{guarantee} does not hold."]
+    if stated["guarantee"] != reread(plain(guarantee)):
+        faults.append("the recorded guarantee is not that of the policy.")
+    if isinstance(guarantee, TCloseness):
+        return faults
+    if isinstance(guarantee, LDiversity):  # every kind needs l different values
+        guarantee = replace(guarantee, kind=Diversity.DISTINCT, c=None)
+    rows = check_table.check_frame(opened.frame, guarantee, schema)
+    if not rows.holds:
+        faults.append(f"{guarantee} does not hold: a class has {figure(rows.achieved)}.")
+    if isinstance(guarantee, KAnonymity) and stated["achieved"] > rows.achieved:
+        faults.append(f"{stated['achieved']} persons recorded, in {rows.achieved} rows.")
+    if stated["remarks"].get("classes") != rows.remarks["classes"]:
+        faults.append(f"the table has {rows.remarks['classes']:,} classes.")
+    return faults
+
+
+def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
+    schema = planned.policy.schema
+    if planned.setting.release_form is ReleaseForm.TREE:
+        return check_table.check_leaves(
+            decomposition_table.from_frame(frame, schema), guarantee, schema
+        )
+    return check_table.check_frame(frame, guarantee, schema)
+
+
+def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two checks without what follows the order of cells that a file does not keep."""
+    both = []
+    for check in (one, other):
+        witness = {name: value for name, value in check["witness"].items() if name != "rows"}
+        remarks = {
+            name: value for name, value in check["remarks"].items() if name in one["remarks"]
+        }
+        both.append({**check, "witness": witness, "remarks": remarks})
+    return both[0], both[1]
+
+
+def _accounting(opened: OpenedFolder) -> VerifiedPart:
+    """The recorded entries add up to each claim of an epsilon, and account for every draw."""
+    fields, faults = opened.fields, []
+    entries: list[PrivacyLoss] = []
+    for number, record in enumerate(fields.privacy_losses):
+        try:
+            entries.append(PrivacyLoss(**{name: getattr(record, name) for name in _SPENDING}))
+        except ShoalError as error:
+            faults.append(f"privacy_losses.{number}: {error}")
+    drawn: Counter[tuple[str, Fraction]] = Counter()
+    for draw in fields.draws:
+        drawn[draw.mechanism, draw.scale] += draw.count
+    if not claims_epsilon(fields):  # a fake noise, which need not count
+        drawn = Counter()
+        for entry in entries:
+            drawn[entry.mechanism, entry.scale] += entry.draws
+    if not faults:
+        faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
+    faults += _unaccounted(opened, drawn)
+    if not fields.privacy_losses:
+        return _part("accounting", faults, "no epsilon was spent.")
+    adds = counted(len(entries), "entry adds up to the epsilon and accounts",
+                   "entries add up to the epsilon and account")  # fmt: skip
+    return _part("accounting", faults, f"{adds} for every draw.")
+
+
+def _unaccounted(opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]) -> Iterator[str]:
+    """Published noisy answers that no draw accounts for, by their scale."""
+    if opened.measurements is None:
+        return
+    known: Counter[float] = Counter()
+    for (_, scale), count in drawn.items():
+        known[float(scale)] += count
+    try:
+        answers = Counter(opened.measurements["scale"].cast(pl.Float64).to_list())
+    except PolarsError:
+        yield f"{MEASUREMENTS}: expected a column of scales."
+        return
+    for scale, count in answers.items():
+        if count > known[scale]:
+            yield f"{MEASUREMENTS}: {count:,} answers of scale {scale}, {known[scale]:,} drawn."
+
+
+_SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
+
+
+def _priced(opened: OpenedFolder) -> list[DifferentialPrivacy]:
+    """The epsilons that must be accounted for: derived from the policy, and recorded."""
+    derived = () if opened.planned is None else opened.planned.claims
+    found = [
+        claim.guarantee
+        for claim in derived
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
+    ]
+    for record in opened.fields.claims:
+        stated = record.guarantee
+        if stated.get("name") != DifferentialPrivacy.name or record.status is Status.REFUTED:
+            continue
+        try:
+            epsilon, rho = (
+                None if stated.get(name) is None else Fraction(str(stated[name]))
+                for name in ("epsilon", "rho")
+            )
+            neighbours = Neighbours(stated["neighbours"])
+            delta = Fraction(str(stated.get("delta", 0)))
+            found.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
+        except ODD:
+            continue  # named among the claims
+    return [replace(one, protects=(), invariants=()) for one in found]
+
+
+def _report(opened: OpenedFolder) -> VerifiedPart:
+    """The report is what manifest and table render to, if this Shoal renders as the other did."""
+    ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
+    if opened.fields.versions.get("shoal") != ours:
+        words = "another version of Shoal rendered the report; its digest is compared under files."
+        return VerifiedPart("report", PartStatus.OPEN, (words,))
+    faults = []
+    try:
+        table = opened.frame if opened.readable else None
+        drawn = read_pictured(opened.path, opened.fields, table)
+        page = html.public_report(opened.recorded.values, drawn).encode()
+    except (*ODD, TemplateError):
+        page = None
+    if not is_inside(opened.path, html.REPORT):
+        faults.append(f"{html.REPORT}: the file is missing.")
+    elif (opened.path / html.REPORT).read_bytes() != page:
+        faults.append(f"{html.REPORT}: it is not the report of this manifest and table.")
+    compared = f"{html.REPORT} is the report that the manifest and the table render to."
+    return _part("report", faults, compared)
+
+
+def _versions(opened: OpenedFolder) -> VerifiedPart:
+    """Which versions made it; others may be installed here."""
+    stated = opened.fields.versions
+    if stated.get("shoal") != opened.fields.shoal_version:
+        fault = "shoal_version and versions name different versions of Shoal."
+        return VerifiedPart("versions", PartStatus.FAILS, (fault,))
+    here = manifest.installed(PUBLIC_VERSIONS)
+    other = [
+        f"{abridge(name)[1:-1]} {abridge(stated.get(name, 'none'))[1:-1]}, here "
+        f"{here.get(name, 'none')}."
+        for name in dict.fromkeys([*here, *stated])
+        if stated.get(name) != here.get(name)
+    ]
+    if other:
+        return VerifiedPart("versions", PartStatus.OPEN, ("made with", *other))
+    made = ", ".join(f"{name} {number}" for name, number in here.items())
+    return VerifiedPart(
+        "versions", PartStatus.VERIFIED, (f"made with {made}, the versions in use here.",)
+    )
+
+
+def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
+    """The signature is that of the manifest's bytes by the key that was given."""
+    there = is_inside(opened.path, SIGNATURE)
+    if key is None:
+        words = (
+            "the release is signed; give the public key to verify it."
+            if there
+            else "the release is not signed."
+        )
+        return VerifiedPart("signature", PartStatus.OPEN, (words,))
+    room, faults = signing(), []
+    if not there:
+        room.is_signed(b"", b"", Path(key))  # a file that is not a key is an error here, too
+        faults.append(f"{SIGNATURE}: a key was given, but the release is not signed.")
+    elif not room.is_signed(opened.recorded.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):
+        faults.append(
+            f"{SIGNATURE}: it is not this key's signature of {MANIFEST}. The manifest was changed, "
+            "or another key signed it."
+        )
+    return _part("signature", faults, f"this key signed {MANIFEST}, which covers every file.")
