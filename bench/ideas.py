@@ -53,9 +53,9 @@ from shoal.synthesis.maxent import one_way as single_columns
 from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.measure import measure_one_way
-from shoal.synthesis.maxent.one_way import believed_marginal
+from shoal.synthesis.maxent.one_way import estimate_marginal
 from shoal.synthesis.maxent.pair_covers import Cover
-from shoal.synthesis.maxent.posterior import expected, two_way_targets
+from shoal.synthesis.maxent.posterior import posterior_mean, two_way_targets
 from shoal.synthesis.privtree import Fill, privtree
 
 Floats = NDArray[np.float64]
@@ -144,7 +144,7 @@ def singles() -> None:
         "shrink, a third": lambda y, n, v: _strength(y, n, v, 0.3),
         "shrink": shrink,
         "shrink, three times": lambda y, n, v: _strength(y, n, v, 3.0),
-        "expected": lambda y, n, v: expected(y, n, sqrt(v / 2)),
+        "expected": lambda y, n, v: posterior_mean(y, n, sqrt(v / 2)),
         "equal shares": lambda y, n, _v: np.full(y.size, n / y.size),
     }
     print(f"| {len(columns)} columns; mean count over the noise's scale | 0.3 | 1 | 3 | 10 |")
@@ -274,7 +274,7 @@ def _projected(counts: Ints, total: float, spread: float) -> Floats:
 
 
 def _shrunk(counts: Ints, total: float, scale: float) -> Floats:
-    """Single columns as they were before `expected`."""
+    """Single columns as they were before `posterior_mean`."""
     return shrink(counts, total, 2 * scale**2)
 
 
@@ -373,7 +373,7 @@ def tree_of_pairs(
     each = plan.one_way_share * epsilon / m
     held = HeldColumns(codes)
     singles = [
-        believed_marginal(
+        estimate_marginal(
             measure_one_way(held, j, attribute, price=Price(each), noise=noise),
             attribute,
             n=n,
@@ -381,7 +381,7 @@ def tree_of_pairs(
         )
         for j, attribute in enumerate(attributes)
     ]
-    grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]
+    grouped = [single.group_codes(column) for single, column in zip(singles, codes, strict=True)]
     sizes, priors = [single.size for single in singles], [single.prior(n) for single in singles]
     pairs = list(combinations(range(m), 2))
     exact = [table_counts([grouped[a], grouped[b]], [sizes[a], sizes[b]]) for a, b in pairs]

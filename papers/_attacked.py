@@ -70,7 +70,7 @@ class Asked:
         low, high = np.array(lows, dtype=float), np.array(highs, dtype=float)
         kinds = (True,) * X.shape[1]
         indexed = count_queries.index(WeightedBoxes.points(X, discrete=kinds))
-        first = count_queries.answered_half_ranges(
+        first = count_queries.draw_answered_half_ranges(
             indexed, low, high, kinds, queries=queries, rng=np.random.default_rng(SEED)
         )
         second = half_of_many(X, low, high, queries=queries, secret=study.secret_asked)
@@ -80,7 +80,7 @@ class Asked:
         """Median share of the people that half ranges of so many columns ask for."""
         kinds = (True,) * self.places.shape[1]
         indexed = count_queries.index(WeightedBoxes.points(self.places, discrete=kinds))
-        _, true = count_queries.answered_half_ranges(
+        _, true = count_queries.draw_answered_half_ranges(
             indexed, self.lows, self.highs, kinds,
             queries=QUERIES, rng=np.random.default_rng(SEED), axes=axes,
         )  # fmt: skip

@@ -473,7 +473,7 @@ COVERED = [
      "[below](#categories)"),
     ("Future work: other aggregation operators, such as the medoid",
      MEDOID,
-     "[methods](../reference/methods/mdav.md), `chosen_categories`"),
+     "[methods](../reference/methods/mdav.md), `choose_categories`"),
     ("Future work: variable size without minimum, such as [19]",
      '`adaptive = true`; [19] itself is `partition = "mu-approx"`',
      "[below](#groups-without-a-minimum-size)"),

@@ -322,6 +322,6 @@ def outcome(data):
     raw = io.take(data, policy=policy, alone=True)
     clamp.refuse_float_ids(policy.schema, raw.types)
     read, _ = clamp.clamp(raw.frame, policy.schema, columns=PROTECTED, decimal=".")
-    ids = validate.spelled(clamp.texts(raw.frame["id"]), policy.schema["id"])
+    ids = validate.spell_persons(clamp.texts(raw.frame["id"]), policy.schema["id"])
     facts = (raw.found, dict(raw.reading), raw.assumes, read.frame.schema, read.dtypes)
     return facts, list(zip(ids, read.frame.rows(), strict=True))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from shoal.cli.commands import app
 from shoal.errors import UNSEEN, InputError, visible
-from shoal.io.text_files import quoted
+from shoal.io.text_files import quote
 
 MARKS = ("\u202e", "\u2066", "\u200f", "\u200b", "\u2028", "\x1b[31m", "\x07", "\x85", "\ufeff")
 AGE, INCOME = "age" + "".join(MARKS), "\u202eincome\u2069"
@@ -36,7 +36,7 @@ def test_everything_that_is_shown_can_be_seen_and_the_rest_stays(text):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_policy_that_we_write_holds_names_as_escapes_and_reads_back_the_same(text):
-    written = quoted(text)
+    written = quote(text)
 
     assert unseen(written, lines=False) == []
     assert tomllib.loads(f"x = {written}")["x"] == text

@@ -114,7 +114,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def count_noun(number: int, one: str, many: str = "") -> str:
     """Write a number with its noun; an irregular plural, or one with its verb, is given.
 
     >>> counted(1, "row"), counted(2000, "row"), counted(0, "row has", "rows have")
@@ -157,14 +157,14 @@ def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:
     )
     if mark := next(cut, ""):
         return (
-            f"{what} has {counted(len(names), 'column')}, and names of the policy stand in one of "
-            f"them: the cells are split at another mark than the file has. State --delimiter "
+            f"{what} has {count_noun(len(names), 'column')}, and names of the policy stand in one "
+            f"of them: the cells are split at another mark than the file has. State --delimiter "
             f"{mark!r}, or under [reading]: delimiter = {mark!r}."
         )
     some = f"only {shared}" if shared else "none"
     return (
-        f"{what} has {counted(len(names), 'column')}, but {some} of the {len(known)} names in the "
-        "policy. "
+        f"{what} has {count_noun(len(names), 'column')}, but {some} of the {len(known)} names in "
+        "the policy. "
         "If the file lacks a header, add a row of column names; if it has one, use its own policy."
     )
 
@@ -198,7 +198,7 @@ LOST_SPARK = (
 )
 
 
-def lost_spark(error: BaseException) -> bool:
+def is_spark_lost(error: BaseException) -> bool:
     """Whether Spark, or the connection to it, broke: its errors, and those of its sockets.
 
     >>> lost_spark(ConnectionRefusedError())

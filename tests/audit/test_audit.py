@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.audit import file_runs, neighbouring_tables
-from shoal.audit.array_runs import Ahead, ArrayRuns, Arrays, protected
+from shoal.audit.array_runs import Ahead, ArrayRuns, Arrays, columns_at_stake
 from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.core import ReleaseForm, Status
@@ -119,7 +119,7 @@ def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_no
     after = pl.DataFrame({"a": [0.0, 0.5, 0.9], "b": [0.0, 0.5, 1.0]})
 
     with pytest.raises(InputError, match="'a' is not covered by the claim, but it differs"):
-        neighbouring_tables.given(planned, before, after)
+        neighbouring_tables.check_given(planned, before, after)
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_built_in_pairs_fit_any_noisy_policy_and_differ_in_one_record(name):
     if method.forms.must_choose:
         rules["protect"]["release_form"] = "linked-shuffled"
 
-    made = neighbouring_tables.built_in(shoal.plan(rules))
+    made = neighbouring_tables.list_worst_cases(shoal.plan(rules))
 
     assert len(made) >= 3
     for pair in made:
@@ -239,22 +239,22 @@ def test_the_look_inside_ranks_pairs_by_what_noise_cannot_hide():
     assert (
         max(
             neighbouring_tables.apartness(proved, pair)
-            for pair in neighbouring_tables.built_in(proved)
+            for pair in neighbouring_tables.list_worst_cases(proved)
         )
         <= 1 + 1e-9
     )
     assert neighbouring_tables.apartness(
-        broken, neighbouring_tables.built_in(broken)[0]
+        broken, neighbouring_tables.list_worst_cases(broken)[0]
     ) == pytest.approx(9.25, abs=0.01)
     assert (
-        neighbouring_tables.apartness(linked, neighbouring_tables.built_in(linked)[0])
+        neighbouring_tables.apartness(linked, neighbouring_tables.list_worst_cases(linked)[0])
         >= neighbouring_tables.STRUCTURE
     )
 
 
 def test_the_zig_zag_nearly_attains_the_bound_of_insensitive_groups():
     planned = shoal.plan(policy("insensitive-laplace", k=10))
-    zig_zag = neighbouring_tables.built_in(planned)[-1]
+    zig_zag = neighbouring_tables.list_worst_cases(planned)[-1]
 
     assert 0.9 < neighbouring_tables.apartness(planned, zig_zag) <= 1
 
@@ -318,8 +318,8 @@ def test_built_in_pairs_and_the_search_leave_a_record_out_for_add_remove(name):
     planned = shoal.plan(policy(name, **ADDED))
     rng = np.random.default_rng(1)
 
-    made = neighbouring_tables.built_in(planned)
-    found = neighbouring_tables.searched(planned, FRAME.select("a", "b"), tries=3, rng=rng)
+    made = neighbouring_tables.list_worst_cases(planned)
+    found = neighbouring_tables.search(planned, FRAME.select("a", "b"), tries=3, rng=rng)
 
     assert len(made) >= 3
     for pair in (*made, found):
@@ -397,7 +397,7 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
     if not drawn:
         slow = opening.in_file_order(outcome, table, planned.method, setting)
     columns = Arrays.of(slow).columns
-    expected = np.column_stack([columns[column] for column in protected(planned)])
+    expected = np.column_stack([columns[column] for column in columns_at_stake(planned)])
     if drawn:
         expected = expected[np.lexsort(expected.T[::-1])]
     assert np.array_equal(fast, expected, equal_nan=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.audit.privacy_losses import Laws, _decided, chance, loss, losses, replay
+from shoal.audit.privacy_losses import Laws, _decision_loss, chance, loss, losses, replay
 from shoal.core import LAPLACE, Kind, Price
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts
@@ -340,7 +340,7 @@ def test_probabilities_of_decisions_equal_sums_over_the_law(value, scale):
     above = law[value + z > 0].sum()
 
     found = np.exp(
-        [_decided(np.array([value]), scale, above=np.array([up]))[0] for up in (True, False)]
+        [_decision_loss(np.array([value]), scale, above=np.array([up]))[0] for up in (True, False)]
     )
 
     assert found == pytest.approx([above, 1 - above], rel=1e-9, abs=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.core.constraint_language import parse
-from shoal.core.constraints import AllOf, Atom, allowed, cells
+from shoal.core.constraints import AllOf, Atom, allow, cells
 from shoal.errors import InputError
 
 NAMES = ["tax", "income", "age", "net pay", "status", "a", "b", "total"]
@@ -236,9 +236,7 @@ def test_relations_have_their_coefficients_and_dependences_their_pairs():
     depends = parse("district determines region", SCHEMA, LOOKUPS)
     assert depends.boolean
     assert depends.lookup.pairs == {"d1": "north", "d2": "south"}
-    assert allowed(
-        [depends], {"district": ("d1", "d2"), "region": ("north", "south")}
-    ).tolist() == [
+    assert allow([depends], {"district": ("d1", "d2"), "region": ("north", "south")}).tolist() == [
         [True, False],
         [False, True],
     ]
@@ -249,7 +247,7 @@ def test_cells_are_cut_where_the_atoms_cut():
 
     assert cells(SCHEMA["AGEP"], rules, 1.0) == (0.0, 15.0, 18.0, 30.0, 31.0)
     assert cells(SCHEMA["MSP"], rules, None) == ("N", "1", "2")
-    assert allowed(rules[2:], {"AGEP": (0.0, 30.0), "MSP": ("N", "1")}).tolist() == [
+    assert allow(rules[2:], {"AGEP": (0.0, 30.0), "MSP": ("N", "1")}).tolist() == [
         [True, True],
         [False, True],
     ]

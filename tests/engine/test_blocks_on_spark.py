@@ -10,7 +10,7 @@ from tests.engine import memory
 from tests.opening import figures
 
 from shoal import engine
-from shoal.engine.spark.source import ordered
+from shoal.engine.spark.source import order_rows
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
@@ -127,9 +127,9 @@ def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     planned = plan(policy("mdav"), distributed=True)
     adopted = validate.validate(frame, planned.policy.schema)
     here = memory.typed(adopted, 25_000, np.random.default_rng(0), [7_000, 20_000])
-    rows = ordered(here, None)
+    rows = order_rows(here, None)
     change = planned.method.distributed.run(rows, planned.setting, Tools(SeededNoise(0))).changes
-    other = pl.concat(rows.changed(change).keep().frames()).select(frame.columns)
+    other = pl.concat(rows.change_columns(change).keep().frames()).select(frame.columns)
 
     one, done = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
 

@@ -23,7 +23,7 @@ from shoal.engine import local
 from shoal.engine.check_table import check_frame
 from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark import outcome as outcomes
-from shoal.engine.spark.source import ordered
+from shoal.engine.spark.source import order_rows
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
 from shoal.methods import Tools
@@ -107,9 +107,11 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     table = validate.validate(people(2_000, seed=3), own.policy.schema)
     tools = Tools(SeededNoise(0))
     one = local.run(table, own.method, own.setting, tools)
-    rows = ordered(memory.typed(table, 300, np.random.default_rng(2), [400, 401, 1_500]), None)
+    rows = order_rows(memory.typed(table, 300, np.random.default_rng(2), [400, 401, 1_500]), None)
     rows.store.block_rows = 100_000 if method == "mdav" else 300
-    kept = outcomes.protected(rows, own.method.distributed.run(rows, own.setting, tools).changes)
+    kept = outcomes.replace_columns(
+        rows, own.method.distributed.run(rows, own.setting, tools).changes
+    )
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
@@ -139,16 +141,18 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
 def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
     own = planned("mdav")
     table = validate.validate(people(1_200, seed=4), own.policy.schema)
-    rows = ordered(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
+    rows = order_rows(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
     rows.store.block_rows = 100_000
     tools = Tools(SeededNoise(0))
-    kept = outcomes.protected(rows, own.method.distributed.run(rows, own.setting, tools).changes)
+    kept = outcomes.replace_columns(
+        rows, own.method.distributed.run(rows, own.setting, tools).changes
+    )
     facts = checks_and_metrics.facts_of(rows, rng=np.random.default_rng(6), queries=50)
 
     added = checks_and_metrics.losses_of_blocks(rows, kept, facts)
 
     joined = pl.concat(checks_and_metrics.pairs(rows, kept).frames())
-    whole = checks_and_metrics.measured(joined, facts)
+    whole = checks_and_metrics.add_up_losses(joined, facts)
     assert added.rows == whole.rows == 1_200
     np.testing.assert_allclose(added.counts, whole.counts)
     for one, other in zip(added.marginals, whole.marginals, strict=True):

@@ -110,7 +110,7 @@ def test_who_was_alone_is_counted_in_the_table_as_it_came(people, method, age, p
 
     planned, raw = plan(load(policy)), io.from_native(frame)
     done = protect_table.run(planned, raw)
-    found, why = evidence.measured(
+    found, why = evidence.evaluate_release(
         planned, raw, done.release, wanted=True, control=None, progress=lambda *_: None
     )
 

@@ -67,7 +67,7 @@ def test_the_rows_that_stay_are_those_of_one_machine_however_rows_are_cut(
     rng = np.random.default_rng(seed)
     typed = in_blocks(table, frame["id"], rng, [cut for cut in cuts if cut < frame.height])
 
-    found = reading.limited(typed, stated, key=key)
+    found = reading.limit_contributions(typed, stated, key=key)
 
     kept = validate.at_most(table, frame["id"], stated, key=key)
     left = pl.concat(found.blocks.frames()).sort(SEQ)
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):
     with pytest.raises(InputError) as here:
         validate.at_most(table, unit, stated, key=1)
     with pytest.raises(InputError) as there:
-        reading.limited(typed, stated, key=1)
+        reading.limit_contributions(typed, stated, key=1)
 
     assert str(there.value) == str(here.value)
 

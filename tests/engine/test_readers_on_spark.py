@@ -16,7 +16,7 @@ def outcome(path, spark):
     del spark  # the session that `files.read` takes
     policy, how = readers.adopt(path)
     source = files.read(path, delimiter=policy.reading.delimiter, alone=True)
-    typed = reading.typed(source.frame, how)
+    typed = reading.coerce_rows(source.frame, how)
     rows = pl.concat(frame for _, frame in typed.blocks.fetch()).sort(SEQ).drop(SEQ)
     names = [UNIT, *readers.PROTECTED]
     return (source.found, source.assumes, rows.schema), rows.select(names).rows()

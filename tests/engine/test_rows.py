@@ -18,7 +18,7 @@ from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
 from shoal.engine.spark import rows as spark_rows
 from shoal.engine.spark.blocks import SEQ, SortOrder, exchange
-from shoal.engine.spark.source import ordered
+from shoal.engine.spark.source import order_rows
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.io import clamp, validate
 from shoal.methods import Tools
@@ -47,12 +47,12 @@ def both(method, frame, rng, block_rows, cuts, **changes):
     one = local.run(table, planned.method, planned.setting, here)
     typed = memory.typed(table, block_rows, rng, cuts)
     columns = planned.method.input.sort_by and planned.method.input.sort_by(planned.setting)
-    rows = ordered(typed, columns)
+    rows = order_rows(typed, columns)
     many = planned.method.distributed.run(rows, planned.setting, there)
     assert many.privacy_losses == one.privacy_losses
     assert there.noise.calls == here.noise.calls
     if many.data is None:
-        kept = outcomes.protected(rows, many.changes)
+        kept = outcomes.replace_columns(rows, many.changes)
         frames = pl.concat(kept.frames()).sort(SEQ).drop(SEQ, "\0rid")
         mine = in_file_order(one, table, planned.method, planned.setting)
         return mine.frame, frames
@@ -136,7 +136,7 @@ def test_lengths_of_ordered_blocks_follow_from_the_number_of_rows_alone(rows, co
         blocks = memory.MemoryBlocks(held, rng).keep()
         order = SortOrder(lambda frame: frame, lambda frame: frame.select("x", "id"))
         sorted_ = exchange(blocks, [order], [count], rows=rows)
-        return frame.sort("x", "id"), outcomes.levelled(sorted_, count, rows).keep()
+        return frame.sort("x", "id"), outcomes.level(sorted_, count, rows).keep()
 
     (first, one), (second, other) = made(rng.integers(0, 9, rows)), made(rng.random(rows) ** 9)
 

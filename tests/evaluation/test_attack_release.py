@@ -84,7 +84,7 @@ def test_nobody_is_both_in_the_table_and_held_out(numbers):
         "protect": {"method": "mondrian", "k": 5},
     })  # fmt: skip
 
-    inside, outside = attack_release._held_out(frame, policy)
+    inside, outside = attack_release._hold_out(frame, policy)
 
     assert inside.height + outside.height == frame.height
     assert not set(inside["who"]) & set(outside["who"])

@@ -317,7 +317,7 @@ def test_who_is_held_out_is_a_third_and_households_stay_together():
         stated(columns={**stated()["columns"], "home": {"role": "identifier", "household": True}})
     ).schema
 
-    inside, outside = running.held_out(frame, schema, np.random.default_rng(0))
+    inside, outside = running.hold_out(frame, schema, np.random.default_rng(0))
 
     assert sorted([*inside, *outside]) == list(range(300))
     assert len(outside) == 99

@@ -29,7 +29,7 @@ def test_an_attacker_who_knows_nothing_else_is_not_tried():
     with pytest.raises(InputError, match="no quasi-identifier for an attacker to know"):
         _ = task([2], 2).known
     with pytest.raises(InputError, match="no confidential column to guess"):
-        task([2], None).guessed()
+        task([2], None).secret_axis()
 
 
 def test_boxes_are_not_attacked_as_rows():

@@ -121,7 +121,7 @@ def test_the_officer_sees_no_difference_where_there_is_none():
     planned, raw = plan(load(POLICY)), io.from_native(people(400, 1))
     control = io.from_native(pl.concat([people(400, 2), STRANGER]))
 
-    found, why = evidence.measured(
+    found, why = evidence.evaluate_release(
         planned, raw, protect_table.run(planned, raw).release, wanted=True, control=control,
         progress=lambda *_: None,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def test_compare_finds_no_difference_where_there_is_none():
         for repeat in range(6)
     ]
     draws = [np.random.default_rng([0, job.repeat]) for job in jobs]
-    held = [1200 in running.held_out(frame, load(POLICY).schema, rng)[1] for rng in draws]
+    held = [1200 in running.hold_out(frame, load(POLICY).schema, rng)[1] for rng in draws]
 
     done = running.run(frame, jobs, folder=None, processes=1, progress=lambda *_: None)
 

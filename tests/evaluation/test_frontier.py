@@ -159,7 +159,7 @@ def test_what_only_noise_could_choose_between_is_named_and_not_chosen():
 
 @given(st.lists(estimates(), min_size=1, max_size=6))
 def test_the_mean_of_repeats_lies_in_its_interval_and_needs_no_repeat_to_agree(repeats):
-    found = frontier.combined(repeats)
+    found = frontier.combine(repeats)
 
     mean = sum(one.value for one in repeats) / len(repeats)
     assert found.value == pytest.approx(mean)
@@ -169,7 +169,7 @@ def test_the_mean_of_repeats_lies_in_its_interval_and_needs_no_repeat_to_agree(r
 def test_repeats_that_differ_no_more_than_their_intervals_say_shorten_them_by_the_root():
     repeats = [Estimate(x, x - 0.3, x + 0.6, 0.95) for x in (0.1, 0.2, 0.3)]
 
-    found = frontier.combined(repeats)
+    found = frontier.combine(repeats)
 
     assert found.value - found.low == pytest.approx(0.3 / 3**0.5)
     assert found.high - found.value == pytest.approx(0.6 / 3**0.5)
@@ -179,7 +179,7 @@ def test_an_interval_of_repeats_without_own_intervals_is_students():
     """t with 2 degrees of freedom at 0.975 is 4.302653, by the tables."""
     repeats = [Estimate(x, x, x, 0.95) for x in (0.1, 0.2, 0.3)]
 
-    found = frontier.combined(repeats)
+    found = frontier.combine(repeats)
 
     assert found.value - found.low == pytest.approx(4.302653 * 0.1 / 3**0.5, rel=1e-6)
     assert found.high - found.value == found.value - found.low

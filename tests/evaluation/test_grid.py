@@ -48,7 +48,7 @@ def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
         "ir-laplace", {"epsilon": 1, "k": 5}, ("age",), ReleaseForm.COLUMN_SHUFFLED
     )
 
-    applied = candidate.applied(stated)
+    applied = candidate.apply(stated)
 
     assert applied.budget is None
     assert applied.document["protect"] == {
@@ -59,7 +59,7 @@ def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
         "k": 5,
     }
     assert applied.digest != stated.digest
-    assert Candidate("mdav", {"k": 3}).applied(stated).digest == stated.digest
+    assert Candidate("mdav", {"k": 3}).apply(stated).digest == stated.digest
 
 
 def test_a_candidate_may_state_what_it_requires(policy):
@@ -67,7 +67,7 @@ def test_a_candidate_may_state_what_it_requires(policy):
     wanted = [{"k-anonymity": k, "differential-privacy": 1} for k in (4, 8)]
     found = grid.of({"candidate": [{"method": "mdav", "k": 3, "require": wanted}]})
 
-    applied = [one.applied(stated) for one in found]
+    applied = [one.apply(stated) for one in found]
 
     assert [one.label for one in found] == [
         f"mdav k=3 k-anonymity={k} differential-privacy=1" for k in (4, 8)
@@ -78,13 +78,13 @@ def test_a_candidate_may_state_what_it_requires(policy):
     ] * 2
     assert [one.required[0].k for one in applied] == [4, 8]
     assert len({one.digest for one in applied}) == 2
-    beside = Candidate("mdav", {"k": 3}, require={"differential-privacy": 1}).applied(stated)
-    assert [one.required[0].k for one in (beside, Candidate("mdav", {"k": 3}).applied(stated))] == [
+    beside = Candidate("mdav", {"k": 3}, require={"differential-privacy": 1}).apply(stated)
+    assert [one.required[0].k for one in (beside, Candidate("mdav", {"k": 3}).apply(stated))] == [
         2,
         2,
     ]
     with pytest.raises(InputError, match="k-anonymity"):
-        Candidate("mdav", {"k": 3}, require={"k-anonymity": "many"}).applied(stated)
+        Candidate("mdav", {"k": 3}, require={"k-anonymity": "many"}).apply(stated)
 
 
 @pytest.mark.parametrize(

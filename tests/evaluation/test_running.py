@@ -11,7 +11,7 @@ RESULT = {"figures": [], "claims": [], "checks": [], "unmet": None, "suppressed"
 def kept(tmp_path):
     job = running.Job(None, None, 0, 0, "key")
     running._keep(tmp_path / "key.json", RESULT)
-    return tmp_path / "key.json", lambda: running._kept(tmp_path, job)
+    return tmp_path / "key.json", lambda: running._read_kept(tmp_path, job)
 
 
 def test_a_result_is_read_as_it_was_kept(kept):

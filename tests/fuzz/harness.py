@@ -139,13 +139,13 @@ def _budget(path: Path) -> None:
 def _comparison(path: Path) -> None:
     from shoal.publish import evidence
 
-    evidence.compared(path)
+    evidence.read_comparison(path)
 
 
 def _kept(path: Path) -> None:
     from shoal.evaluation.comparison import running
 
-    running._kept(path.parent, running.Job(None, None, 0, 0, path.stem))
+    running._read_kept(path.parent, running.Job(None, None, 0, 0, path.stem))
 
 
 def _foreign(path: Path) -> None:

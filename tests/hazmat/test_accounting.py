@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shoal.core import Neighbours, PrivacyLoss, PrivacyMeasure
 from shoal.core.concentrated import epsilon_of, rho_of, root_above, root_below
 from shoal.errors import InputError, InternalError
-from shoal.hazmat.accounting import composed, composed_rho, total, verify
+from shoal.hazmat.accounting import compose_epsilon, compose_rho, total, verify
 from shoal.hazmat.noise import approximate_epsilon
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
@@ -54,7 +54,7 @@ def test_a_tenth_ten_times_is_one():
     ("mechanism", "factor"), [("discrete-laplace", 1), ("permute-and-flip", 2)]
 )
 def test_prices_are_exact(mechanism, factor):
-    paid = composed(mechanism, sensitivity=Fraction(1, 3), scale=Fraction(7))
+    paid = compose_epsilon(mechanism, sensitivity=Fraction(1, 3), scale=Fraction(7))
 
     assert paid == factor * Fraction(1, 21)
 
@@ -222,11 +222,11 @@ def concentrated(rho, *, neighbours=CHANGE, mechanism="discrete-gaussian", **mor
 def test_prices_in_rho_are_exact():
     law = {"sensitivity": Fraction(2), "scale": Fraction(10)}
 
-    assert composed_rho("discrete-gaussian", **law) == Fraction(1, 100)
-    assert composed_rho("exponential-mechanism", **law) == Fraction(1, 50)
-    assert composed_rho("discrete-laplace", **law) == Fraction(1, 50)
+    assert compose_rho("discrete-gaussian", **law) == Fraction(1, 100)
+    assert compose_rho("exponential-mechanism", **law) == Fraction(1, 50)
+    assert compose_rho("discrete-laplace", **law) == Fraction(1, 50)
     # Of pure price 2/5: permute-and-flip has no bounded range, and no eighth.
-    assert composed_rho("permute-and-flip", **law) == Fraction(2, 25)
+    assert compose_rho("permute-and-flip", **law) == Fraction(2, 25)
 
 
 @pytest.mark.parametrize("mechanism", ["discrete-gaussian", "exponential-mechanism"])

@@ -109,7 +109,7 @@ def test_dates_join_days_as_the_calendar_does(first, days):
 @pytest.mark.parametrize("side", ["right", "left"])
 @given(values=st.sets(st.text("0123", min_size=1, max_size=5), min_size=1), by=st.integers(1, 3))
 def test_masks_and_prefixes_are_trees_whatever_the_codes(side, values, by):
-    assert is_nested(hierarchy.masked(values, side=side, by=by))
+    assert is_nested(hierarchy.mask_codes(values, side=side, by=by))
     assert is_nested(hierarchy.prefixes(values, [3, 2, 1]))
 
 
@@ -129,7 +129,7 @@ def test_published_classifications_follow_their_digits():
 def test_ordered_categories_are_joined_with_their_neighbours(size, join):
     names = [f"c{number:02}" for number in range(size)]
 
-    tree = hierarchy.ordered(names, join=join)
+    tree = hierarchy.join_ordered(names, join=join)
 
     assert is_nested(tree)
     assert tree.leaves == tuple(names)
@@ -205,8 +205,8 @@ def test_a_file_is_read_as_it_was_written_and_as_a_policy_reads_it(tmp_path, lab
         (lambda: hierarchy.codes(["04.1", "34"], "nace"), "found 2 values that are not one"),
         (lambda: hierarchy.codes(["x"], "isco"), "such as 2211"),
         (lambda: hierarchy.codes(["x"], "soc"), "among icd-10, nace, isco, found 'soc'"),
-        (lambda: hierarchy.masked(["a"], by=0), "one character or more"),
-        (lambda: hierarchy.ordered(["a"]), "two categories or more"),
+        (lambda: hierarchy.mask_codes(["a"], by=0), "one character or more"),
+        (lambda: hierarchy.join_ordered(["a"]), "two categories or more"),
         (lambda: hierarchy.mapping({"a": "b", "b": "a"}), "goes round in a circle"),
         (lambda: hierarchy.mapping({"x": "a", "a": "b", "b": "a"}), "goes round in a circle"),
         (

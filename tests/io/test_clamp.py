@@ -92,7 +92,7 @@ def test_cells_of_another_sort_count_as_unreadable_whatever_the_type_of_their_co
 def test_a_category_with_its_accent_apart_is_the_declared_one():
     column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("other", "caf\u00e9"))
 
-    values, counts = clamp.clamped(
+    values, counts = clamp.clamp_column(
         pl.Series("x", ["cafe\u0301", "caf\u00e9", "cafe"]), column, None
     )
 
@@ -127,7 +127,7 @@ def test_an_id_among_others_is_read_as_it_is_read_alone(cells):
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
 
     def spelled(some):
-        return validate.spelled(clamp.texts(pl.Series("id", some, dtype=pl.Object)), column)
+        return validate.spell_persons(clamp.texts(pl.Series("id", some, dtype=pl.Object)), column)
 
     assert spelled(cells).to_list() == [spelled([cell])[0] for cell in cells]
 
@@ -136,7 +136,7 @@ def test_numbers_and_texts_of_one_id_are_one_person_and_long_ids_keep_their_digi
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     cells = [7, "7", 7.0, " 07", "7.0", Decimal("7.00"), np.int64(7), 10**17 + 1, 10**17 + 2]
 
-    ids = validate.spelled(clamp.texts(pl.Series("id", cells, dtype=pl.Object)), column)
+    ids = validate.spell_persons(clamp.texts(pl.Series("id", cells, dtype=pl.Object)), column)
 
     assert ids.to_list() == ["7"] * 7 + ["100000000000000001", "100000000000000002"]
 
@@ -209,7 +209,7 @@ def test_an_unlisted_category_is_missing_where_missing_is_a_value(stated, became
     """As a number is that cannot be read; no person is put into a category of others."""
     column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("a", "b", "c"), **stated)
 
-    values, counts = clamp.clamped(pl.Series("x", ["c", "Narnia", None]), column, ".")
+    values, counts = clamp.clamp_column(pl.Series("x", ["c", "Narnia", None]), column, ".")
 
     assert values[:2].to_list() == ["c", became]
     assert (values[2] is None) == column.keep_missing

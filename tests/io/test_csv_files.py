@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal import io
 from shoal.errors import InputError
-from shoal.io.csv_files import Dialect, chosen_dialect, read_csv
+from shoal.io.csv_files import Dialect, choose_dialect, read_csv
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.publish import protect_file
 from shoal.publish.verify_folder import verify
@@ -55,7 +55,7 @@ def test_what_is_written_is_read_again_beside_its_manifest(tmp_path_factory, row
     ],
 )
 def test_each_mark_is_that_of_the_first_place_that_states_it(stated, expected):
-    assert chosen_dialect(*stated) == expected
+    assert choose_dialect(*stated) == expected
 
 
 POLICY = """version = 1

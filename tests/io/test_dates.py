@@ -16,7 +16,7 @@ DAYS = st.lists(st.dates(date(1000, 1, 1), date(9999, 12, 31)) | st.none(), max_
 def test_what_a_format_writes_it_reads(days, form):
     values = pl.Series("x", days, dtype=pl.Date)
 
-    text = dates.written(values, form)
+    text = dates.write_dates(values, form)
 
     assert text.dtype == pl.String
     assert dates.read_days(text, form).to_list() == days
@@ -28,7 +28,7 @@ def test_a_format_with_a_time_of_day_keeps_the_time(times):
     minutes = [time.replace(second=0, microsecond=0) for time in times]
     values = pl.Series("x", minutes, dtype=pl.Datetime("us"))
 
-    text = dates.written(values, "%d.%m.%Y %H:%M")
+    text = dates.write_dates(values, "%d.%m.%Y %H:%M")
 
     assert dates.read(text, "%d.%m.%Y %H:%M").to_list() == minutes
     assert dates.read_days(text, "%d.%m.%Y %H:%M").to_list() == [time.date() for time in minutes]
@@ -37,8 +37,8 @@ def test_a_format_with_a_time_of_day_keeps_the_time(times):
 def test_days_that_a_format_cannot_hold_stay_as_they_are():
     old = pl.Series("x", [date(1915, 1, 2)])
 
-    assert dates.written(old, "%d.%m.%y").to_list() == [date(1915, 1, 2)]
-    assert dates.written(old, "%m.%Y").to_list() == [date(1915, 1, 2)]
+    assert dates.write_dates(old, "%d.%m.%y").to_list() == [date(1915, 1, 2)]
+    assert dates.write_dates(old, "%m.%Y").to_list() == [date(1915, 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_without_a_format_a_time_may_stand_behind_the_day():
 def test_zones_are_no_part_of_a_day():
     moment = datetime(2023, 9, 17, 23, 30, tzinfo=UTC)
 
-    assert dates.written(pl.Series([moment]), "%d.%m.%Y").to_list() == ["17.09.2023"]
+    assert dates.write_dates(pl.Series([moment]), "%d.%m.%Y").to_list() == ["17.09.2023"]
 
 
 @given(st.integers(1900, 2100), st.lists(st.dates(date(1, 1, 1), date(9999, 12, 31)), min_size=1))
@@ -96,7 +96,7 @@ def test_two_digits_of_a_year_are_the_last_year_that_ends_so(last, days):
                 assert last - 100 < day.year <= last
                 assert f"{day:%d.%m}.{day.year % 100:02}" == cell
         kept = found.drop_nulls()
-        assert dates.written(kept, form).to_list() == text.filter(found.is_not_null()).to_list()
+        assert dates.write_dates(kept, form).to_list() == text.filter(found.is_not_null()).to_list()
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from threading import Thread
 import pytest
 
 import shoal
-from shoal.io.disk import flush, locked
+from shoal.io.disk import flush, take_lock
 
 HOME = Path(shoal.__file__).parent
 UNIX = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios"}
 HOLDER = """
 import sys, time
 from pathlib import Path
-from shoal.io.disk import locked
-held = locked(Path(sys.argv[1]))
+from shoal.io.disk import take_lock
+held = take_lock(Path(sys.argv[1]))
 print(held is not None, flush=True)
 time.sleep(60)
 """
@@ -38,36 +38,36 @@ def holder(tmp_path):
 
 def test_a_lock_is_one_processs_and_goes_with_it_when_it_is_killed(tmp_path, holder):
     path = tmp_path / "lock"
-    assert locked(path) is None
+    assert take_lock(path) is None
     before = time.monotonic()
-    assert locked(path, timeout=0.2) is None
+    assert take_lock(path, timeout=0.2) is None
     assert time.monotonic() - before >= 0.2
 
     Thread(target=lambda: (time.sleep(0.2), holder.kill())).start()
-    with locked(path, timeout=30) as held:  # waits until the system lets go of it
+    with take_lock(path, timeout=30) as held:  # waits until the system lets go of it
         assert held is not None
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.exists()  # a lock that others may have opened is never removed by letting go
 
 
 def test_one_process_gets_a_lock_once(tmp_path):
-    with locked(tmp_path / "lock") as held:
+    with take_lock(tmp_path / "lock") as held:
         held.write(b"7")
-        assert locked(tmp_path / "lock") is None
-    with locked(tmp_path / "lock") as held:
+        assert take_lock(tmp_path / "lock") is None
+    with take_lock(tmp_path / "lock") as held:
         assert held.read() == b"7"  # nothing is cut off
 
 
 def test_whoever_waited_for_a_lock_that_was_removed_locks_what_lies_there_now(tmp_path):
     """Two runs would hold one place otherwise, each by a file of its own."""
     path = tmp_path / "lock"
-    first = locked(path)
+    first = take_lock(path)
     got = []
-    waiting = Thread(target=lambda: got.append(locked(path, timeout=30)))
+    waiting = Thread(target=lambda: got.append(take_lock(path, timeout=30)))
     waiting.start()
     time.sleep(0.1)  # it has the first file open
     path.unlink()
-    second = locked(path)
+    second = take_lock(path)
     first.close()
     time.sleep(0.2)
     assert not got
@@ -82,9 +82,9 @@ def test_a_lock_follows_no_link_and_makes_no_folder(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(OSError, match="link"):
-        locked(tmp_path / "link")
+        take_lock(tmp_path / "link")
     with pytest.raises(FileNotFoundError):
-        locked(tmp_path / "folder" / "lock")
+        take_lock(tmp_path / "folder" / "lock")
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 

@@ -260,7 +260,7 @@ def test_the_rows_that_do_not_fit_are_counted_and_the_first_are_kept(cells):
     }
 
     try:
-        validate.typed(pl.Series("a", cells, dtype=pl.String), column, None)
+        validate.parse_column(pl.Series("a", cells, dtype=pl.String), column, None)
         found = {}
     except validate.MisfitError as error:
         found = {("x" if "numbers" in one.what else "50"): one for one in error.misfits}
@@ -443,21 +443,21 @@ def test_a_number_of_a_person_is_one_person_however_it_is_spelled(dtype):
     texts = ["7", "7.0", " 7", "07", "+7", "7.", "\t7 ", "\N{FULLWIDTH DIGIT SEVEN}", "7\u200b"]
     cells = pl.Series("id", texts if dtype == pl.String else [7], dtype=dtype)
 
-    assert set(validate.spelled(cells, column)) == {"7"}
+    assert set(validate.spell_persons(cells, column)) == {"7"}
 
 
 def test_other_spellings_stay_apart_unless_they_may_be_one_person():
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     cells = ["A7", "a7 ", "a07", "-7", "7.5", "07.50", "70", "7e1", "Zo\u0308e", "Zöe", "0", "00"]
 
-    spelled = validate.spelled(pl.Series("id", cells), column).to_list()
+    spelled = validate.spell_persons(pl.Series("id", cells), column).to_list()
 
     assert spelled == [
         "a7", "a7", "a07", "-7", "7.5", "7.5", "70", "7e1", "zöe", "zöe", "0", "0"
     ]  # fmt: skip
     large = pl.Series("id", [2**62 + 1, 2**62 + 3, None])
-    assert validate.spelled(large, column).n_unique() == 3
-    assert validate.spelled(pl.Series("id", [1.0, 1.5, float("nan")]), column).to_list() == [
+    assert validate.spell_persons(large, column).n_unique() == 3
+    assert validate.spell_persons(pl.Series("id", [1.0, 1.5, float("nan")]), column).to_list() == [
         "1", "1.5", None
     ]  # fmt: skip
 
@@ -466,11 +466,13 @@ def test_other_spellings_stay_apart_unless_they_may_be_one_person():
 def test_a_person_is_spelled_by_the_cell_alone(cells):
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
 
-    together = validate.spelled(pl.Series("id", cells, dtype=pl.String), column).to_list()
+    together = validate.spell_persons(pl.Series("id", cells, dtype=pl.String), column).to_list()
 
-    alone = [validate.spelled(pl.Series("id", [c], dtype=pl.String), column)[0] for c in cells]
+    alone = [
+        validate.spell_persons(pl.Series("id", [c], dtype=pl.String), column)[0] for c in cells
+    ]
     assert together == alone
-    again = validate.spelled(pl.Series("id", together, dtype=pl.String), column).to_list()
+    again = validate.spell_persons(pl.Series("id", together, dtype=pl.String), column).to_list()
     assert again == together
 
 

@@ -106,7 +106,7 @@ def test_what_is_spent_is_the_price_that_the_ledger_derives(epsilon):
     assert answers.tolist() == [1, 2, 0]
     assert privacy_loss.draws == 3
     assert accounting.total([privacy_loss]) == epsilon
-    derived = accounting.composed(
+    derived = accounting.compose_epsilon(
         privacy_loss.mechanism, sensitivity=privacy_loss.sensitivity, scale=privacy_loss.scale
     )
     assert derived == epsilon

@@ -242,7 +242,7 @@ def test_cells_of_ten_thousand_lose_at_most_a_twentieth_more(kind, grouper):
     sample = X[rng.random(n) < 0.4]
 
     tree = blockwise.coarse_cells(sample, n, 5, size=10_000, least=10_000, method=method)
-    tree = tree.merged(np.bincount(tree.route(X), minlength=tree.count), 10_000)
+    tree = tree.merge_small(np.bincount(tree.route(X), minlength=tree.count), 10_000)
     cell = tree.route(X)
 
     sizes = np.bincount(cell, minlength=tree.count)

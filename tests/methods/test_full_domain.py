@@ -18,7 +18,7 @@ from shoal.errors import ClaimViolationError, InputError
 from shoal.methods.grouping.count_error import QUERIES, SEED, count_error
 from shoal.metrics.count_queries import half_ranges, relative_errors
 from shoal.partition import Loss, full_domain
-from shoal.privacy_models import decided
+from shoal.privacy_models import decide
 
 AGE = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 99]}
 SEX = {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]}
@@ -82,7 +82,7 @@ def test_dates_ordinals_and_fractions_take_part(tmp_path):
             "kind": "ordinal",
             "categories": ["none", "low", "mid", "high"],
             "hierarchy": tree(
-                tmp_path, hierarchy.ordered(["none", "low", "mid", "high"]), "school"
+                tmp_path, hierarchy.join_ordered(["none", "low", "mid", "high"]), "school"
             ),
         },
         "height": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 3]},
@@ -188,7 +188,7 @@ def test_every_required_model_is_claimed_and_holds_by_an_independent_count(
     assert release.data.height >= frame.height * (1 - share)
     names = sorted(set(keys), key=str)
     codes = [ord(value) - 97 for value in release.data["ill"]]
-    verdict, _ = decided([names.index(key) for key in keys], codes, steered[0].guarantee, width=3)
+    verdict, _ = decide([names.index(key) for key in keys], codes, steered[0].guarantee, width=3)
     assert verdict.holds
 
 

@@ -201,7 +201,7 @@ def test_a_larger_control_is_averaged_over_all_its_subsets(counts, size):
         ]
     )
 
-    assert predicates._carried(np.array(counts), 6, size) == pytest.approx(wanted)
+    assert predicates._scale_counts(np.array(counts), 6, size) == pytest.approx(wanted)
 
 
 def test_a_smaller_control_is_carried_on_by_the_model(rng):
@@ -209,10 +209,10 @@ def test_a_smaller_control_is_carried_on_by_the_model(rng):
     weights = rng.random(20_000) / 2000
     small, large = (rng.binomial(size, weights) for size in (500, 2000))
 
-    carried = predicates._carried(small, 500, 2000)
+    carried = predicates._scale_counts(small, 500, 2000)
 
     assert carried == pytest.approx((large == 1).sum(), rel=0.2)
-    assert predicates._carried(np.zeros(5, dtype=np.int64), 500, 2000) == 0
+    assert predicates._scale_counts(np.zeros(5, dtype=np.int64), 500, 2000) == 0
 
 
 def people_of(rng, n):

@@ -149,7 +149,7 @@ def test_half_ranges_of_all_six_columns_are_more_selective_than_the_paper_says(r
     X = np.column_stack([*codes, hours]).astype(float)
     indexed = count_queries.index(WeightedBoxes.points(X, discrete=(True,) * 6))
 
-    _, true = count_queries.answered_half_ranges(
+    _, true = count_queries.draw_answered_half_ranges(
         indexed, [0] * 6, X.max(axis=0) + 1, (True,) * 6,
         queries=2000, rng=np.random.default_rng(7),
     )  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_bootstrap_of_adult_errs_as_in_the_design_notes(reference):
     original = count_queries.index(WeightedBoxes.points(X, discrete=discrete))
     again = WeightedBoxes.points(X[rng.integers(0, len(X), len(X))], discrete=discrete)
 
-    queries, true = count_queries.answered_half_ranges(
+    queries, true = count_queries.draw_answered_half_ranges(
         original, [0] * 5, [15, 16, 7, 14, 10], discrete, queries=2000, rng=rng
     )
     errors = count_queries.relative_errors(
@@ -234,11 +234,11 @@ def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
     one = count_queries.index(WeightedBoxes.points([[4.0]], discrete=(False,)))
     flat = {"lows": [4.0], "highs": [4.0], "discrete": (False,), "queries": 10, "rng": rng}
 
-    _, true = count_queries.answered_half_ranges(one, **flat)
+    _, true = count_queries.draw_answered_half_ranges(one, **flat)
 
     assert true.tolist() == [1.0] * 10
     with pytest.raises(InputError, match="0 have a true answer above zero; expected 10"):
-        count_queries.answered_half_ranges(empty, **flat)
+        count_queries.draw_answered_half_ranges(empty, **flat)
     with pytest.raises(InputError, match="there is no relative error"):
         count_queries.median_relative_error([])
     with pytest.raises(InputError, match="2 axes and the table 1"):

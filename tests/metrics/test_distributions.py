@@ -89,7 +89,7 @@ def test_points_as_boxes_have_the_distances_of_their_codes(data):
     original, released = draw(), draw()
     edges = [np.arange(1, 6), np.array([1.5, 3.0])]
     codes = [
-        np.column_stack([distributions.binned(t[:, j], edges[j]) for j in range(2)])
+        np.column_stack([distributions.assign_bins(t[:, j], edges[j]) for j in range(2)])
         for t in (original, released)
     ]
     boxes = [WeightedBoxes.points(t, discrete=(True, False)) for t in (original, released)]
@@ -115,7 +115,7 @@ def test_an_interval_gives_each_bin_its_share():
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 6))
 def test_quantile_bins_hold_every_value_and_none_is_empty(values, bins):
-    codes = distributions.binned(values, distributions.quantile_edges(values, bins))
+    codes = distributions.assign_bins(values, distributions.quantile_edges(values, bins))
 
     assert set(codes) == set(range(max(codes) + 1))
     assert max(codes) < bins

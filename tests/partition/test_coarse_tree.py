@@ -20,7 +20,7 @@ def test_every_record_is_in_one_cell_and_merged_cells_are_large_enough(seed, n, 
     tree = coarse_cells(sample, n, 2, size=40, least=20, method=mdav)
     sizes = np.bincount(tree.route(X), minlength=tree.count)
 
-    merged = tree.merged(sizes, 20)
+    merged = tree.merge_small(sizes, 20)
     after = np.bincount(merged.route(X), minlength=merged.count)
 
     assert sizes.sum() == after.sum() == n

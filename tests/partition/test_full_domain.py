@@ -13,7 +13,7 @@ from shoal.core import Distance, Diversity, LDiversity, TCloseness
 from shoal.errors import InputError
 from shoal.metrics.generalisation import average_class_size, discernibility
 from shoal.partition import Loss, Requirement, frontier, full_domain, neighbourhood
-from shoal.privacy_models import decided
+from shoal.privacy_models import decide
 
 LATTICES = 500
 
@@ -64,7 +64,7 @@ def brute(codes, trees, k, *, loss, limit, model, secret, weights):
             left = [i for i in range(n) if rows[i] not in gone]
             names = sorted({rows[i] for i in left})
             labels = [names.index(rows[i]) for i in left]
-            verdict, _ = decided(labels, secret[left], model, width=int(secret.max()) + 1)
+            verdict, _ = decide(labels, secret[left], model, width=int(secret.max()) + 1)
             if not len(verdict.failing):
                 break
             gone |= {names[a] for a in verdict.failing}

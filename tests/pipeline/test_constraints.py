@@ -25,7 +25,7 @@ from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.pipeline.protect_table import run
 from shoal.publish import protect_file
-from shoal.publish.confidential_folder import _repaired
+from shoal.publish.confidential_folder import _describe_repairs
 from shoal.report.terminal import checks_text
 
 RULES = [
@@ -450,7 +450,7 @@ def test_a_missing_cell_breaks_no_rule_before_a_constant_is_put_for_it(rows):
 
 
 def test_one_row_that_was_repaired_is_spoken_of_as_one():
-    one, several = _repaired({"a <= b": 1, "c": 0, "d": 2})
+    one, several = _describe_repairs({"a <= b": 1, "c": 0, "d": 2})
 
     assert one.startswith("1 row of the original broke the rule 'a <= b'; it was brought to")
     assert several.startswith("2 rows of the original broke the rule 'd'; each was brought to")

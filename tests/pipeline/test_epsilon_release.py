@@ -219,7 +219,8 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from shoal.pipeline import protect_file, protect_table\n"
+        "from shoal.pipeline import protect_table\n"
+        "from shoal.publish import protect_file\n"
         "from shoal.hazmat.noise import OpenDPNoise\n"
         "class Slow(OpenDPNoise):\n"
         "    def _laplace(self, values, scale):\n"

@@ -17,7 +17,7 @@ from shoal.pipeline import forecast, planning
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent_plan
 from shoal.synthesis.maxent.measure import measure_one_way
-from shoal.synthesis.maxent.plan import expected_errors
+from shoal.synthesis.maxent.plan import foresee_errors
 
 COLUMNS = {
     "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 99], "step": 1},
@@ -42,7 +42,7 @@ def test_a_one_way_marginal_has_the_error_that_its_formula_expects():
     domains = [Domain(name, Kind.NOMINAL, 60) for name in "abc"]
     rng, n, epsilon = np.random.default_rng(0), 5_000, Fraction(1)
     plan = maxent_plan(domains, n=n, epsilon=epsilon)
-    expected, _ = expected_errors(domains, plan, n=n, price=Price(epsilon))
+    expected, _ = foresee_errors(domains, plan, n=n, price=Price(epsilon))
     codes = [rng.integers(0, 60, n) for _ in domains]
     exact = [np.bincount(column, minlength=60) for column in codes]
 

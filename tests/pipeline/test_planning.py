@@ -16,7 +16,7 @@ from shoal.pipeline.doubts import SeenColumn, SeenTable
 
 def of_sample(**changes):
     found = policy.load(sample.folder() / "people.toml")
-    return Candidate(changes.pop("method"), changes).applied(found) if changes else found
+    return Candidate(changes.pop("method"), changes).apply(found) if changes else found
 
 
 def test_every_method_is_offered_once_with_claims_or_a_reason():

@@ -34,7 +34,7 @@ def stated(tmp_path, **protect):
 
 
 def test_invented_rows_come_from_the_stated_domains_alone(tmp_path):
-    found = preview.invented(stated(tmp_path, method="laplace", epsilon=1), 300)
+    found = preview.invent_rows(stated(tmp_path, method="laplace", epsilon=1), 300)
 
     assert found.columns == list(COLUMNS)
     assert found["age"].is_between(20, 60).all()
@@ -49,7 +49,7 @@ def test_invented_rows_come_from_the_stated_domains_alone(tmp_path):
 def test_a_preview_spends_and_records_nothing(tmp_path, protect):
     policy_ = stated(tmp_path, **protect)
 
-    tried = preview.preview(policy_, preview.invented(policy_, 60))
+    tried = preview.preview(policy_, preview.invent_rows(policy_, 60))
 
     assert len(tried.shown) == preview.SHOWN
     assert "name" not in tried.columns
@@ -67,7 +67,7 @@ def test_a_requirement_that_a_few_rows_miss_is_said_and_the_rows_are_shown():
             "require": {"l-diversity": {"l": 2, "column": "ill"}},
         }
     )
-    rows = preview.invented(policy_, 40).with_columns(pl.lit("yes").alias("ill"))
+    rows = preview.invent_rows(policy_, 40).with_columns(pl.lit("yes").alias("ill"))
 
     tried = preview.preview(policy_, rows)
 
@@ -78,7 +78,7 @@ def test_a_requirement_that_a_few_rows_miss_is_said_and_the_rows_are_shown():
 def test_rows_can_be_invented_for_hierarchies_and_persons():
     policy_ = policy.load(sample.folder() / "people.toml")
 
-    rows = preview.invented(policy_, 50)
+    rows = preview.invent_rows(policy_, 50)
 
     assert rows.columns == [one.name for one in policy_.schema.columns]
     assert preview.preview(policy_, rows).shown

@@ -85,7 +85,7 @@ def test_roles_and_kinds_are_guessed_from_names_and_values():
 def test_a_weight_is_left_out_and_the_draft_says_how_to_release_it():
     text, schema = drafted(people())
 
-    assert schema.flagged("sampling_weight") is None
+    assert schema.column_with_flag("sampling_weight") is None
     line = next(line for line in text.splitlines() if line.startswith("# fnlwgt"))
     assert 'write { role = "other", kind = "numeric", sampling_weight = true }' in line
 

@@ -50,7 +50,7 @@ def test_the_shipped_policy_loads():
     assert loaded.schema["name"].role is Role.IDENTIFIER
     assert loaded.schema["region"].hierarchy.root == "Maravel"
     assert loaded.schema["age"].bounds == (0, 110)
-    assert loaded.schema.flagged("privacy_unit") == "person"
+    assert loaded.schema.column_with_flag("privacy_unit") == "person"
 
 
 def test_a_file_a_mapping_and_a_policy_mean_the_same():
@@ -484,7 +484,7 @@ def _accepts(value, schema, definitions):
 def test_quoted_text_is_toml():
     text = 'a "quoted" \\ name\n\twith \x00\x1f\x7f é \U0001f41f # = [x]'
 
-    assert tomllib.loads(f"{text_files.quoted(text)} = {text_files.quoted(text)}") == {text: text}
+    assert tomllib.loads(f"{text_files.quote(text)} = {text_files.quote(text)}") == {text: text}
 
 
 def test_a_policy_is_a_value():

@@ -13,7 +13,7 @@ from shoal.core import Distance, Diversity, Hierarchy, KAnonymity, LDiversity, T
 from shoal.errors import InputError
 from shoal.privacy_models import (
     Counts,
-    decided,
+    decide,
     k_anonymity,
     k_when_missing_matches,
     l_diversity,
@@ -281,11 +281,11 @@ def test_distinct_values_of_persons_are_those_that_as_many_of_them_hold(rows):
 
 
 def test_one_person_with_many_values_is_not_diverse():
-    found, counts = decided(
+    found, counts = decide(
         [0, 0, 0, 0], [0, 1, 2, 0], LDiversity(Fraction(2), Diversity.DISTINCT, ("s",), ("q",)),
         units=[7, 7, 7, 8],
     )  # fmt: skip
-    alone, _ = decided(
+    alone, _ = decide(
         [0, 0, 0], [0, 1, 2], LDiversity(Fraction(2), Diversity.DISTINCT, ("s",), ("q",)),
         units=[7, 7, 7],
     )  # fmt: skip
@@ -301,8 +301,8 @@ def test_rows_and_persons_agree_where_each_person_has_one_row(rows):
         LDiversity(Fraction(2), Diversity.ENTROPY, ("s",), ("q",)),
         TCloseness(Fraction(1, 3), Distance.ORDERED, ("s",), ("q",)),
     ):
-        by_rows, _ = decided(labels, codes, guarantee)
-        by_persons, _ = decided(labels, codes, guarantee, units=range(len(rows)))
+        by_rows, _ = decide(labels, codes, guarantee)
+        by_persons, _ = decide(labels, codes, guarantee, units=range(len(rows)))
 
         assert (by_rows.holds, by_rows.achieved) == (by_persons.holds, by_persons.achieved)
         assert by_rows.failing.tolist() == by_persons.failing.tolist()
@@ -313,10 +313,10 @@ def test_the_worse_of_rows_and_persons_decides():
     labels, codes, units = [0] * 11, [0] * 9 + [1, 1], [1] * 9 + [2, 3]
     frequent = LDiversity(Fraction(1), Diversity.FREQUENCY, ("s",), ("q",))
 
-    found, _ = decided(labels, codes, frequent, units=units)
+    found, _ = decide(labels, codes, frequent, units=units)
 
     assert found.achieved == Fraction(11, 9)
-    fewer, _ = decided([0] * 3, [0, 1, 1], frequent, units=[1, 2, 3])
+    fewer, _ = decide([0] * 3, [0, 1, 1], frequent, units=[1, 2, 3])
     assert fewer.achieved == Fraction(3, 2)
 
 

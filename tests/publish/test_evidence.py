@@ -52,10 +52,10 @@ def test_many_rows_are_measured_only_on_request(people, policy):
     made = protect_table.run(planned, raw).release
     many = io.from_native(pl.DataFrame({"x": range(evidence.MEASURED + 1)}))
 
-    found, why = evidence.measured(
+    found, why = evidence.evaluate_release(
         planned, many, made, wanted=None, control=None, progress=lambda *_: None
     )
-    asked, _ = evidence.measured(
+    asked, _ = evidence.evaluate_release(
         planned, raw, made, wanted=True, control=None, progress=lambda *_: None
     )
 
@@ -94,10 +94,10 @@ def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
         def frame(self):
             raise ValueError("CANARY")
 
-    found, refused = evidence.measured(
+    found, refused = evidence.evaluate_release(
         planned, strange, made, wanted=True, control=None, progress=lambda *_: None
     )
-    _, bug = evidence.measured(
+    _, bug = evidence.evaluate_release(
         planned, raw, made, wanted=True, control=Broken(), progress=lambda *_: None
     )
 

@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from shoal.cli.commands import app\n"
-        "from shoal.pipeline import protect_file\n"
+        "from shoal.publish import protect_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "sys.argv[0] = 'shoal'\n"
         "app()\n"

@@ -784,7 +784,7 @@ def test_a_manifest_that_states_a_failing_check_does_not_verify(grouped, tmp_pat
     record(folder, "release.parquet")
     opened = opened_folder.open_folder(folder)
     checks = [
-        _read_back(verify_folder._recomputed(opened.frame, guarantee, opened.planned))
+        _read_back(verify_folder._recompute(opened.frame, guarantee, opened.planned))
         for guarantee in protect_table.testable(opened.planned, opened.claims)
     ]
     forge(folder, lambda stated: stated.update(checks=checks))

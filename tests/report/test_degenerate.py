@@ -117,7 +117,7 @@ def test_the_officers_page_is_written_for_degenerate_tables(table, method):
     except InputError:
         return
 
-    found, why = evidence.measured(
+    found, why = evidence.evaluate_release(
         planned, raw, done.release, wanted=True, control=None, progress=lambda *_: None
     )
 

@@ -81,7 +81,7 @@ def test_write_report_writes_the_public_report(tmp_path, people, policy):
     shoal.write_report(done, tmp_path / "report.html")
 
     assert (tmp_path / "report.html").read_text() == html.public_report(
-        done.manifest, pictures.released(done)
+        done.manifest, pictures.count_released(done)
     )
 
 
@@ -206,7 +206,7 @@ def test_every_method_has_both_reports(name):
     treated = {
         word: one["treated"] for one in officer.roles(manifest) for word in one["names"].split()
     }
-    for column in phrases.unprotected(manifest):
+    for column in phrases.list_unprotected(manifest):
         if manifest["release_form"] == "tree":
             counts = {one.name: one.sum() for one in data if one.name.startswith(f"{column}=")}
             held = frame[column].value_counts().rows()

@@ -122,7 +122,7 @@ def test_every_released_column_has_a_picture_from_the_release_alone(tmp_path):
     drawing = release.plot()
     drawing.save(tmp_path / "columns.svg")
 
-    found = {one["name"]: one for one in pictures.released(release)}
+    found = {one["name"]: one for one in pictures.count_released(release)}
     for name, one in found.items():
         assert sum(one["after"]) + one["missing"][0] == 80, name
         assert one["answers"] is None

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from shoal.errors import ShoalError
-from shoal.policy.load import shown
+from shoal.policy.load import to_json_value
 from shoal.studio import policy_document, profile, worker
 from shoal.studio.app import create_app
 from shoal.studio.jobs import JobKind, JobState
@@ -87,7 +87,7 @@ class Served:
             try:
                 found = DO[stated["kind"]]({**given, **paths}, note)
             except ShoalError as error:
-                note.end(JobState.FAILED, worker.named(str(error), given.get("names", {})))
+                note.end(JobState.FAILED, worker.name_files(str(error), given.get("names", {})))
             else:
                 write_json(folder / "result.json", found)
                 note.end(JobState.DONE)
@@ -169,7 +169,7 @@ def loaded(client, workspace):
 
 def fields(client, workspace):
     """Return the policy of a workspace as tables."""
-    return shown(policy_document.parsed(loaded(client, workspace).policy))
+    return to_json_value(policy_document.parse_toml(loaded(client, workspace).policy))
 
 
 def put(client, workspace, policy, public=()):

@@ -11,7 +11,7 @@ pytest.importorskip("fastexcel", reason="needs the extra 'excel'")
 
 from tests import workbook
 
-from shoal.policy.load import shown
+from shoal.policy.load import to_json_value
 from shoal.studio import policy_document, profile
 
 ROWS = 60
@@ -46,7 +46,7 @@ def plain(page):
 
 
 def policy(client, id_):
-    return shown(policy_document.parsed(client.served.studio.store.load(id_).policy))
+    return to_json_value(policy_document.parse_toml(client.served.studio.store.load(id_).policy))
 
 
 def test_how_a_file_was_read_is_shown_asked_about_and_corrected(client, visits, tools, served):

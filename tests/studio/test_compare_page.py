@@ -39,7 +39,7 @@ def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ti
         studio=SimpleNamespace(compared=lambda _workspace: facts),
     )
 
-    found = compare._found(here)
+    found = compare._read_result(here)
 
     assert [(row["label"], row["recommended"], row["open"]) for row in found["rows"]] == marked
     (drawn,) = found["figures"]

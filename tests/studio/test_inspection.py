@@ -47,7 +47,7 @@ def test_the_page_says_what_attacks_gain_over_people_who_are_held_out(seen):
 
 
 def protect_of(client, workspace):
-    return policy_document.parsed(client.served.studio.store.load(workspace).policy)["protect"]
+    return policy_document.parse_toml(client.served.studio.store.load(workspace).policy)["protect"]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_page_has_what_the_command_finds_other_k_and_every_combination(seen,
     _, _, page = seen
 
     frame = pl.read_csv(tools.people(120))
-    expected = shoal.inspect(frame, policy_document.parsed(POLICY), public=True).alternatives
+    expected = shoal.inspect(frame, policy_document.parse_toml(POLICY), public=True).alternatives
     shown = page.partition('id="inspection"')[2]
     assert "Confidential" in shown
     assert len(re.findall('<g class="node"', shown)) == len(expected.lattice.nodes) == 10

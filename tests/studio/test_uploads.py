@@ -212,14 +212,14 @@ def test_the_cells_of_a_parquet_file_are_counted_without_decoding_them(tmp_path,
                           "c": pl.repeat(nested, rows, eager=True)})  # fmt: skip
     frame.write_parquet(tmp_path / "a.parquet")
 
-    assert decoded_size.stated(tmp_path / "a.parquet") == rows * 4 * decoded_size.CELL
+    assert decoded_size.read_stated_size(tmp_path / "a.parquet") == rows * 4 * decoded_size.CELL
 
 
 def test_a_parquet_file_of_another_writer_is_measured_too(tmp_path):
     table = pa.table({"a": ["x"] * 5000, "b": pa.array(range(5000), pa.int32())})
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=700, compression="gzip")
 
-    assert decoded_size.stated(tmp_path / "a.parquet") == 5000 * 2 * decoded_size.CELL
+    assert decoded_size.read_stated_size(tmp_path / "a.parquet") == 5000 * 2 * decoded_size.CELL
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -227,7 +227,7 @@ def test_the_decoded_size_of_an_arrow_file_is_not_below_what_polars_takes(tmp_pa
     frame = pl.DataFrame({"a": ["x" * 40] * 100_000, "b": range(100_000)})
     frame.write_ipc(tmp_path / "a.arrow", compression=compression)
 
-    found = decoded_size.stated(tmp_path / "a.arrow")
+    found = decoded_size.read_stated_size(tmp_path / "a.arrow")
 
     assert found >= frame.estimated_size() * 0.9
     assert found < 10 * frame.estimated_size() + 100_000
@@ -240,7 +240,9 @@ def test_an_arrow_file_of_another_writer_with_a_dictionary_is_measured_too(tmp_p
     with ipc.new_file(str(tmp_path / "a.feather"), table.schema, options=options) as writer:
         writer.write_table(table)
 
-    assert decoded_size.stated(tmp_path / "a.feather") >= 2 * 1000 * decoded_size.CELL + 1001
+    assert (
+        decoded_size.read_stated_size(tmp_path / "a.feather") >= 2 * 1000 * decoded_size.CELL + 1001
+    )
 
 
 @given(cut=st.integers(0, 400), flip=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 255))))
@@ -260,7 +262,7 @@ def test_a_damaged_footer_is_refused_or_measured_and_never_a_crash(
         content[-min(place, len(content))] = byte
     path.write_bytes(bytes(content[: len(content) - cut]))
     try:
-        found = decoded_size.stated(path)
+        found = decoded_size.read_stated_size(path)
         assert found is None or found >= 0
     except InputError:
         pass

@@ -202,8 +202,8 @@ def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n,
     assert found.edges[0] == 0
     assert found.edges[-1] == 100
     assert (np.diff(found.edges) > 0).all()
-    assert found.projected(n).sum() == n
-    assert len(found.projected(n)) == len(found.edges) - 1
+    assert found.project(n).sum() == n
+    assert len(found.project(n)) == len(found.edges) - 1
     accounting.verify(
         found.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )

@@ -19,7 +19,7 @@ from shoal.synthesis.maxent.coarseness import (
     measure_coarseness,
 )
 from shoal.synthesis.maxent.measure import measure_one_way
-from shoal.synthesis.maxent.one_way import believed_marginal
+from shoal.synthesis.maxent.one_way import estimate_marginal
 
 COLUMNS = (
     Domain("town", Kind.NOMINAL, 9),
@@ -33,7 +33,7 @@ def published(columns, attributes, *, most=3, seed=0, epsilon="5"):
     noise = SeededNoise(seed)
     held = HeldColumns(columns)
     return [
-        believed_marginal(
+        estimate_marginal(
             measure_one_way(held, j, attribute, price=Price(Fraction(epsilon)), noise=noise),
             attribute,
             n=len(held),

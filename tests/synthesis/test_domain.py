@@ -3,7 +3,7 @@ import pytest
 
 from shoal.core import Kind
 from shoal.errors import InputError, InternalError
-from shoal.synthesis.domain import Domain, checked
+from shoal.synthesis.domain import Domain, check_codes
 
 
 def test_a_hierarchy_is_cut_between_its_highest_nodes_first():
@@ -37,7 +37,7 @@ def test_impossible_attributes_are_refused(change, message):
 @pytest.mark.parametrize("cells", [[0, 3], [-1, 0], [0.5, 1.0]])
 def test_cells_outside_the_domain_stop_the_mechanism_without_being_shown(cells):
     with pytest.raises(InternalError) as caught:
-        checked([np.array(cells)], [Domain("x", Kind.ORDINAL, 3)])
+        check_codes([np.array(cells)], [Domain("x", Kind.ORDINAL, 3)])
 
     assert "Column 'x'" in str(caught.value)
     assert "3" not in str(caught.value)

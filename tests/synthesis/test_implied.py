@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
-from shoal.synthesis.maxent.implied import _found, without_implied
+from shoal.synthesis.maxent.implied import _observed_multiple, without_implied
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 SIZES = [4, 3, 5]
@@ -118,7 +118,7 @@ def test_dependence_that_is_implied_rightly_stays(noise):
 def test_a_pair_that_says_nothing_changes_nothing():
     implied = np.outer([1.0, -1.0], [1.0, -1.0]) / 10
     table = Target((0, 1), np.full(4, 0.25), 1e-12)
-    assert _found(table, np.full((2, 2), 0.25), implied) == pytest.approx(1.0)
+    assert _observed_multiple(table, np.full((2, 2), 0.25), implied) == pytest.approx(1.0)
 
 
 @settings(max_examples=30)
@@ -131,7 +131,7 @@ def test_a_pair_without_noise_tells_how_much_of_what_is_implied_is_there(times, 
     implied *= 0.01 / np.abs(implied).sum()
     fitted = np.full((3, 4), 1 / 12)
     table = Target((0, 1), (fitted + (times - 1) * implied).ravel(), 1e12)
-    assert _found(table, fitted, implied) == pytest.approx(times, abs=0.13)
+    assert _observed_multiple(table, fitted, implied) == pytest.approx(times, abs=0.13)
 
 
 def test_forbidden_cells_have_no_centre_and_cells_of_steep_parameters_keep_theirs():

@@ -13,7 +13,7 @@ from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent.mass_tree import BinnedAxis, Masses, mass_tree
 from shoal.synthesis.maxent.measure import measure_one_way
-from shoal.synthesis.maxent.one_way import believed_marginal
+from shoal.synthesis.maxent.one_way import estimate_marginal
 
 MIXED = (
     Domain("number", Kind.NUMERIC, 500, gap=True),
@@ -35,7 +35,7 @@ def people(seed, n, attributes=MIXED):
 def published(columns, attributes, noise):
     held = HeldColumns(columns)
     return [
-        believed_marginal(
+        estimate_marginal(
             measure_one_way(held, j, attribute, price=Price(Fraction(1)), noise=noise),
             attribute,
             n=len(held),

@@ -16,8 +16,8 @@ from shoal.synthesis.maxent.posterior import (
     _LAWS,
     by_levels,
     common_margins,
-    expected,
-    smoothed,
+    posterior_mean,
+    smooth,
 )
 from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
@@ -35,7 +35,7 @@ def test_believed_counts_are_positive_have_the_total_and_keep_their_order(drawn,
     total = int(true.sum()) + 1
     noisy = np.rint(true + scale * steps)
 
-    believed = expected(noisy, total, scale)
+    believed = posterior_mean(noisy, total, scale)
 
     assert (believed > 0).all()
     assert believed.sum() == pytest.approx(total)
@@ -66,7 +66,9 @@ def test_they_are_the_means_of_the_stated_law(noisy, total, scale):
 
     b = brentq(lambda b: means(b).sum() - total, -0.5 / scale, 0.5 / scale, xtol=1e-6 / scale)
 
-    assert expected(np.array(noisy), total, scale) == pytest.approx(means(b), abs=0.02 * scale)
+    assert posterior_mean(np.array(noisy), total, scale) == pytest.approx(
+        means(b), abs=0.02 * scale
+    )
 
 
 @pytest.mark.parametrize("most", [1 / 30, 0.9])
@@ -81,7 +83,7 @@ def test_columns_of_one_large_code_and_even_columns_are_nearer_than_projected_an
     def distance(way):
         return np.mean([np.abs(way(noisy) - true).sum() for noisy in drawn]) / 2 / n
 
-    found = distance(lambda noisy: expected(noisy, n, scale))
+    found = distance(lambda noisy: posterior_mean(noisy, n, scale))
 
     assert found < 0.75 * distance(lambda noisy: project(noisy, n))
     assert found < 0.75 * distance(lambda noisy: shrink(noisy, n, 2 * scale**2))
@@ -95,7 +97,7 @@ def test_many_codes_that_are_alike_do_not_outvote_the_one_that_is_not(size, mean
     true[3] = other
     noisy = SeededNoise(5).discrete_laplace(true, scale=scale)
 
-    believed = expected(noisy, int(true.sum()), scale)
+    believed = posterior_mean(noisy, int(true.sum()), scale)
 
     assert believed[3] == pytest.approx(max(noisy[3], 0), abs=3 * scale)
 
@@ -109,13 +111,13 @@ def test_smoothed_counts_have_the_total_and_do_not_depend_on_where_runs_begin(no
     counts = np.array(noisy)
     total = max(int(counts.sum()), 1)
 
-    found = smoothed(counts, total, variance)
+    found = smooth(counts, total, variance)
 
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(total)
-    np.testing.assert_allclose(smoothed(counts[::-1], total, variance)[::-1], found, atol=1e-7)
+    np.testing.assert_allclose(smooth(counts[::-1], total, variance)[::-1], found, atol=1e-7)
     if counts.size & (counts.size - 1) == 0:
-        moved = smoothed(np.roll(counts, by), total, variance)
+        moved = smooth(np.roll(counts, by), total, variance)
         np.testing.assert_allclose(np.roll(moved, -by), found, atol=1e-7)
 
 
@@ -126,7 +128,7 @@ def test_smoothed_counts_have_the_total_and_do_not_depend_on_where_runs_begin(no
 )
 def test_smoothed_counts_equal_their_slow_twin(noisy, variance):
     total = max(sum(noisy), 1)
-    found = smoothed(np.array(noisy), total, variance)
+    found = smooth(np.array(noisy), total, variance)
     np.testing.assert_allclose(found, slowly_smoothed(noisy, total, variance), atol=1e-6 * total)
 
 
@@ -190,9 +192,9 @@ def test_ordered_counts_are_nearer_smoothed_than_believed_one_by_one(sort):
     def distance(way):
         return np.mean([np.abs(way(noisy) - true).sum() for noisy in drawn]) / 2 / n
 
-    found = distance(lambda noisy: smoothed(noisy, int(true.sum()), 2 * scale**2))
+    found = distance(lambda noisy: smooth(noisy, int(true.sum()), 2 * scale**2))
 
-    assert found < 0.7 * distance(lambda noisy: expected(noisy, int(true.sum()), scale))
+    assert found < 0.7 * distance(lambda noisy: posterior_mean(noisy, int(true.sum()), scale))
 
 
 def pair(columns, priors, strength, weight, seed):
@@ -340,8 +342,8 @@ def test_margins_are_means_by_variance_of_all_that_shows_a_column_where_it_is_al
 @settings(max_examples=60)
 def test_counts_at_their_ends_are_believed_with_the_total(noisy, total, scale):
     for found in (
-        expected(np.array(noisy), total, scale),
-        smoothed(np.array(noisy), total, 2 * scale**2),
+        posterior_mean(np.array(noisy), total, scale),
+        smooth(np.array(noisy), total, 2 * scale**2),
     ):
         assert (found >= 0).all()
         assert found.sum() == pytest.approx(total)

@@ -19,7 +19,7 @@ from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import fit_distribution
 from shoal.synthesis.maxent.measure import measure_one_way, measure_selected
-from shoal.synthesis.maxent.one_way import believed_marginal, join_groups
+from shoal.synthesis.maxent.one_way import estimate_marginal, join_groups
 from shoal.synthesis.maxent.plan import SELECTION_SHARE, room
 from shoal.synthesis.maxent.select import FINEST, score, select_three_way
 
@@ -39,7 +39,7 @@ def people(seed, n, attributes=COLUMNS):
 def published(columns, attributes=COLUMNS, *, most=5, seed=0, epsilon="5"):
     noise, held, price = SeededNoise(seed), HeldColumns(columns), Fraction(epsilon)
     return [
-        believed_marginal(
+        estimate_marginal(
             measure_one_way(held, j, attribute, price=Price(price), noise=noise),
             attribute,
             n=len(held),

@@ -35,7 +35,7 @@ from shoal.analysis.result import (
     term_of,
 )
 from shoal.core import Release
-from shoal.errors import InputError, counted, did_you_mean
+from shoal.errors import InputError, count_noun, did_you_mean
 
 __all__ = [
     "AnalysisResult",
@@ -78,7 +78,7 @@ def mean(
         estimand: "population" or "table".
         confidence: of the interval.
     """
-    published, about = _opened(source, confidence), _estimand(estimand)
+    published, about = _open(source, confidence), _estimand(estimand)
     term = _mean(published, column, about, confidence)
     return _result(published, "mean", [column], [term], about, confidence=confidence)
 
@@ -119,7 +119,7 @@ def total(
         estimand: "population" or "table".
         confidence: of the interval.
     """
-    published, about = _opened(source, confidence), _estimand(estimand)
+    published, about = _open(source, confidence), _estimand(estimand)
     size = population_size
     if about is Estimand.TABLE:
         size = published.table_rows
@@ -152,7 +152,7 @@ def proportion(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """The share of people with a category."""
-    published, about = _opened(source, confidence), _estimand(estimand)
+    published, about = _open(source, confidence), _estimand(estimand)
     terms = _shares(published, [column], [(category,)], about, confidence)
     return _result(published, "proportion", [column], terms, about, confidence=confidence)
 
@@ -166,7 +166,7 @@ def crosstab(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """The share of people in each cell of the table of two columns with categories."""
-    published, about = _opened(source, confidence), _estimand(estimand)
+    published, about = _open(source, confidence), _estimand(estimand)
     cells = list(product(*(_categorical(published, name) for name in (row, column))))
     terms = _shares(published, [row, column], cells, about, confidence)
     return _result(published, "crosstab", [row, column], terms, about, confidence=confidence)
@@ -183,7 +183,7 @@ def _shares(
     terms = []
     for cell in cells:
         for pair in zip(columns, cell, strict=True):
-            _known(published, *pair)
+            _check_category(published, *pair)
         if all(drawn):
             found = measured.share(published, columns, cell, estimand)
         else:
@@ -205,7 +205,7 @@ def quantile(
     confidence: float = 0.95,
 ) -> AnalysisResult:
     """A quantile of a numeric column; the median by default."""
-    published, about = _opened(source, confidence), _estimand(estimand)
+    published, about = _open(source, confidence), _estimand(estimand)
     _numeric(published, column)
     if not 0 < at < 1:
         raise InputError(f"at: expected a share between 0 and 1, found {at}.")
@@ -234,8 +234,8 @@ def ols(
         confidence: of each interval.
         seed: of the bootstrap, where there is one.
     """
-    outcome, names = _parsed(formula)
-    published, about = _opened(source, confidence), _estimand(estimand)
+    outcome, names = _parse_formula(formula)
+    published, about = _open(source, confidence), _estimand(estimand)
     _numeric(published, outcome)
     terms = _regression(
         published, outcome, None, names, estimand=about, confidence=confidence, seed=seed
@@ -258,10 +258,10 @@ def logit(
 
     The other arguments are those of `ols`.
     """
-    outcome, names = _parsed(formula)
-    published, about = _opened(source, confidence), _estimand(estimand)
+    outcome, names = _parse_formula(formula)
+    published, about = _open(source, confidence), _estimand(estimand)
     chosen = category or _categorical(published, outcome)[-1]
-    _known(published, outcome, chosen)
+    _check_category(published, outcome, chosen)
     terms = _regression(
         published, outcome, chosen, names, estimand=about, confidence=confidence, seed=seed
     )
@@ -311,7 +311,7 @@ def analyse(
     confidence: float = 0.95,
 ) -> "AnalysisResult | overview.Overview":
     """A statistic by its name, or every column at a glance: what `shoal analyse` prints."""
-    published = _opened(source, confidence)
+    published = _open(source, confidence)
     stated: dict[str, Any] = {"estimand": _estimand(estimand), "confidence": confidence}
     if statistic is None:
         return overview.overview(published, **stated)
@@ -322,7 +322,7 @@ def analyse(
     if len(of) != len(arguments):
         raise InputError(
             f"{statistic}: expected {' and '.join(arguments)}, found "
-            f"{counted(len(of), 'argument')}."
+            f"{count_noun(len(of), 'argument')}."
         )
     more: dict[str, dict[str, Any]] = {"quantile": {"at": at}, "logit": {"category": category},
             "total": {"population_size": population_size}}  # fmt: skip
@@ -331,7 +331,7 @@ def analyse(
     return result
 
 
-def _parsed(formula: str) -> tuple[str, list[str]]:
+def _parse_formula(formula: str) -> tuple[str, list[str]]:
     left, _, right = formula.partition("~")
     names = [re.sub(r"^`(.*)`$", r"\1", one.strip()) for one in (left, *right.split("+"))]
     if not all(names) or len(set(names)) < len(names):
@@ -347,7 +347,7 @@ def _estimand(stated: str) -> Estimand:
     return Estimand(stated)
 
 
-def _opened(source: Source, confidence: float) -> PublishedTable:
+def _open(source: Source, confidence: float) -> PublishedTable:
     if not 0 < confidence < 1:
         raise InputError(f"confidence: expected a share between 0 and 1, found {confidence}.")
     if isinstance(source, PublishedTable):
@@ -360,7 +360,7 @@ def _numeric(published: PublishedTable, column: str) -> None:
         raise InputError(f"Column '{column}' is not numeric.")
 
 
-def _known(published: PublishedTable, column: str, category: str) -> None:
+def _check_category(published: PublishedTable, column: str, category: str) -> None:
     categories = _categorical(published, column)
     if category not in categories:
         guess = did_you_mean(category, categories)

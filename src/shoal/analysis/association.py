@@ -33,8 +33,8 @@ import numpy as np
 from shoal.analysis import rows
 from shoal.analysis.measured import (
     centres,
-    combined,
-    known_rows,
+    combine,
+    count_known_rows,
     missing_measurement,
     one_way,
 )
@@ -124,8 +124,11 @@ def regression(
 ) -> list[AnalysisTerm]:
     """OLS of a numeric outcome, or logistic regression of a category of it."""
     columns = [*names, outcome]
-    axes, pairs, found = _measured(published, columns)
-    n, known = published.frame.select(columns).drop_nulls().height, known_rows(published, columns)
+    axes, pairs, found = _collect_measurements(published, columns)
+    n, known = (
+        published.frame.select(columns).drop_nulls().height,
+        count_known_rows(published, columns),
+    )
     model = _fit(axes, pairs, found, known)
     labels, beta = _coefficients(published, axes, model, category)
     rng = np.random.default_rng(seed)
@@ -147,7 +150,7 @@ def regression(
     ]
 
 
-def _measured(
+def _collect_measurements(
     published: PublishedTable, columns: Sequence[str]
 ) -> tuple[list[_Axis], list[_Pair], _Answers]:
     """The grid of the columns, and what was measured of every two."""
@@ -297,7 +300,7 @@ def _nodes(
         bins = np.maximum(table.counts + (n - table.counts.sum()) / table.counts.size, 0.5)
         return np.ones(bins.size), bins / bins.sum(), axis.values, axis.inside
     others = [one.over([axis.name]) for one in sources if axis.name in one.columns]
-    bins, _ = combined(table, others, known)
+    bins, _ = combine(table, others, known)
     n = bins.sum()
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
     np.minimum.at(low, axis.node, axis.ends[:, 0])

@@ -82,7 +82,7 @@ def _of_the_table(
             {"top_code", "bottom_code"} & stated
         ),
         "records that broke a rule, which were moved to the nearest that keeps all": any(
-            published.repaired(name) for name in columns
+            published.may_be_repaired(name) for name in columns
         ),
     }
 

@@ -62,7 +62,7 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
         noise = len(blocks.sums) * blocks.variance * (unit / n) ** 2
         return low + unit * float(blocks.sums.sum()) / n, noise + sampling
     table = one_way(published, name)
-    counts, noise = combined(table, published.covering([name]), known_rows(published, [name]))
+    counts, noise = combine(table, published.covering([name]), count_known_rows(published, [name]))
     x, n = centres(table, rows), counts.sum()
     estimate = float(x @ counts / n)
     # The mean inside a bin is not known either; its error is taken to be as the most it is shifted.
@@ -71,13 +71,13 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
     return estimate, float((x - estimate) @ noise @ (x - estimate)) / n**2 + inside + sampling
 
 
-def known_rows(published: PublishedTable, columns: Sequence[str]) -> int | None:
+def count_known_rows(published: PublishedTable, columns: Sequence[str]) -> int | None:
     """The number of people with a value in some columns, where it is public."""
     counted = any(map(published.counts_missing, columns))
     return published.n if published.rows_are_public and not counted else None
 
 
-def combined(
+def combine(
     table: NoisyTable, others: Sequence[NoisyTable], n: int | None
 ) -> tuple[Floats, Floats]:
     """The counts of a column's bins by all tables that have it, and the covariance of their noise.
@@ -94,7 +94,7 @@ def combined(
         precision += 1 / exact
         weighted = weighted + n / exact
     for other in others:
-        groups = _nested(bins, other.cells[0])
+        groups = _nest_bins(bins, other.cells[0])
         if other.counts.size < len(bins) and groups is not None:
             precision += groups.T @ groups / other.variance
             weighted = weighted + groups.T @ other.counts / other.variance
@@ -102,7 +102,7 @@ def combined(
     return noise @ weighted, noise
 
 
-def _nested(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
+def _nest_bins(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
     """Which bins each cell of another table holds; None where it cuts a bin, or has no ranges."""
     found = np.zeros((len(cells), len(bins)))
     for row, cell in zip(found, cells, strict=True):
@@ -177,7 +177,7 @@ def share(
     counted = [name for name in columns if published.counts_missing(name)]
     for table in published.tables:
         sought = [*asked, *((name, published.missing(name)) for name in counted)]
-        marks = [published.marked(table, *pair) for pair in sought]
+        marks = [published.mark_counts(table, *pair) for pair in sought]
         known = [mark for mark in marks if mark is not None]
         if len(known) < len(marks):
             continue
@@ -229,7 +229,7 @@ def quantile(
         )
     table = one_way(published, name)
     others = published.covering([name])
-    counts, covariance = combined(table, others, known_rows(published, [name]))
+    counts, covariance = combine(table, others, count_known_rows(published, [name]))
     n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
     below = _below(counts)

@@ -30,10 +30,10 @@ from shoal.core.allowed_records import ConstraintSet
 from shoal.errors import InputError, did_you_mean
 from shoal.io.external.cells import Form, numeric
 from shoal.methods import find
-from shoal.methods.drawn_rows.constrained_space import constrained_space
+from shoal.methods.drawn_rows.constrained_space import constrain_space
 from shoal.methods.method import CellFacts
 from shoal.methods.trees.spatial_encoding import missing_label
-from shoal.publish.released_table import recorded_policy
+from shoal.publish.released_table import read_recorded_policy
 from shoal.publish.verify_folder import open_verified
 
 _FEW = 0.01
@@ -218,7 +218,7 @@ class PublishedTable:
             return Treatment.UNKNOWN
         found = self._grouping(name) if loss is None else self._noise(name, loss)
         still = {Treatment.NONE, Treatment.INTERVALS, Treatment.UNKNOWN}
-        return Treatment.MOVED if found not in still and self._moved(name, found) else found
+        return Treatment.MOVED if found not in still and self._may_be_moved(name, found) else found
 
     @cached_property
     def cells(self) -> CellFacts:
@@ -228,7 +228,7 @@ class PublishedTable:
     @cached_property
     def policy(self) -> Policy:
         """The policy, as far as it is published."""
-        stated = recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
+        stated = read_recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
         method = find(stated.method)
         parameters = method.parameters.model_validate(dict(stated.parameters))
         return replace(stated, schema=method.settle_missing(stated.schema, parameters))
@@ -248,13 +248,13 @@ class PublishedTable:
             for part in rules.parts
         )
 
-    def repaired(self, name: str) -> bool:
+    def may_be_repaired(self, name: str) -> bool:
         """Whether records that broke a rule may have got another cell before the method."""
         stated = self.facts["policy"].get("constraints", {}).get("repair")
         named = self._parts is None or any(name in columns for columns, _ in self._parts)
         return named and bool(stated or self.facts["privacy_losses"])
 
-    def _moved(self, name: str, treatment: Treatment) -> bool:
+    def _may_be_moved(self, name: str, treatment: Treatment) -> bool:
         """Whether a rule may have moved cells after the method: by the policy alone.
 
         Means of the same groups keep linear rules that their records keep, and stay.
@@ -398,7 +398,7 @@ class PublishedTable:
         if all(f"cell_{name}" in self.measurements.columns for name in names):
             return found
         columns = [self.policy.schema[name] for name in names]
-        space = constrained_space(columns, self.policy.constraints.rules)
+        space = constrain_space(columns, self.policy.constraints.rules)
         for axis, source in zip(space.modelled, space.sources, strict=True):
             if not isinstance(source, int):
                 labels = [axis.text(code, code + 1) for code in range(axis.count)]
@@ -411,7 +411,7 @@ class PublishedTable:
                 }
         return found
 
-    def marked(self, table: NoisyTable, name: str, category: str) -> Floats | None:
+    def mark_counts(self, table: NoisyTable, name: str, category: str) -> Floats | None:
         """Which counts of a table are those of a category; None where it does not tell."""
         for axis, sets in self._axes(table, name):
             there = np.array([category in one for one in sets])

@@ -86,7 +86,7 @@ def number(published: PublishedTable, name: str) -> RowValues:
         means[there], within[there] = found.means, found.within
         return RowValues(means, means**2, within)
     if treatment in {Treatment.CELL_NOISE, Treatment.GROUP_NOISE}:
-        return _denoised(published, name, grouped=treatment is Treatment.GROUP_NOISE)
+        return _denoise(published, name, grouped=treatment is Treatment.GROUP_NOISE)
     raise refusal(published, name)
 
 
@@ -132,7 +132,7 @@ def group_spread(published: PublishedTable, name: str) -> Floats:
     return within
 
 
-def _denoised(published: PublishedTable, name: str, *, grouped: bool) -> RowValues:
+def _denoise(published: PublishedTable, name: str, *, grouped: bool) -> RowValues:
     """Numbers with Laplace noise. Groups that fell on a bound share it, and have size k or more."""
     low, high = published.bounds(name)
     y, b = published.numbers(name), np.full(published.n, published.laplace(name))

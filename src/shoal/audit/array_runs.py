@@ -162,7 +162,7 @@ class _Pool:
         return drawn
 
 
-def protected(planned: Plan) -> tuple[str, ...]:
+def columns_at_stake(planned: Plan) -> tuple[str, ...]:
     """The columns that may differ between neighbours: those that epsilon is claimed for."""
     claimed = [c.guarantee for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
     return claimed[0].protects if claimed else planned.setting.columns
@@ -190,9 +190,9 @@ class ArrayRuns:
         self._places = np.argsort(order)
         self._ahead = Ahead(noise)
         self._height = rows if planned.setting.rows is None else None
-        self.names: Sequence[str] = protected(planned)
+        self.names: Sequence[str] = columns_at_stake(planned)
         shown = [name for name in table.schema.released if name not in self.names]
-        self._public = {name: _numbered(self._rows.frame[name]) for name in shown}
+        self._public = {name: _to_numbers(self._rows.frame[name]) for name in shown}
 
     def __call__(self, runs: int) -> Floats:
         """Run so many times: runs x rows x protected columns."""
@@ -245,6 +245,6 @@ def _corners(boxes: SpatialDecomposition) -> tuple[list[str], Floats]:
     return names, np.hstack([boxes.lower, boxes.upper, boxes.counts])[held]
 
 
-def _numbered(series: pl.Series) -> Floats:
+def _to_numbers(series: pl.Series) -> Floats:
     ranks = series if series.dtype.is_numeric() else series.cast(pl.String).rank("dense")
     return ranks.cast(pl.Float64).fill_null(-1.0).to_numpy()

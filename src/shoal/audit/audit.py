@@ -27,7 +27,7 @@ import polars as pl
 
 from shoal import io
 from shoal.audit import file_runs, neighbouring_tables, privacy_losses
-from shoal.audit.array_runs import ArrayRuns, protected
+from shoal.audit.array_runs import ArrayRuns, columns_at_stake
 from shoal.audit.neighbouring_tables import NeighbouringTables
 from shoal.core import (
     GAUSSIAN,
@@ -39,8 +39,8 @@ from shoal.core import (
     Progress,
     ReleaseForm,
     Status,
-    shown,
     silent,
+    write_fraction,
 )
 from shoal.errors import InputError
 from shoal.io import folders, text_files
@@ -128,7 +128,7 @@ class Finding:
     @property
     def _guarantee(self) -> DifferentialPrivacy:
         guarantee = self.claim.guarantee
-        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_audited` saw to it)
+        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_claim_to_test` saw to it)
         return guarantee
 
 
@@ -172,7 +172,9 @@ class Audit:
 
     def __str__(self) -> str:
         worst = self.worst
-        declared = f"declared {worst.measure} {shown(worst.declared)} ({worst.claim.status})"
+        declared = (
+            f"declared {worst.measure} {write_fraction(worst.declared)} ({worst.claim.status})"
+        )
         lines = [f"{self.verdict}: {self.method}, {self.release_form}, {declared}"]
         for finding in self.findings:
             bound = finding.bound
@@ -214,7 +216,7 @@ class Audit:
             "verdict": self.verdict,
             "violated": self.violated,
             "counterexamples": list(self._counterexamples),
-            "declared": shown(worst.declared),
+            "declared": write_fraction(worst.declared),
             "measure": worst.measure.value,
             "status": worst.claim.status.value,
             "basis": worst.claim.basis,
@@ -275,14 +277,16 @@ def audit(
         )
     text_files.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
-    _audited(planned)
+    _claim_to_test(planned)
     if table is not None:
         if isinstance(table, str | Path):
             text_files.refuse_special(Path(table))
         for sentence in booking.record_inspection(planned.policy, what="audit"):
             tell(sentence)
     trials = LEVELS[level] if trials is None else trials
-    chosen = _chosen(planned, pair, table, most=most, tries=tries, seed=seed, progress=progress)
+    chosen = _choose_pairs(
+        planned, pair, table, most=most, tries=tries, seed=seed, progress=progress
+    )
     findings = tuple(
         _finding(
             planned, neighbours, level, noise,
@@ -297,21 +301,21 @@ def audit(
         trials=trials,
         confidence=confidence,
         findings=findings,
-        refuted=tuple(claim for claim in _promised(planned) if claim.status is Status.REFUTED),
+        refuted=tuple(claim for claim in _list_promises(planned) if claim.status is Status.REFUTED),
     )
 
 
-def _promised(planned: Plan) -> list[Claim]:
+def _list_promises(planned: Plan) -> list[Claim]:
     return [claim for claim in planned.claims if isinstance(claim.guarantee, DifferentialPrivacy)]
 
 
-def _audited(planned: Plan) -> Claim:
+def _claim_to_test(planned: Plan) -> Claim:
     """The claim that is put to the test: the one that speaks of the original records.
 
     A method with two readings carries a conditional claim, for tables that share their groups,
     and one without that condition; pairs built here are for the latter.
     """
-    claims = _promised(planned)
+    claims = _list_promises(planned)
     if not claims:
         raise InputError(
             f"Method '{planned.method.name}' claims no differential privacy, so there is nothing "
@@ -320,7 +324,7 @@ def _audited(planned: Plan) -> Claim:
     return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
 
 
-def _chosen(
+def _choose_pairs(
     planned: Plan,
     pair: tuple[Any, Any] | None,
     table: Any,
@@ -331,14 +335,12 @@ def _chosen(
     progress: Progress,
 ) -> Sequence[NeighbouringTables]:
     if pair is not None:
-        return [neighbouring_tables.given(planned, *(_frame(planned, side) for side in pair))]
+        return [neighbouring_tables.check_given(planned, *(_frame(planned, side) for side in pair))]
     if table is not None:
         rng = np.random.default_rng(seed)
         frame = _frame(planned, table)
-        return [
-            neighbouring_tables.searched(planned, frame, tries=tries, rng=rng, progress=progress)
-        ]
-    made = neighbouring_tables.built_in(planned)
+        return [neighbouring_tables.search(planned, frame, tries=tries, rng=rng, progress=progress)]
+    made = neighbouring_tables.list_worst_cases(planned)
     if not made:
         raise InputError(
             "No built-in pair of tables fits the policy's columns; give a pair with --pair."
@@ -365,7 +367,7 @@ def _finding(
 ) -> Finding:
     """Run a pair; the terms are those of `epsilon_lower_bound.lower_bound`."""
     planned = with_rows(planned, pair.before.height)
-    claim, moved, proved = _audited(planned), None, 0.0
+    claim, moved, proved = _claim_to_test(planned), None, 0.0
     in_rho = isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.rho is not None
     terms["concentrated"] = in_rho
     frames = (pair.before, pair.after)
@@ -449,7 +451,7 @@ def _likelihoods(
         return {}  # Cells are not noisy answers.
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
-    widths = [planned.policy.schema[name].bounds for name in protected(planned)]
+    widths = [planned.policy.schema[name].bounds for name in columns_at_stake(planned)]
     if any(bounds is None or not hasattr(bounds[1], "as_tuple") for bounds in widths):
         return {}
     spans = [float(b[1]) - float(b[0]) for b in widths if b is not None]  # type: ignore[arg-type]

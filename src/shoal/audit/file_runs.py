@@ -95,16 +95,16 @@ def learners(example: Landed) -> dict[str, epsilon_lower_bound.Learner]:
     return {
         **{name: epsilon_lower_bound.learned_patterns(_text(name)) for name in example.texts},
         "group sizes by rank": epsilon_lower_bound.learned_patterns(
-            lambda outputs: epsilon_lower_bound.sizes_by_rank(_stacked(outputs))
+            lambda outputs: epsilon_lower_bound.sizes_by_rank(_stack(outputs))
         ),
-        "learned projection": _projected,
+        "learned projection": _project,
     }
 
 
-def _projected(before: Sequence[Landed], after: Sequence[Landed]) -> epsilon_lower_bound.Score:
-    both = _stacked([*before, *after])
+def _project(before: Sequence[Landed], after: Sequence[Landed]) -> epsilon_lower_bound.Score:
+    both = _stack([*before, *after])
     project = epsilon_lower_bound.learned_projection(both[: len(before)], both[len(before) :])
-    return lambda outputs: project(_stacked(outputs, both.shape[1:]))
+    return lambda outputs: project(_stack(outputs, both.shape[1:]))
 
 
 def _read(folder: Path, form: ReleaseForm) -> Landed:
@@ -129,7 +129,7 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
             "number of columns": frame.width,
             "number of missing cells": sum(gaps),
             **{f"size of {name}": size for name, size in sizes.items()},
-            **_told(folder),
+            **_read_figures(folder),
         },
         texts={
             "names of the files": _checksum(list(sizes)),
@@ -140,7 +140,7 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
     )
 
 
-def _told(folder: Path) -> dict[str, float]:
+def _read_figures(folder: Path) -> dict[str, float]:
     """The first numbers of the tables that lie beside the rows, each a figure of its own."""
     return {
         f"{column} {row + 1} of {name}": float(value)
@@ -172,10 +172,10 @@ def _text(name: str) -> Any:
 
 
 def _cells(score: epsilon_lower_bound.Score) -> epsilon_lower_bound.Score:
-    return lambda outputs: score(_stacked(outputs))
+    return lambda outputs: score(_stack(outputs))
 
 
-def _stacked(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) -> Floats:
+def _stack(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) -> Floats:
     """All tables as one array; one of another shape is cut or filled up with -2."""
     rows, columns = shape or [max(one.cells.shape[side] for one in outputs) for side in (0, 1)]
     stack = np.full((len(outputs), rows, columns), -2.0)

@@ -18,7 +18,7 @@ import polars as pl
 import scipy
 
 from shoal import core
-from shoal.audit.array_runs import ArrayRuns, protected
+from shoal.audit.array_runs import ArrayRuns, columns_at_stake
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
@@ -46,7 +46,7 @@ class NeighbouringTables:
     row: int
 
 
-def built_in(planned: Plan) -> list[NeighbouringTables]:
+def list_worst_cases(planned: Plan) -> list[NeighbouringTables]:
     """Worst cases for a plan, the method's own counterexample first."""
     k = _group_size(planned)
     own = planned.method.promises.counterexample
@@ -58,7 +58,7 @@ def built_in(planned: Plan) -> list[NeighbouringTables]:
     others = [_extreme(k), _zig_zag(k)]
     made = []
     for name, before, after in (*boxes.values(), *others):
-        pair = _carried(planned, name, before, after) if len(before) >= max(k, 2) else None
+        pair = _carry_over(planned, name, before, after) if len(before) >= max(k, 2) else None
         if pair is not None:
             made.append(pair)
     return made
@@ -78,7 +78,7 @@ def adds(planned: Plan) -> bool:
     return neighbours is core.Neighbours.ADD_REMOVE
 
 
-def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
+def check_given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     """The steward's own two tables, which must differ in one record's protected cells."""
     if before.columns != after.columns:
         raise InputError("The two tables must have the same columns in the same order.")
@@ -101,7 +101,7 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
     changed = [name for name, cells in zip(before.columns, apart, strict=True) if cells.any()]
     schema = planned.policy.schema
     for name in changed:
-        if name in schema.released and name not in protected(planned):
+        if name in schema.released and name not in columns_at_stake(planned):
             known = "public" if schema[name].public else "not covered by the claim"
             raise InputError(f"Column '{name}' is {known}, but it differs between the two tables.")
     return NeighbouringTables("the two tables that were given", before, after, int(rows[0]))
@@ -138,7 +138,7 @@ def _comparable(series: pl.Series, other: pl.Series) -> pl.Series:
     return series.cast(pl.Float64 if numbers else pl.String)
 
 
-def searched(
+def search(
     planned: Plan,
     table: pl.DataFrame,
     *,
@@ -155,7 +155,7 @@ def searched(
     # A cell between two whole numbers must not give its whole column another type.
     table = table.with_columns(
         table[name].cast(pl.Float64)
-        for name in protected(planned)
+        for name in columns_at_stake(planned)
         if table.schema[name].is_integer() and planned.policy.schema[name].kind is Kind.NUMERIC
     )
     for attempt in range(tries):
@@ -165,7 +165,7 @@ def searched(
         if adds(planned):
             changed, what = _without(table, row), "left out"
         else:
-            for name in protected(planned):
+            for name in columns_at_stake(planned):
                 cell = _other_cell(planned.policy.schema[name], table[name], rng)
                 changed = changed.with_columns(_with_cell(changed[name], row, cell))
             if changed.equals(table, null_equal=True):
@@ -344,7 +344,9 @@ def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
     )
 
 
-def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> NeighbouringTables | None:
+def _carry_over(
+    planned: Plan, name: str, before: Floats, after: Floats
+) -> NeighbouringTables | None:
     """Carry a pair of the unit box over to the policy's columns, if it still is a pair."""
     frames = [_frame(planned, X) for X in (before, after)]
     if adds(planned):
@@ -353,13 +355,13 @@ def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbo
         return NeighbouringTables(f"{name}: with and without that record", frames[1],
                           _without(frames[1], row), row)  # fmt: skip
     try:
-        return replace(given(planned, frames[0], frames[1]), name=name)
+        return replace(check_given(planned, frames[0], frames[1]), name=name)
     except InputError:  # for example, two cells that fall in one category
         return None
 
 
 def _frame(planned: Plan, X: Floats) -> pl.DataFrame:
-    schema, columns = planned.policy.schema, protected(planned)
+    schema, columns = planned.policy.schema, columns_at_stake(planned)
     n = len(X)
     cells: dict[str, list[Any]] = {}
     for column in schema.columns:

@@ -94,14 +94,14 @@ class Replay:
     @property
     def losses(self) -> Mapping[Draw, float]:
         """What the parts of each mechanism and scale cost: absolute losses, added up."""
-        return self._added(abs)
+        return self._add_up(abs)
 
     @property
     def rhos(self) -> Mapping[Draw, float]:
         """The same in rho: a loss of pure noise costs half its square."""
-        return self._added(lambda loss: loss**2 / 2)
+        return self._add_up(lambda loss: loss**2 / 2)
 
-    def _added(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
+    def _add_up(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
         found: dict[Draw, float] = {}
         for draw, loss in self.parts:
             cost = loss if draw[0] in {EXPONENTIAL, GAUSSIAN} else pure(loss)
@@ -185,19 +185,19 @@ class _Recorder(_Asked):
         values = np.array(values)
         scale = self.laws.scale(draw[1], decides="threshold" in more)
         drawn = (
-            self._decided(values, more["threshold"], scale)
+            self._decide(values, more["threshold"], scale)
             if "threshold" in more
-            else self._drawn(draw[0], values, more.get("categories", 0), scale)
+            else self._draw(draw[0], values, more.get("categories", 0), scale)
         )
         self.kept.append(_Answer(draw, values, drawn, **more))
         return drawn
 
-    def _decided(self, values: Ints, threshold: int, scale: Fraction) -> Ints:
+    def _decide(self, values: Ints, threshold: int, scale: Fraction) -> Ints:
         if scale == 0:
             return np.asarray(values > threshold, dtype=np.int64)
         return self.noise.exceeds(values, threshold=threshold, scale=scale).astype(np.int64)
 
-    def _drawn(self, mechanism: str, values: Ints, categories: int, scale: Fraction) -> Ints:
+    def _draw(self, mechanism: str, values: Ints, categories: int, scale: Fraction) -> Ints:
         if mechanism == LAPLACE:
             return values if scale == 0 else self.noise.discrete_laplace(values, scale=scale)
         if mechanism == GAUSSIAN:
@@ -241,7 +241,7 @@ class _Replay(_Asked):
         mechanism, asked = answer.draw
         scale = float(self.laws.scale(asked, decides=answer.threshold is not None))
         if mechanism in {EXPONENTIAL, GAUSSIAN}:
-            return self._concentrated(answer, values, scale)
+            return self._rho_loss(answer, values, scale)
         if mechanism == SELECTION:
             moved = np.flatnonzero((answer.values != values).any(axis=1))
             return sum(
@@ -259,13 +259,13 @@ class _Replay(_Asked):
             return float(np.sum((drawn == old).astype(int) - (drawn == new))) / scale
         if (threshold := answer.threshold) is not None:
             above = drawn.astype(np.bool_)
-            return float(np.sum(_decided(old - threshold, scale, above=above)
-                                - _decided(new - threshold, scale, above=above)))  # fmt: skip
+            return float(np.sum(_decision_loss(old - threshold, scale, above=above)
+                                - _decision_loss(new - threshold, scale, above=above)))  # fmt: skip
         if scale == 0:
             return np.inf if moved.size else 0.0
         return float(np.sum(np.abs(drawn - new) - np.abs(drawn - old))) / scale
 
-    def _concentrated(self, answer: _Answer, values: Ints, scale: float) -> float:
+    def _rho_loss(self, answer: _Answer, values: Ints, scale: float) -> float:
         """The loss of a mechanism that is priced in rho; for `replay`, the rho of what moved."""
         if answer.draw[0] == EXPONENTIAL:
             before, after = (log_weights(one[0], scale) for one in (answer.values, values))
@@ -281,7 +281,7 @@ class _Replay(_Asked):
         return float(np.sum(later.astype(np.float64) ** 2 - earlier.astype(np.float64) ** 2)) * half
 
 
-def _decided(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> Floats:
+def _decision_loss(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> Floats:
     """Ln P(value + Z > 0) where it was above, and of the opposite where not."""
     if scale == 0:
         known: Floats = np.where((values > 0) == above, 0.0, -np.inf)

@@ -26,8 +26,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.budget.composition import BudgetEntry, DeclaredFacts, folded, number
-from shoal.budget.event_log import EventLog, LogHead, damaged, open_log
+from shoal.budget.composition import BudgetEntry, DeclaredFacts, fold_name, number
+from shoal.budget.event_log import EventLog, LogHead, damage_error, open_log
 from shoal.budget.source import Account, Inspection, InspectionSummary, What
 from shoal.core import Neighbours
 from shoal.core.machine import now
@@ -90,14 +90,14 @@ def init(
 
     With a delta it holds releases that count in rho, too.
 
-    A budget cannot be changed afterwards, and a name that `folded` does not tell from a known one
-    is refused: either would be a way to spend twice.
+    A budget cannot be changed afterwards, and a name that `fold_name` does not tell from a known
+    one is refused: either would be a way to spend twice.
 
     Raises:
         InputError: if the file cannot be made or is something else, or the source is known.
     """
     name = source.strip()
-    if not folded(name):
+    if not fold_name(name):
         raise InputError("Expected the name of a population as source, found an empty name.")
     if epsilon <= 0:
         raise InputError(f"Expected epsilon > 0 for a budget, found {number(epsilon)}.")
@@ -106,7 +106,7 @@ def init(
     if not path.parent.is_dir():
         raise InputError(f"There is no folder '{path.parent}' for the budget file '{path.name}'.")
     with open_log(path, create=True) as log:
-        same = [known for known in _accounts(log, path) if folded(known) == folded(name)]
+        same = [known for known in _accounts(log, path) if fold_name(known) == fold_name(name)]
         if same:
             raise InputError(
                 f"Source '{same[0]}' already has a budget in '{path}'; it stays as it is."
@@ -117,7 +117,7 @@ def init(
             source=name,
             epsilon=str(Fraction(epsilon)),
             neighbours=neighbours.value,
-            delta=_stated(delta),
+            delta=_write_number(delta),
         )
         return _accounts(log, path)[name]
 
@@ -165,7 +165,7 @@ def spend(
     if epsilon is not None and rho is not None:
         raise InternalError("A release is booked with an epsilon or a rho, not both.")
     with open_log(path, write=True) as log:
-        before = _named(_accounts(log, path), source, path)
+        before = _find_account(_accounts(log, path), source, path)
         if rho is not None and before.delta is None:
             raise InputError(
                 f"The budget of source '{before.source}' is pure, and this release counts in rho:"
@@ -180,10 +180,10 @@ def spend(
             source=before.source,
             policy=policy,
             method=method,
-            epsilon=_stated(price),
+            epsilon=_write_number(price),
             note=note,
             facts=facts.to_json(),
-            rho=_stated(squared),
+            rho=_write_number(squared),
         )
         after = _accounts(log, path)[before.source]
         if after.remaining < 0:
@@ -218,7 +218,7 @@ def record_inspection(
     The policy is its digest, and the note has public words; never a cell.
     """
     with open_log(path, write=True) as log:
-        name = _named(_accounts(log, path), source, path).source
+        name = _find_account(_accounts(log, path), source, path).source
         log.append(
             event="inspection",
             time=now(),
@@ -234,7 +234,7 @@ def record_inspection(
 def account(path: Path, source: str) -> Account:
     """One source of a budget file."""
     with open_log(path) as log:
-        return _named(_accounts(log, path), source, path)
+        return _find_account(_accounts(log, path), source, path)
 
 
 def settle(path: Path, reservation: int) -> None:
@@ -275,9 +275,9 @@ def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: in
     )
 
 
-def _named(accounts: dict[str, Account], source: str, path: Path) -> Account:
+def _find_account(accounts: dict[str, Account], source: str, path: Path) -> Account:
     """A source by any spelling of its name."""
-    same = [account for name, account in accounts.items() if folded(name) == folded(source)]
+    same = [account for name, account in accounts.items() if fold_name(name) == fold_name(source)]
     if not same:
         guess = did_you_mean(source, [*accounts])
         raise InputError(f"There is no source '{source}' in '{path}'.{guess}")
@@ -298,7 +298,7 @@ def _accounts(log: EventLog, path: Path) -> dict[str, Account]:
         for event in log.events:
             match event.pop("event"):
                 case "grant" if event["source"] not in grants:
-                    grants[event["source"]] = _granted(event)
+                    grants[event["source"]] = _grant(event)
                 case "entry" if event["source"] in grants:
                     entries.append(_entry(len(entries) + 1, **event))
                 case "settle" if _is_open(entries, place := event["entry"] - 1):
@@ -308,9 +308,9 @@ def _accounts(log: EventLog, path: Path) -> dict[str, Account]:
                     event |= {"kind": Inspection(event["kind"]), "what": What(event["what"])}
                     inspections[source].append(InspectionSummary(after=len(entries), **event))
                 case _:
-                    raise damaged(path)
+                    raise damage_error(path)
     except (ValueError, TypeError, LookupError, ArithmeticError):  # Also what pydantic refuses.
-        raise damaged(path) from None
+        raise damage_error(path) from None
     return {
         name: replace(
             account,
@@ -325,7 +325,7 @@ def _is_open(entries: Sequence[BudgetEntry], place: int) -> bool:
     return place >= 0 and entries[place].status == "reserved"
 
 
-def _granted(event: dict[str, Any]) -> Account:
+def _grant(event: dict[str, Any]) -> Account:
     if not all(isinstance(event[name], str) for name in ("source", "time")):
         raise TypeError
     delta = None if event["delta"] is None else _fraction(event["delta"])
@@ -341,7 +341,7 @@ def _entry(
     return BudgetEntry(id_, epsilon=price, rho=squared, facts=declared, status="reserved", **event)
 
 
-def _stated(price: Fraction | None) -> str | None:
+def _write_number(price: Fraction | None) -> str | None:
     """An exact number as the file has it."""
     return None if price is None else str(Fraction(price))
 

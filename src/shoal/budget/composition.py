@@ -246,7 +246,7 @@ def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Su
     """
     priced = [entry for entry in entries if entry.priced]
     facts = [entry.facts for entry in priced if entry.facts is not None]
-    units = {folded(one.unit): one.unit for one in facts if one.unit != ROW}
+    units = {fold_name(one.unit): one.unit for one in facts if one.unit != ROW}
     stated = [one.max_contributions for one in facts if one.max_contributions is not None]
     most = max(stated, default=None)
     persons = bool(units) or most is not None
@@ -299,7 +299,8 @@ def _unknown(priced: Sequence[BudgetEntry]) -> list[str]:
 
 def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
     """Conditions (a) and (b), or one extract for all."""
-    if len(facts) == len(priced) and len({(folded(f.extract), f.extract_by) for f in facts}) <= 1:
+    extracts = {(fold_name(f.extract), f.extract_by) for f in facts}
+    if len(facts) == len(priced) and len(extracts) <= 1:
         return []
     apart = [entry for entry in priced if entry.facts and not entry.facts.adds_up]
     sized = [e.id for e in apart if e.facts and e.facts.extract_by is Extract.ROW]
@@ -360,7 +361,7 @@ def _numbers(ids: Sequence[int]) -> str:
     return f"Entries {', '.join(map(str, ids[:-1]))} and {ids[-1]} are"
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as names are compared: whatever its spaces, its case and how its letters are coded.
 
     Unicode's compatibility composition (NFKC) with case folding; spaces and characters that are not

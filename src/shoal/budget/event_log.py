@@ -164,7 +164,7 @@ def open_log(path: Path, *, create: bool = False, write: bool = False) -> Iterat
             connection.execute(begin)
             try:
                 new = create and _is_new(connection)
-                log = EventLog(connection, () if new else _checked_contents(connection, path))
+                log = EventLog(connection, () if new else _read_contents(connection, path))
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
                 if (create or write) and version < _VERSION:
                     log.begin()
@@ -177,7 +177,7 @@ def open_log(path: Path, *, create: bool = False, write: bool = False) -> Iterat
     except sqlite3.Error as error:
         raise _explain(error, path) from error
     except UnicodeDecodeError:  # SQLite quotes what it cannot read.
-        raise damaged(path) from None
+        raise damage_error(path) from None
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -186,7 +186,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     return bool(tables == 0 and application == 0)
 
 
-def damaged(path: Path) -> InputError:
+def damage_error(path: Path) -> InputError:
     """Say that a file is not what it was."""
     return InputError(_DAMAGED.format(path=path))
 
@@ -204,14 +204,14 @@ def _explain(error: sqlite3.Error, path: Path) -> InputError | InternalError:
         case ["MISUSE"] | ["INTERRUPT"] | ["ABORT"]:
             return InternalError(f"The budget file '{path}' failed: {error}.")
         case _:  # Not a database, another schema than ours, or a text that is not UTF-8.
-            return damaged(path)
+            return damage_error(path)
 
 
-def _checked_contents(connection: sqlite3.Connection, path: Path) -> list[str]:
+def _read_contents(connection: sqlite3.Connection, path: Path) -> list[str]:
     """The events of a file; refuse what is not a budget file of ours, or damaged."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
-        raise damaged(path)
+        raise damage_error(path)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise InputError(
@@ -226,20 +226,20 @@ def _checked_contents(connection: sqlite3.Connection, path: Path) -> list[str]:
         )
     whole = connection.execute("PRAGMA integrity_check").fetchall()
     if whole != [("ok",)] or connection.execute("PRAGMA foreign_key_check").fetchall():
-        raise damaged(path)
+        raise damage_error(path)
     try:
         if version < _VERSION:
             return [_text(event) for event in _events_of_tables(connection, version)]
-        return _chained_contents(connection)
+        return _follow_chain(connection)
     except (ValueError, TypeError, LookupError):  # Such as a text that is not UTF-8.
-        raise damaged(path) from None
+        raise damage_error(path) from None
 
 
 def _text(event: Event) -> str:
     return json.dumps(event, ensure_ascii=False, sort_keys=True)
 
 
-def _chained_contents(connection: sqlite3.Connection) -> list[str]:
+def _follow_chain(connection: sqlite3.Connection) -> list[str]:
     """The events of a log whose schema, numbers and hashes are right."""
     stated = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
     if {sql for (sql,) in stated} != {*_SCHEMA}:

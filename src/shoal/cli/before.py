@@ -8,7 +8,7 @@ import typer
 
 from shoal.cli import standard_input
 from shoal.cli.console import Command, Panel, running, say, showing_progress, tell
-from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spelled_out
+from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spell_out
 
 if TYPE_CHECKING:
     from shoal.core import Progress
@@ -20,7 +20,7 @@ command = partial(before.command, cls=Command)
 
 
 @command(rich_help_panel=Panel.START)
-@spelled_out
+@spell_out
 def init(
     *,
     data: Data,
@@ -72,7 +72,7 @@ def init(
         else:
             drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
         if attacks:
-            drafted = _tried(drafted, data, reading, budget, progress)
+            drafted = _try_draft(drafted, data, reading, budget, progress)
     printed = out == standard_input.STDIN
     if not printed:
         drafted.write(out, force=force)
@@ -91,8 +91,9 @@ def init(
     with suppress(ShoalError):  # A draft may need an answer before it can be planned.
         planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
         say(f"As drafted, a run takes {forecast.takes(planned)}.")
+    table = standard_input.display_path(data)
     say(f"Wrote {out}. Correct its guesses, then: "
-        f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
+        f"shoal protect {table} --policy {out} --out release")  # fmt: skip
 
 
 def _check_together(
@@ -109,7 +110,7 @@ def _check_together(
         raise InputError("--budget and --source record the inspection of --try. Add --try.")
 
 
-def _tried(
+def _try_draft(
     drafted: "DraftedPolicy",
     data: Path,
     reading: "ReadingOptions",
@@ -122,14 +123,14 @@ def _tried(
 
     seen = inspect_table.inspect(
         data,
-        budget.stated(policies.loads(drafted.text)),
+        budget.apply_to(policies.loads(drafted.text)),
         reading=reading,
         attacks=True,
         tell=tell,
         progress=progress,
         note=data.name,
     )
-    return drafted.with_attacks((*seen.attacked(), *seen.refused))
+    return drafted.with_attacks((*seen.describe_attacks(), *seen.refused))
 
 
 @command(rich_help_panel=Panel.START)
@@ -158,7 +159,7 @@ def plan(
 
 
 @command(rich_help_panel=Panel.START)
-@spelled_out
+@spell_out
 def inspect(
     *,
     data: Data,
@@ -192,7 +193,7 @@ def inspect(
     with running() as progress:
         found = inspect_table.inspect(
             data,
-            budget.stated(policy),
+            budget.apply_to(policy),
             public=public,
             attacks=attacks,
             reading=reading,

@@ -45,7 +45,7 @@ from shoal.cli.options import (
     ReplaceRelease,
     Verbose,
     Version,
-    spelled_out,
+    spell_out,
 )
 from shoal.cli.schemes import schemes
 from shoal.cli.subcommands import budget, keys
@@ -107,7 +107,7 @@ def _whole(
 
 
 @command(rich_help_panel=Panel.PROTECT)
-@spelled_out
+@spell_out
 def protect(
     *,
     data: Data,
@@ -157,14 +157,14 @@ def protect(
             progress=progress,
         )
     if as_json:
-        say(terminal.published_json(published))
+        say(terminal.write_published_json(published))
         return
     say(terminal.release_text(published.release, notes_shown(published.notes, published.warnings)))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 @command(rich_help_panel=Panel.SHARE)
-@spelled_out
+@spell_out
 def report(
     *,
     release: Annotated[Path, typer.Argument(metavar="DIR", help="Public folder of the release.")],
@@ -209,7 +209,7 @@ def finish(
 
 
 @command(rich_help_panel=Panel.ASSESS)
-@spelled_out
+@spell_out
 def check(
     *,
     released: Data,
@@ -263,7 +263,7 @@ def sign(
 
 
 @command(rich_help_panel=Panel.ASSESS)
-@spelled_out
+@spell_out
 def evaluate(
     *,
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
@@ -316,7 +316,7 @@ def evaluate(
 
 
 @command(rich_help_panel=Panel.ASSESS)
-@spelled_out
+@spell_out
 def compare(
     *,
     data: Data,
@@ -419,7 +419,7 @@ def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) ->
 
 
 @command(rich_help_panel=Panel.ASSESS)
-@spelled_out
+@spell_out
 def audit(
     *,
     policy: PolicyFile,
@@ -464,7 +464,7 @@ def audit(
     check_text(out, force=force)
     with running() as progress:
         found = auditing.audit(
-            budget.stated(policy),
+            budget.apply_to(policy),
             pair=pair,
             table=table,
             trials=trials,

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shoal.cli import standard_input
-from shoal.errors import LOST_SPARK, ShoalError, lacks_memory, lost_spark, visible, withheld
+from shoal.errors import LOST_SPARK, ShoalError, is_spark_lost, lacks_memory, visible, withheld
 from shoal.io import folders, memory
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
-        with door(), standard_input.given(ctx.params, metavars):
+        with door(), standard_input.replace_dashes(ctx.params, metavars):
             prepared = super().invoke(ctx)
             return prepared() if callable(prepared) else prepared
 
@@ -214,17 +214,17 @@ def _report(error: BaseException, *, interrupted: bool) -> int:
     if isinstance(error, ShoalError):
         tell(str(error))
         return error.exit_code
-    if isinstance(error, OSError) and _lost(error):
+    if isinstance(error, OSError) and _is_lost(error):
         if error.errno == errno.EPIPE:
             return 141  # as a program that the signal for it ends: its reader has seen enough
         tell(f"Cannot write the output: {(error.strerror or 'unknown reason').lower()}.")
         return 2
-    known = MEMORY if lacks_memory(error) else LOST_SPARK if lost_spark(error) else ""
+    known = MEMORY if lacks_memory(error) else LOST_SPARK if is_spark_lost(error) else ""
     tell(known or withheld(error))
     return 2 if known else 70
 
 
-def _lost(error: OSError) -> bool:
+def _is_lost(error: OSError) -> bool:
     """Whether standard output could not be written; what waits for it is dropped then.
 
     What is said beside the result never raises, so it was the result that `echo` wrote.

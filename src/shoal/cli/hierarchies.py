@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.console import Command, Group, say
-from shoal.cli.options import AsJson, spelled_out
+from shoal.cli.options import AsJson, spell_out
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,11 +51,11 @@ def of_intervals(
     """Build intervals of equal width with readable ends, such as 0-4 and 5-9."""
     from shoal import hierarchy as build
 
-    _write(build.intervals(low, high, _listed(widths), step=step, root=root), out, force=force)
+    _write(build.intervals(low, high, _split_list(widths), step=step, root=root), out, force=force)
 
 
 @hierarchy.command("quantiles", cls=Command)
-@spelled_out
+@spell_out
 def of_quantiles(
     *,
     out: Out,
@@ -80,7 +80,7 @@ def of_quantiles(
     if (ends is None) is (data is None):
         raise InputError("Expected either --ends, or --data and --column.")
     if ends is not None:
-        made = build.quantiles(_listed(ends), step=step, join=join, root=root)
+        made = build.quantiles(_split_list(ends), step=step, join=join, root=root)
     else:
         import polars as pl
 
@@ -105,12 +105,12 @@ def of_dates(
     """Join days into weeks, or into months, quarters, years and decades."""
     from shoal import hierarchy as build
 
-    made = build.dates(_day(first), _day(last), _listed(levels), root=root)
+    made = build.dates(_day(first), _day(last), _split_list(levels), root=root)
     _write(made, out, force=force)
 
 
 @hierarchy.command("codes", cls=Command)
-@spelled_out
+@spell_out
 def of_codes(
     *,
     out: Out,
@@ -134,17 +134,17 @@ def of_codes(
 
     if (scheme is None) is (lengths is None):
         raise InputError("Expected either --scheme or --lengths.")
-    given, observed = _given(values, data, column, reading)
+    given, observed = _read_values(values, data, column, reading)
     if scheme is not None:
         made = build.codes(given, scheme, root=root, observed=observed)
     else:
-        each = [_whole(length) for length in _listed(str(lengths))]
+        each = [_whole(length) for length in _split_list(str(lengths))]
         made = build.prefixes(given, each, root=root, observed=observed)
     _write(made, out, force=force)
 
 
 @hierarchy.command("mask", cls=Command)
-@spelled_out
+@spell_out
 def of_masks(
     *,
     out: Out,
@@ -160,8 +160,10 @@ def of_masks(
     """Mask codes by stars from one end, more of them with each level."""
     from shoal import hierarchy as build
 
-    given, observed = _given(values, data, column, reading)
-    _write(build.masked(given, side=side, by=by, root=root, observed=observed), out, force=force)
+    given, observed = _read_values(values, data, column, reading)
+    _write(
+        build.mask_codes(given, side=side, by=by, root=root, observed=observed), out, force=force
+    )
 
 
 @hierarchy.command("ordered", cls=Command)
@@ -177,7 +179,7 @@ def of_ordered(
     """Join neighbours of ordered categories."""
     from shoal import hierarchy as build
 
-    _write(build.ordered(_public(values), join=join, root=root), out, force=force)
+    _write(build.join_ordered(_public(values), join=join, root=root), out, force=force)
 
 
 @hierarchy.command("mapping", cls=Command)
@@ -208,7 +210,7 @@ def of_mapping(
 
 
 @hierarchy.command("check", cls=Command)
-def checked(
+def check_hierarchy(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Hierarchy as CSV, for example from ARX.")
     ],
@@ -224,7 +226,7 @@ def checked(
     say(json.dumps(facts) if as_json else f"{file}: {_size(made)}.")
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -245,7 +247,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _given(
+def _read_values(
     values: Path | None, data: Path | None, column: str | None, reading: "ReadingOptions"
 ) -> tuple[list[str], bool]:
     """Values from a public list, or read off a table; and whether they were."""
@@ -257,7 +259,7 @@ def _given(
     if values is not None:
         return _public(values), False
     cells = validate.as_text(_cells(data, column, reading))
-    return validate.composed(cells).drop_nulls().unique().to_list(), True
+    return validate.compose(cells).drop_nulls().unique().to_list(), True
 
 
 def _public(values: Path) -> list[str]:
@@ -282,10 +284,10 @@ def _cells(data: Path | None, column: str | None, reading: "ReadingOptions") -> 
 
 
 def _size(made: "Hierarchy") -> str:
-    from shoal.errors import counted
+    from shoal.errors import count_noun
 
-    leaves = counted(len(made.paths), "leaf", "leaves")
-    return f"{leaves}, {counted(len(made.levels()), 'level')}"
+    leaves = count_noun(len(made.paths), "leaf", "leaves")
+    return f"{leaves}, {count_noun(len(made.levels()), 'level')}"
 
 
 def _write(made: "Hierarchy", out: Path, *, force: bool) -> None:

@@ -136,7 +136,7 @@ GROUPS: dict[str, dict[str, Any]] = {
 """Options that several commands take together, by the noun of `pipeline.options` they make."""
 
 
-def spelled_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+def spell_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
     """Give a command the options of a group for a parameter that is annotated with its noun.
 
     The noun is named in quotes, and made when the command is called: loading it takes a second.

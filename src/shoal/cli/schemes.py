@@ -86,7 +86,7 @@ def apply(
             progress=progress,
         )
     if as_json:
-        say(terminal.published_json(published))
+        say(terminal.write_published_json(published))
         return
     say(terminal.release_text(published.release, notes_shown(published.notes, published.warnings)))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")

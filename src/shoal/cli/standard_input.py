@@ -26,7 +26,7 @@ BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz",
 
 
 @contextmanager
-def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]:
+def replace_dashes(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]:
     """Put a file in place of a `-` among the tables of a command."""
     asked = [name for name, shown in metavars.items()
              if shown in TABLES and params.get(name) == STDIN]  # fmt: skip
@@ -39,7 +39,7 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
             "Name a file for the other."
         )
     with folders.temporary(PREFIX) as folder:
-        path = _kept(folder)
+        path = _keep_input(folder)
         params[asked[0]] = path
         try:
             yield
@@ -48,14 +48,14 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
             raise
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path for a sentence: `-` for what was piped in."""
     folder = path.parent
     kept = folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith(PREFIX)
     return str(STDIN if kept else path)
 
 
-def _kept(folder: Path) -> Path:
+def _keep_input(folder: Path) -> Path:
     kept = folder / NAME
     try:
         with kept.open("xb") as file:

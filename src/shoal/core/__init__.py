@@ -43,7 +43,7 @@ from shoal.core.guarantees import (
     TCloseness,
     Testable,
     figure,
-    shown,
+    write_fraction,
 )
 from shoal.core.partition import Partition, whole_numbers
 from shoal.core.policy import (
@@ -125,7 +125,7 @@ __all__ = [
     "Testable",
     "Transform",
     "figure",
-    "shown",
     "silent",
     "whole_numbers",
+    "write_fraction",
 ]

@@ -16,7 +16,7 @@ Unsigned32 = NDArray[np.uint32]
 Unsigned64 = NDArray[np.uint64]
 
 
-def chosen(values: Floats, kept: Bools) -> Floats:
+def choose(values: Floats, kept: Bools) -> Floats:
     """Some of the values; all of them are not copied.
 
     >>> chosen(np.array([1.0, 2.0]), np.array([True, False]))
@@ -25,7 +25,7 @@ def chosen(values: Floats, kept: Bools) -> Floats:
     return values if kept.all() else values[kept]
 
 
-def fixed(array: Array) -> Array:
+def freeze(array: Array) -> Array:
     """The array as one that cannot be written to, so a kernel is compiled for one type only.
 
     >>> fixed(np.arange(3)).flags.writeable

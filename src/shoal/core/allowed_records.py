@@ -51,7 +51,7 @@ from shoal.core.constraints import (
     Lookup,
     Node,
     Relation,
-    allowed,
+    allow,
     beyond,
     cells,
     grain,
@@ -204,7 +204,7 @@ class _Axis:
         low, high = limits(self.column)
         return 1.0 if low is None or high is None else high - low
 
-    def moved(self, cells: Array, places: Ints) -> Array:
+    def move(self, cells: Array, places: Ints) -> Array:
         """Each cell in its new place: as it was, if it is there already."""
         made = cells.copy()
         if self.categorical:
@@ -294,7 +294,7 @@ class _Part:
                 f"values, more than {LARGEST_DOMAIN:,}. State rules on fewer columns."
             )
         conditions = [one for one in self.constraints if not any(r.terms for r in one.relations())]
-        kept = allowed(conditions, domains)
+        kept = allow(conditions, domains)
         choices = [_choices(one.tree) for one in self.constraints if one not in conditions]
         if np.prod([float(len(one)) for one in choices]) > ALTERNATIVES:
             raise InputError("The rules join too many relations by 'or'. State simpler ones.")
@@ -303,7 +303,7 @@ class _Part:
             parts = [leaf for some in chosen for leaf in some]
             relations = [leaf for leaf in parts if isinstance(leaf, Relation) and leaf.terms]
             others = [_constraint(leaf) for leaf in parts if leaf not in relations]
-            combos = np.argwhere(kept & allowed(others, domains))
+            combos = np.argwhere(kept & allow(others, domains))
             if len(combos):
                 found.append((combos, relations))
         return found
@@ -343,7 +343,7 @@ class _Part:
             if place < len(axis.values) and axis.values[place] == _OTHER and not axis.others:
                 made[name] = None
             else:
-                made[name] = axis.moved(blank, np.array([place]))[0]
+                made[name] = axis.move(blank, np.array([place]))[0]
         return {**values, **made}
 
     def _box(self, combos: Ints) -> tuple[Floats, Floats]:
@@ -403,7 +403,7 @@ class _Part:
         """The nearest records in given combinations of cells; their costs; where there is one."""
         made = {name: columns[name][rows] for name in self.columns}
         for at, (name, axis) in enumerate(self.axes.items()):
-            made[name] = axis.moved(made[name], combos[:, at])
+            made[name] = axis.move(made[name], combos[:, at])
         solved = np.ones(len(rows), dtype=bool)
         if relations:
             start = np.column_stack([columns[name][rows] for name in self.numeric]).astype(float)
@@ -415,7 +415,7 @@ class _Part:
                 if name in self.owner.frozen:
                     low[:, at] = high[:, at] = start[:, at]
             start[gone], low[gone], high[gone] = 0.0, 0.0, 0.0
-            x, solved = self._polyhedron(relations).projected(start, low, high, gone)
+            x, solved = self._polyhedron(relations).project(start, low, high, gone)
             x[gone] = np.nan
             for at, name in enumerate(self.numeric):
                 made[name] = x[:, at]

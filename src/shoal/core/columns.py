@@ -329,7 +329,7 @@ class Schema:
         """Names of the columns with a role."""
         return tuple(column.name for column in self.columns if column.role is role)
 
-    def flagged(self, flag: str) -> str | None:
+    def column_with_flag(self, flag: str) -> str | None:
         """Name of the column that carries a flag such as `privacy_unit`, if one does."""
         return next((column.name for column in self.columns if getattr(column, flag)), None)
 

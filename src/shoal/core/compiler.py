@@ -34,7 +34,7 @@ def sources() -> str:
     return digest.hexdigest()
 
 
-def compiled(function: FunctionType, **options: Any) -> Any:
+def compile_kernel(function: FunctionType, **options: Any) -> Any:
     """Numba's dispatcher of a kernel, with its cache on disk, if a folder can be written."""
     dispatcher = njit(nogil=True, **options)(function)
     with suppress(RuntimeError):  # Numba cannot write anywhere.

@@ -80,7 +80,7 @@ def parse(
     return _Parser(text, columns, lookups or {}).rule()
 
 
-def mentioned(text: str, columns: Sequence[str]) -> set[str]:
+def find_columns(text: str, columns: Sequence[str]) -> set[str]:
     """The columns that a constraint names; values need not be known.
 
     >>> mentioned("level <= 'low'", ["level", "low"])
@@ -101,7 +101,7 @@ _WORDS = {"and", "or", "not", "implies", "in", "is", "missing", "determines"}
 _FLIPPED = {"<": "<", "<=": "<=", "=": "==", "==": "==", "!=": "!=", ">": "<", ">=": "<="}
 
 
-def named(column: str) -> str:
+def write_name(column: str) -> str:
     """The name of a column as a rule writes it.
 
     >>> named("age"), named("net pay"), named("in")
@@ -197,7 +197,7 @@ class _Parser:
                 what = f"needs categories, and '{column.name}' is neither nominal nor ordinal"
                 raise self.error(what, "")
         for text in pairs.values():
-            self.known(target.name, text)
+            self.check_value(target.name, text)
         lacking = [text for text in source.all_categories or () if text not in pairs]
         if lacking and not source.observed:
             raise self.error(f"has a lookup without '{lacking[0]}'", "")
@@ -212,12 +212,12 @@ class _Parser:
         return AnyOf((premise, self.condition(self.implication(), start)))
 
     def disjunction(self) -> Any:
-        return self.joined("or", AnyOf, self.conjunction)
+        return self.join("or", AnyOf, self.conjunction)
 
     def conjunction(self) -> Any:
-        return self.joined("and", AllOf, self.inversion)
+        return self.join("and", AllOf, self.inversion)
 
-    def joined(self, word: str, joint: type[AllOf] | type[AnyOf], part: Any) -> Any:
+    def join(self, word: str, joint: type[AllOf] | type[AnyOf], part: Any) -> Any:
         start = self.token.start
         first = part()
         if self.token.text != word or self.token.kind != "word":
@@ -246,7 +246,7 @@ class _Parser:
             return self.being(left, start)
         negated = self.take("not") is not None
         if self.take("in"):
-            atom = self.member(self.bare(left, start), self.listed())
+            atom = self.member(self.bare(left, start), self.parse_list())
             return negation(atom) if negated else atom
         if negated:
             raise self.error("lacks 'in' after 'not'", "")
@@ -254,7 +254,7 @@ class _Parser:
         while op := self.take("<", "<=", "=", "==", "!=", ">", ">="):
             after = self.token.start
             right = self.sum()
-            parts.append(self.compared(left, op, right, start))
+            parts.append(self.compare_sides(left, op, right, start))
             left, start = right, after
         if not parts:
             return left
@@ -264,9 +264,9 @@ class _Parser:
         negated = self.take("not") is not None
         if self.take("missing"):
             return Atom(self.bare(left, start), "missing", negated=negated)
-        return self.compared(left, "!=" if negated else "==", self.sum(), start)
+        return self.compare_sides(left, "!=" if negated else "==", self.sum(), start)
 
-    def listed(self) -> list[Expression]:
+    def parse_list(self) -> list[Expression]:
         self.expect("{")
         values: list[Expression] = []
         while not values or self.take(","):
@@ -274,7 +274,7 @@ class _Parser:
         self.expect("}")
         return values
 
-    def compared(self, left: Any, op: str, right: Any, start: int) -> Node:
+    def compare_sides(self, left: Any, op: str, right: Any, start: int) -> Node:
         if isinstance(left, CONDITIONS) or isinstance(right, CONDITIONS):
             self.start = start
             raise self.error("mixes conditions and numbers")
@@ -289,7 +289,7 @@ class _Parser:
             if order in {"==", "!="}:
                 return self.member(name, [other], negated=order == "!=")
             if self.kind(name) in CATEGORICAL or isinstance(other, Text):
-                return self.ordered(name, order, other, upper=side is left)
+                return self.compare_ordinals(name, order, other, upper=side is left)
         if isinstance(left, Text) or isinstance(right, Text):
             self.start = start
             raise self.error("computes with a text")
@@ -324,7 +324,7 @@ class _Parser:
     def member(self, name: str, values: Sequence[Expression], *, negated: bool = False) -> Atom:
         return Atom(name, "in", tuple(self.constant(name, value) for value in values), negated)
 
-    def ordered(self, name: str, order: str, value: Expression, *, upper: bool) -> Atom:
+    def compare_ordinals(self, name: str, order: str, value: Expression, *, upper: bool) -> Atom:
         """Compare an ordinal by its categories, or a date with a day in quotes."""
         constant = self.constant(name, value)
         if isinstance(constant, float):
@@ -351,7 +351,7 @@ class _Parser:
         else:
             raise self.error("has a column where a value was expected", "")
         if kind in CATEGORICAL:
-            self.known(name, text)
+            self.check_value(name, text)
             return text
         if number is None and kind is Kind.DATE:
             return float(self.day(text))
@@ -359,7 +359,7 @@ class _Parser:
             raise self.error(f"compares '{name}', a column of numbers, with a text", "")
         return text if number is None else number
 
-    def known(self, name: str, text: str) -> None:
+    def check_value(self, name: str, text: str) -> None:
         """Refuse a value that is not a category of a column, unless those were only observed."""
         column = cast("Schema", self.schema)[name]
         listed = column.all_categories
@@ -374,14 +374,14 @@ class _Parser:
         start = self.token.start
         left = self.product()
         while op := self.take("+", "-"):
-            left = self.computed(op, left, self.product(), start)
+            left = self.compute(op, left, self.product(), start)
         return left
 
     def product(self) -> Any:
         start = self.token.start
         left = self.unary()
         while op := self.take("*", "/"):
-            left = self.computed(op, left, self.unary(), start)
+            left = self.compute(op, left, self.unary(), start)
         return left
 
     def unary(self) -> Any:
@@ -393,9 +393,9 @@ class _Parser:
             return value
         if minus and isinstance(value, Linear) and value.text is not None:
             return Linear({}, -value.constant, f"-{value.text}")
-        return self.computed("*", Linear({}, Fraction(-1 if minus else 1)), value, start)
+        return self.compute("*", Linear({}, Fraction(-1 if minus else 1)), value, start)
 
-    def computed(self, op: str, left: Any, right: Any, start: int) -> Expression:
+    def compute(self, op: str, left: Any, right: Any, start: int) -> Expression:
         for side in (left, right):
             if isinstance(side, Text | AllOf | AnyOf | Atom | Relation):
                 self.start = start

@@ -18,7 +18,7 @@ the types of the columns: texts for categories, numbers for numbers, days since 
     boolean, linear              has atoms and lookups only; is a conjunction of linear relations
 
 `cells` cuts the domain of a column where the atoms of some constraints cut it, so every atom is
-constant on a cell; `allowed` says which combinations of cells keep them all.
+constant on a cell; `allow` says which combinations of cells keep them all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -273,7 +273,7 @@ def limits(column: Column) -> tuple[float | None, float | None]:
     return max(low, default=None), min(high, default=None)
 
 
-def allowed(
+def allow(
     constraints: Iterable[Constraint], domains: Mapping[str, Sequence[str | float | None]]
 ) -> Bools:
     """Which combinations of values break no constraint: one axis per column of `domains`."""
@@ -332,7 +332,7 @@ def _truth(node: Node, columns: Mapping[str, Array]) -> tuple[Bools, Bools]:
             same = np.asarray(found == columns[target], dtype=bool)
             return known & same, known & ~same
         case Relation():
-            return _compared(node, columns)
+            return _compare(node, columns)
 
 
 def _atom(atom: Atom, column: Array, absent: Bools) -> Bools:
@@ -355,7 +355,7 @@ def _atom(atom: Atom, column: Array, absent: Bools) -> Bools:
     return found
 
 
-def _compared(node: Relation, columns: Mapping[str, Array]) -> tuple[Bools, Bools]:
+def _compare(node: Relation, columns: Mapping[str, Array]) -> tuple[Bools, Bools]:
     rows = len(columns[node.columns[0]])
     absent = np.logical_or.reduce([_absent(columns[name]) for name in node.columns])
     if absent.all():

@@ -104,16 +104,15 @@ class LDiversity:
 
     def __post_init__(self) -> None:
         if self.l < 1:
-            raise InputError(f"l-diversity needs l of at least 1; found {shown(self.l)}.")
+            raise InputError(f"l-diversity needs l of at least 1; found {write_fraction(self.l)}.")
         if (self.kind is Diversity.RECURSIVE) is not (self.c is not None):
             raise InputError("Recursive l-diversity, and no other kind, needs a c.")
 
     def __str__(self) -> str:
-        more = f" with c = {shown(self.c)}" if self.c is not None else ""
+        more = f" with c = {write_fraction(self.c)}" if self.c is not None else ""
         what = visible(" + ".join(self.columns))
-        return (
-            f"{self.kind} {shown(self.l)}-diversity{more} of {what} given {' + '.join(self.keys)}"
-        )
+        given = " + ".join(self.keys)
+        return f"{self.kind} {write_fraction(self.l)}-diversity{more} of {what} given {given}"
 
 
 @dataclass(frozen=True)
@@ -134,13 +133,14 @@ class TCloseness:
     def __post_init__(self) -> None:
         least = 1 if self.distance is Distance.RATIO else 0
         if self.t < least:
-            raise InputError(f"t-closeness needs t of at least {least}; found {shown(self.t)}.")
+            raise InputError(
+                f"t-closeness needs t of at least {least}; found {write_fraction(self.t)}."
+            )
 
     def __str__(self) -> str:
         what = visible(" + ".join(self.columns))
-        return (
-            f"{shown(self.t)}-closeness ({self.distance}) of {what} given {' + '.join(self.keys)}"
-        )
+        given = " + ".join(self.keys)
+        return f"{write_fraction(self.t)}-closeness ({self.distance}) of {what} given {given}"
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,14 @@ class DifferentialPrivacy:
         what = visible(" + ".join(self.protects))
         each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
         if self.epsilon is None:
-            name = f"{shown(self.rho or Fraction(0))}-zero-concentrated differential privacy"
+            name = (
+                f"{write_fraction(self.rho or Fraction(0))}-zero-concentrated differential privacy"
+            )
         elif self.delta:
-            name = f"({shown(self.epsilon)}, {shown(self.delta)})-differential privacy"
+            both = f"({write_fraction(self.epsilon)}, {write_fraction(self.delta)})"
+            name = f"{both}-differential privacy"
         else:
-            name = f"{shown(self.epsilon)}-differential privacy"
+            name = f"{write_fraction(self.epsilon)}-differential privacy"
         return f"{name}{whom} of {what}{each}"
 
 
@@ -253,11 +256,11 @@ def figure(number: float | Fraction) -> str:
     """
     if isinstance(number, int):
         return f"{number:,}"
-    text = shown(Fraction(number)) if isinstance(number, Fraction) else f"{number:.3g}"
+    text = write_fraction(Fraction(number)) if isinstance(number, Fraction) else f"{number:.3g}"
     return text if "/" not in text else f"{float(number):.3g}"
 
 
-def shown(number: Fraction) -> str:
+def write_fraction(number: Fraction) -> str:
     """Write a number for people: as a decimal where that is exact, as a fraction otherwise.
 
     >>> shown(Fraction(1, 10)), shown(Fraction(2)), shown(Fraction(1, 3))

@@ -68,7 +68,7 @@ class Kernel:
         if not _listening:
             _listening.append(True)
             compiler.listen(_tell_all)
-        return compiler.compiled(self.py_func, **self._options)
+        return compiler.compile_kernel(self.py_func, **self._options)
 
     @property
     def _numba_type_(self) -> Any:

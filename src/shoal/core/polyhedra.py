@@ -74,7 +74,7 @@ class Polyhedron:
     halves: tuple[Half, ...]
     grids: tuple[float | None, ...]
 
-    def projected(
+    def project(
         self, start: Floats, low: Floats, high: Floats, gone: Bools
     ) -> tuple[Floats, Bools]:
         """Project rows on the half-spaces and their boxes; say for which rows there is a point.

@@ -11,7 +11,7 @@ from shoal.core.claims import Check, Claim, claim_lines
 from shoal.core.guarantees import figure
 from shoal.core.privacy_loss import PrivacyLoss
 from shoal.core.scheme import Scheme
-from shoal.errors import counted
+from shoal.errors import count_noun
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Release:
     def summary(self) -> str:
         """Say in a few lines what is promised and what was tested."""
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
-        size = f"{counted(rows, 'row')} x {counted(columns, 'column')}"
+        size = f"{count_noun(rows, 'row')} x {count_noun(columns, 'column')}"
         lines = [f"Release of {size} by {self.manifest['method']}"]
         lines += claim_lines(self.claims)
         lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]

@@ -43,7 +43,7 @@ def words_order(words: Sequence[Unsigned64]) -> Ints:
 
     Rows that tie in the first word, if they are few, are sorted by the others.
     """
-    order = _sorted_by(words[0], _BY_INDEX)
+    order = _sort_by(words[0], _BY_INDEX)
     if len(words) > 1:
         sorted_words = words[0][order]
         new = np.append(True, sorted_words[1:] != sorted_words[:-1])
@@ -61,7 +61,7 @@ def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
     """Sort by the last word first, because each sort keeps the order of ties."""
     order = _BY_INDEX
     for word in words[::-1]:
-        order = _sorted_by(word, order)
+        order = _sort_by(word, order)
     return order
 
 
@@ -73,7 +73,7 @@ def value_order(values: Floats) -> Unsigned32:
     """
     places = value_places(values)
     if places is None:
-        return _sorted_by(float_words(values), _BY_INDEX)
+        return _sort_by(float_words(values), _BY_INDEX)
     order = np.empty(values.size, np.uint32)
     order_by_number(*places, order)
     return order
@@ -95,7 +95,7 @@ def value_places(values: Floats) -> tuple[Unsigned32, Ints] | None:
     return few.numbers, starts
 
 
-def _sorted_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:
+def _sort_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:
     n = words.size
     if n >= LONG:
         # The buffers come from numpy, which asks the system for large pages.

@@ -47,7 +47,7 @@ DEEPEST = 64
 """How deep lists and objects of a file may nest; ours nest less than ten deep."""
 
 
-def parsed(raw: bytes) -> Any:
+def parse_json(raw: bytes) -> Any:
     """Read JSON from an untrusted file.
 
     Every reader must see the same thing in it. So duplicate keys, numbers that JSON does not have,

@@ -30,11 +30,11 @@ from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ROWS, ColumnCounts
 from shoal.io.repair import plain_columns
-from shoal.io.validate import composed, spelled
+from shoal.io.validate import compose, spell_persons
 from shoal.privacy_models import (
     Counts,
     Verdict,
-    decided,
+    decide,
     k_when_missing_matches,
     persons_agreeing,
     verdict,
@@ -108,7 +108,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     if frame.height == 0:
         raise InputError("The table has no rows; there is nothing to check.")
     texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
-    frame = frame.with_columns(composed(series) for series in texts)
+    frame = frame.with_columns(compose(series) for series in texts)
     made = (check_frame(frame, guarantee, schema) for guarantee in wanted)
     rows = _say_that_rows_are_counted(frame, schema)
     return (*(replace(one, remarks={**one.remarks, **rows}) for one in made), *rules)
@@ -116,7 +116,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
 
 def _say_that_rows_are_counted(frame: pl.DataFrame, schema: Schema) -> dict[str, str]:
     """Say under which condition rows are persons, unless the policy states it."""
-    unit = schema.flagged("privacy_unit")
+    unit = schema.column_with_flag("privacy_unit")
     if unit is None and not schema.one_row_per_person:
         return {"counted": f"rows; they are persons if {ONE_ROW}, which the policy does not state"}
     if unit is not None and unit not in frame.columns:
@@ -154,7 +154,7 @@ def _read(series: pl.Series, policy: Policy) -> pl.Series:
             column, bounds=None, bottom_code=None, top_code=None, step=None, date_step=None
         )
         return clamp.readable(series, open_ended, policy.reading.decimal)
-    texts = composed(validate.marked_missing(series, column).cast(pl.String))
+    texts = compose(validate.mark_missing(series, column).cast(pl.String))
     known = column.all_categories
     return texts if known is None else texts.set(~texts.is_in(known).fill_null(True), None)
 
@@ -276,10 +276,10 @@ def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schem
     counts = _leaf_counts(boxes, held, schema)
     edges = hierarchy_edges(guarantee, schema, counts.width)
     found = verdict(counts, guarantee, edges=edges)
-    return _judged(guarantee, found, counts, [int(found.witness) + 1])
+    return _make_check(guarantee, found, counts, [int(found.witness) + 1])
 
 
-def _judged(
+def _make_check(
     guarantee: Testable, found: Verdict, counts: Counts, rows: Sequence[int], **more: Any
 ) -> Check:
     """The check that a verdict on counts makes, with the rows of its witness."""
@@ -347,9 +347,9 @@ def _check_counts(
     labels = class_labels(frame, guarantee.keys)
     codes, width = value_codes(frame, guarantee.columns, schema)
     edges = hierarchy_edges(guarantee, schema, width)
-    found, counts = decided(labels, codes, guarantee, units=units, width=width, edges=edges)
+    found, counts = decide(labels, codes, guarantee, units=units, width=width, edges=edges)
     rows = np.flatnonzero(labels == found.witness) + 1
-    return _judged(guarantee, found, counts, rows[:WITNESS_ROWS].tolist(), **_persons(units))
+    return _make_check(guarantee, found, counts, rows[:WITNESS_ROWS].tolist(), **_persons(units))
 
 
 def _persons(units: Ints | None) -> dict[str, Any]:
@@ -392,10 +392,10 @@ def _check_columns(present: Collection[str | None], guarantee: Testable) -> None
 
 def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     """The persons of the rows, where the table says them and some have several rows."""
-    name = schema.flagged("privacy_unit")
+    name = schema.column_with_flag("privacy_unit")
     if name is None or name not in frame.columns:
         return None
-    codes = _dense(spelled(frame[name], schema[name]))
+    codes = _dense(spell_persons(frame[name], schema[name]))
     return codes if np.unique(codes).size < codes.size else None
 
 

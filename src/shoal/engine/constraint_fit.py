@@ -112,19 +112,19 @@ def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
     return (f"No released row breaks: {'; '.join(rule.text for rule in choices.rules)}.",)
 
 
-def declared(claims: Iterable[Claim], choices: ConstraintChoices) -> tuple[Claim, ...]:
+def add_assumptions(claims: Iterable[Claim], choices: ConstraintChoices) -> tuple[Claim, ...]:
     """Claims of differential privacy with what the rules assume."""
     if not choices.rules and not choices.observed:
         return tuple(claims)
     return tuple(
-        _declared(claim, observed=choices.observed)
+        _add_assumption(claim, observed=choices.observed)
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
         else claim
         for claim in claims
     )
 
 
-def _declared(claim: Claim, *, observed: bool) -> Claim:
+def _add_assumption(claim: Claim, *, observed: bool) -> Claim:
     weak = observed and claim.status is Status.PROVED
     return replace(
         claim,

@@ -20,10 +20,10 @@ from shoal.core import (
     Schema,
     Testable,
 )
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.io import clamp
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.repair import Repaired, repaired
+from shoal.io.repair import Repaired, repair_rows
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
 
@@ -148,7 +148,7 @@ class Adoption:
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
-    def repaired(self, table: Table, frame: pl.DataFrame | None = None) -> Repaired:
+    def repair(self, table: Table, frame: pl.DataFrame | None = None) -> Repaired:
         """Bring rows that break a rule to the nearest ones that keep all, each by itself.
 
         `frame` has clamped rows as they came: cells that were missing there break no rule.
@@ -158,18 +158,18 @@ class Adoption:
         if self.clamped is not None and frame is not None:
             ruled = {name for rule in self.constraints.rules for name in rule.columns}
             filled = {
-                name: clamp.filled(frame[name], self.schema[name], self.decimal).to_numpy()
+                name: clamp.find_filled(frame[name], self.schema[name], self.decimal).to_numpy()
                 for name in ruled.intersection(self.clamped)
             }
         if self.clamped is not None:
             names = tuple(name for name in names if self.schema[name].keep_missing)
-        return repaired(table, self.constraints.rules, missing=names, filled=filled)
+        return repair_rows(table, self.constraints.rules, missing=names, filled=filled)
 
     def refuse(self, broken: Mapping[str, int]) -> None:
         """Refuse an original whose rows break rules, unless they may be repaired."""
         if self.clamped is None and not self.constraints.repair and any(broken.values()):
             said = "; ".join(
-                f"{counted(count, 'row breaks', 'rows break')} '{text}'"
+                f"{count_noun(count, 'row breaks', 'rows break')} '{text}'"
                 for text, count in broken.items()
                 if count
             )

@@ -33,7 +33,7 @@ from shoal.engine.interface import Adoption
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
-from shoal.io.repair import repaired
+from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
 from shoal.methods.noise import contributions
@@ -138,7 +138,7 @@ class LocalOutcome:
     @property
     def extras(self) -> dict[str, Any]:
         """Tables beside it, by name."""
-        return {name: self.restore(framed(columns)) for name, columns in self.tables.items()}
+        return {name: self.restore(make_frame(columns)) for name, columns in self.tables.items()}
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""
@@ -219,7 +219,7 @@ class LocalRows:
         if isinstance(masked.data, SpatialDecomposition):
             boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
         elif setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
-            frame = _unlinked(masked.data.publishable(), tools.noise)
+            frame = _unlink(masked.data.publishable(), tools.noise)
         else:
             place = _places(masked, masked.data, order, setting.release_form, tools.noise)
             released = masked.data.take(place)
@@ -254,7 +254,7 @@ def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) ->
     bare = [name for name in table.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
     rules = setting.constraints.rules
-    return repaired(table, rules, frozen=bare, missing=absent, stepped=False).table
+    return repair_rows(table, rules, frozen=bare, missing=absent, stepped=False).table
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ def _places(
     return rising.cast(pl.Int64).to_numpy()[shuffled]
 
 
-def _unlinked(frame: pl.DataFrame, noise: Noise) -> pl.DataFrame:
+def _unlink(frame: pl.DataFrame, noise: Noise) -> pl.DataFrame:
     """Each column in a random order of its own; see `_places`."""
     return pl.DataFrame([series.sort()[_random_order(frame.height, noise)] for series in frame])
 
@@ -333,10 +333,10 @@ class LocalSource:
         have the types that came in, except clamped ones, whose types the policy alone decides.
         """
         restore = for_method(self.raw).restoring(frozenset(how.clamped or ()))
-        return LocalRows(self.raw.map(lambda raw: _typed(raw, how)), restore)
+        return LocalRows(self.raw.map(lambda raw: _coerce(raw, how)), restore)
 
 
-def _typed(raw: io.Raw, how: Adoption) -> _Typed:
+def _coerce(raw: io.Raw, how: Adoption) -> _Typed:
     schema = how.schema
     silent = how.clamped is not None
     clamp.refuse_float_ids(schema, raw.types)
@@ -346,17 +346,17 @@ def _typed(raw: io.Raw, how: Adoption) -> _Typed:
 
     if how.clamped is None:
         table = validate.validate(raw.frame, schema, decimal=how.decimal)
-        made = how.repaired(table)
+        made = how.repair(table)
         how.refuse(made.broken)
         changed = any(column.has_steps for column in schema.columns)
         return _Typed(raw, made.table, came if changed else lambda: table, repaired=made.broken)
     table, counts = clamp.clamp(raw.frame, schema, columns=how.clamped, decimal=how.decimal)
-    made = how.repaired(table, raw.frame)
+    made = how.repair(table, raw.frame)
     table = made.table
     if schema.persons is None:
         return _Typed(raw, table, came, counts, repaired=made.broken)
     name = schema.persons.column
-    unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
+    unit = validate.spell_persons(clamp.texts(raw.frame[name]), schema[name])
     kept = validate.at_most(table, unit, schema.persons, key=how.key)
     return _Typed(
         raw,
@@ -374,7 +374,7 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
     return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
-def framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+def make_frame(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     """Columns as a frame; texts come as objects."""
     return pl.DataFrame(
         {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
@@ -442,7 +442,7 @@ def alone(raw: io.Raw, schema: Schema, keys: Sequence[str]) -> int | None:
     columns.
     """
     cells = [
-        validate.marked_missing(raw.frame[name], schema[name]) for name in keys if name in raw.names
+        validate.mark_missing(raw.frame[name], schema[name]) for name in keys if name in raw.names
     ]
     return _unique_rows(pl.DataFrame(cells), [cell.name for cell in cells])
 

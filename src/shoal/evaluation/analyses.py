@@ -32,7 +32,7 @@ def _target(sides: AlignedArrays, stated: str | None) -> int:
     return confidential[0]
 
 
-def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) -> Iterator[Figure]:
+def learn(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on people not in the table if some are handed in, which is fair; otherwise on a fifth of
@@ -74,7 +74,7 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
                  scores.original)  # fmt: skip
 
 
-def regressed(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
+def regress(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
     """The user's own linear model, coefficient by coefficient, least overlap first."""
     if not formula:
         return
@@ -139,7 +139,7 @@ def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Fl
     return np.column_stack(columns), labels
 
 
-def told_apart(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figure]:
+def distinguish(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figure]:
     """The propensity score: can a classifier tell released rows from original ones?"""
     if sides.reading.tree is not None:
         raise InputError("a tree has boxes instead of records.")

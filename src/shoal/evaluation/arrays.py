@@ -79,11 +79,11 @@ class AlignedArrays:
         laid = cls(
             reading, names, places, original, released, suppressed, missing, low, high, gap, outside
         )
-        return laid._weighted()
+        return laid._apply_weights()
 
-    def _weighted(self) -> "AlignedArrays":
+    def _apply_weights(self) -> "AlignedArrays":
         """Count by the sampling weights, if both tables have them; they are not an axis then."""
-        name = self.schema.flagged("sampling_weight")
+        name = self.schema.column_with_flag("sampling_weight")
         if name not in self.names or self.reading.weights is None:
             return self
         axis = self.names.index(name)
@@ -220,7 +220,7 @@ class AlignedArrays:
             places = np.where(exact, table.lower[:, axis], np.nan)
         else:
             places = self.places[:, axis]
-        return self._coded(places, axis)
+        return self._code_places(places, axis)
 
     def outside(self, axes: list[int], axis: int) -> tuple[Floats, Ints] | None:
         """Of the people not in the original: places on some axes, and codes on a discrete one.
@@ -232,9 +232,9 @@ class AlignedArrays:
             return None
         places = self.control[:, axes]
         beyond = np.asarray(self.discrete)[axes] & (places >= self.highs[axes])
-        return np.where(beyond, np.nan, places), self._coded(self.control[:, axis], axis)
+        return np.where(beyond, np.nan, places), self._code_places(self.control[:, axis], axis)
 
-    def _coded(self, places: Floats, axis: int) -> Ints:
+    def _code_places(self, places: Floats, axis: int) -> Ints:
         count = len(self.categories(axis))
         return np.where(np.isnan(places) | (places >= count), -1, places).astype(np.int64)
 

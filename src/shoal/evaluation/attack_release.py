@@ -61,10 +61,11 @@ class AttackGain:
             return f"{self.name}: passes: nothing in the release invites it."
         verdict = "passes" if self.passes else "does not pass"
         return (
-            f"{self.name}: {verdict}: succeeds for {_hundred(self.inside)} of 100 people in the "
-            f"table and {_hundred(self.outside)} of 100 held out; {_hundred(self.gain.value)} more "
-            f"({_hundred(self.gain.low)} to {_hundred(self.gain.high)}), at most "
-            f"{_hundred(MOST_GAIN)} wanted.{f' {self.helps}' if self.helps else ''}"
+            f"{self.name}: {verdict}: succeeds for {_per_hundred(self.inside)} of 100 people in "
+            f"the table and {_per_hundred(self.outside)} of 100 held out; "
+            f"{_per_hundred(self.gain.value)} more ({_per_hundred(self.gain.low)} to "
+            f"{_per_hundred(self.gain.high)}), at most {_per_hundred(MOST_GAIN)} "
+            f"wanted.{f' {self.helps}' if self.helps else ''}"
         )
 
 
@@ -77,7 +78,7 @@ def attack_release(
     attack that gains too much, columns that are released as they are get left out, the one that
     helps most first, until it gains little enough.
     """
-    inside, outside = _held_out(raw.frame, policy)
+    inside, outside = _hold_out(raw.frame, policy)
     accepted = policy.schema.released
     policy = replace(policy, required=(), audience=None, budget=None, accept_constant=accepted)
     planned = plan(policy)
@@ -88,16 +89,16 @@ def attack_release(
     done.close()
     tables = _Tables(policy, inside, outside, io.from_native(done.release.data).frame)
     as_they_are = [name for name in tables.released.columns if name not in planned.setting.columns]
-    gains = list(tables.attacked(ATTACKS))
+    gains = list(tables.attack(ATTACKS))
     return tuple(
         one if one.passes else replace(one, helps=_helps(one, tables, as_they_are, progress))
         for one in gains
     )
 
 
-def _held_out(frame: pl.DataFrame, policy: Policy) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _hold_out(frame: pl.DataFrame, policy: Policy) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split the rows by persons, so nobody is on both sides."""
-    unit = policy.schema.flagged("privacy_unit")
+    unit = policy.schema.column_with_flag("privacy_unit")
     who = (
         np.arange(frame.height)
         if unit is None
@@ -120,7 +121,7 @@ class _Tables:
     outside: pl.DataFrame
     released: pl.DataFrame
 
-    def attacked(self, which: Sequence[str]) -> Iterator[AttackGain]:
+    def attack(self, which: Sequence[str]) -> Iterator[AttackGain]:
         """Attack both sides."""
         evaluation = evaluate_frames(
             self.inside, self.released, self.policy, control=self.outside, only=Part.RISK,
@@ -165,7 +166,7 @@ def _helps(
             progress(f"attacking it without '{name}'", 0, 1)
             fewer = tables.without(name)
             tried[name] = fewer, max(
-                (one.gain.value for one in fewer.attacked([attack])
+                (one.gain.value for one in fewer.attack([attack])
                  if attack == "linkability" or one.name == failed.name), default=0.0
             )  # fmt: skip
         name = min(tried, key=lambda name: tried[name][1])
@@ -179,10 +180,10 @@ def _helps(
     them = "it" if len(left_out) == 1 else "them"
     still, more = ("", "") if gain <= MOST_GAIN else ("still ", " Use a higher k as well.")
     return (
-        f"Without {names} the gain would {still}be {_hundred(max(gain, 0))}: drop {them}, make "
+        f"Without {names} the gain would {still}be {_per_hundred(max(gain, 0))}: drop {them}, make "
         f"{them} coarser, or protect {them} too (role quasi-identifier).{more}"
     )
 
 
-def _hundred(share: float) -> str:
+def _per_hundred(share: float) -> str:
     return f"{100 * share:.0f}"

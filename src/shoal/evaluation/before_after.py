@@ -38,7 +38,7 @@ def pictures(sides: AlignedArrays) -> dict[str, Any]:
     before, after = (
         {pair: _cramer(sides.two_way(*pair)[side]) for pair in found} for side in (0, 1)
     )
-    chosen = _chosen(before, {pair: sides.distances[pair] for pair in found})
+    chosen = _choose_pairs(before, {pair: sides.distances[pair] for pair in found})
     return {
         "columns": [columns[axis] for axis in order],
         "association": {
@@ -50,7 +50,7 @@ def pictures(sides: AlignedArrays) -> dict[str, Any]:
     }
 
 
-def _chosen(
+def _choose_pairs(
     strength: Mapping[tuple[int, int], float], moved: Mapping[tuple[int, int], float]
 ) -> dict[tuple[int, int], str]:
     """The pairs that matter, each with the rule that chose it."""
@@ -98,11 +98,11 @@ def _column(sides: AlignedArrays, axis: int) -> dict[str, Any]:
     hidden = sides.suppressed[:, axis] & ~sides.missing[:, axis]
     return {
         "name": sides.names[axis],
-        **_shown(span),
-        "before": _rounded(_folded(before[:-1], span)),
-        "after": _rounded(_folded(after[:-1], span)),
-        "missing": _rounded([before[-1], after[-1]]),
-        "suppressed": _rounded([sides.released.weights[hidden].sum()])[0],
+        **_label_axis(span),
+        "before": _round(_fold(before[:-1], span)),
+        "after": _round(_fold(after[:-1], span)),
+        "missing": _round([before[-1], after[-1]]),
+        "suppressed": _round([sides.released.weights[hidden].sum()])[0],
         "distance": sides.distances[(axis,)],
     }
 
@@ -123,13 +123,13 @@ def _map(
     for boxes in sides.with_missing:
         *_, mass = marginal_masses(_some(boxes, list(pair)), edges)
         table = mass.reshape([len(edge) + 1 for edge in edges])[:-1, :-1]
-        rows = np.array([_folded(line, spans[1]) for line in table])
-        tables.append(np.array([_folded(line, spans[0]) for line in rows.T]).T)
+        rows = np.array([_fold(line, spans[1]) for line in table])
+        tables.append(np.array([_fold(line, spans[0]) for line in rows.T]).T)
     return {
         "names": [sides.names[axis] for axis in pair],
-        "axes": [_shown(span) for span in spans],
-        "before": [_rounded(line) for line in tables[0]],
-        "after": [_rounded(line) for line in tables[1]],
+        "axes": [_label_axis(span) for span in spans],
+        "before": [_round(line) for line in tables[0]],
+        "after": [_round(line) for line in tables[1]],
         "association": [round(by[pair], 9) for by in (strength, kept)],
         "distance": sides.distances[pair],
         "why": why,
@@ -157,7 +157,7 @@ def _axis(
     return {"kind": "categories", "labels": names, "order": order.tolist()}, inner
 
 
-def _shown(span: Mapping[str, Any]) -> dict[str, Any]:
+def _label_axis(span: Mapping[str, Any]) -> dict[str, Any]:
     """An axis as pictures label it."""
     if "order" not in span:
         return dict(span)
@@ -166,7 +166,7 @@ def _shown(span: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": span["kind"], "labels": [*labels, *([f"{rest} more"] if rest else [])]}
 
 
-def _folded(mass: Floats, span: Mapping[str, Any]) -> Floats:
+def _fold(mass: Floats, span: Mapping[str, Any]) -> Floats:
     """Counts in the order of an axis, the categories that it does not name as one."""
     if "order" not in span:
         return mass
@@ -181,6 +181,6 @@ def _some(boxes: WeightedBoxes, axes: Sequence[int]) -> WeightedBoxes:
     return WeightedBoxes(lower, upper, boxes.weights, discrete)
 
 
-def _rounded(counts: Sequence[float] | Floats) -> list[float]:
+def _round(counts: Sequence[float] | Floats) -> list[float]:
     """Six digits of each count: sampling weights may be small."""
     return [float(f"{count:.6g}") for count in counts]

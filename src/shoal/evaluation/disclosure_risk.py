@@ -71,7 +71,7 @@ class AttackTask:
             raise InputError("the release has no quasi-identifier for an attacker to know.")
         return keys
 
-    def guessed(self) -> int:
+    def secret_axis(self) -> int:
         """The axis of the secret."""
         if self.secret is None:
             raise InputError("the release has no confidential column to guess.")
@@ -123,7 +123,7 @@ def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
 
 def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
     """The attack of cormode2013: naive Bayes learnt from the release."""
-    sides, known, axis = task.sides, task.known, task.guessed()
+    sides, known, axis = task.sides, task.known, task.secret_axis()
     if not sides.discrete[axis]:
         raise InputError(f"'{sides.names[axis]}' has no categories.")
     model = naive_bayes.learn(
@@ -154,13 +154,13 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
     text = f"Of the {shown.top_people:,} people about whom the attacker is most certain, "
     yield Figure(
         Part.RISK, "surest guesses", name, shown.top, Better.LOWER,
-        f"{text}{_hundred(shown.top)} of 100 are guessed correctly.",
+        f"{text}{_per_hundred(shown.top)} of 100 are guessed correctly.",
     )  # fmt: skip
 
 
 def _boosting(task: AttackTask) -> Iterator[Figure]:
     """A stronger learner: gradient boosting, of categories or of a number."""
-    sides, known, axis = task.sides, task.known, task.guessed()
+    sides, known, axis = task.sides, task.known, task.secret_axis()
     boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
     settings: dict[str, Any] = {
         "discrete": [sides.discrete[one] for one in known],
@@ -192,8 +192,8 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
         *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=others
     )
     text = (
-        f"An attacker who knows {_listed(sides, known)} guesses '{name}' to a tenth of its "
-        f"standard deviation for {_hundred(attack.main)} of 100 people in the "
+        f"An attacker who knows {_list_axes(sides, known)} guesses '{name}' to a tenth of its "
+        f"standard deviation for {_per_hundred(attack.main)} of 100 people in the "
         f"table{_outside(attack)}."
     )
     yield _rate("gradient boosting", name, attack, text)
@@ -205,22 +205,22 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
     sides, known = task.sides, task.known
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
-    x, y = (_embedded(sides, rows, known) for rows in (sides.places, sides.midpoints))
+    x, y = (_embed(sides, rows, known) for rows in (sides.places, sides.midpoints))
     most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
     attack = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
     text = (
-        f"For {_hundred(attack.main)} of 100 people, the released record nearest in "
-        f"{_listed(sides, known)} is their own."
+        f"For {_per_hundred(attack.main)} of 100 people, the released record nearest in "
+        f"{_list_axes(sides, known)} is their own."
     )
-    yield _rate("record linkage", _listed(sides, known), attack, text)
+    yield _rate("record linkage", _list_axes(sides, known), attack, text)
     numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
     if numbers:
         close = record_linkage.interval_disclosure(
             sides.places[:, numbers], sides.midpoints[:, numbers]
         )
         text = (
-            f"For {_hundred(close.records)} of 100 people, every number that is not missing lies "
-            "within 5% of a standard deviation of the released one."
+            f"For {_per_hundred(close.records)} of 100 people, every number that is not missing "
+            "lies within 5% of a standard deviation of the released one."
         )
         yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
                      Better.LOWER, text)  # fmt: skip
@@ -245,12 +245,12 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     )
     text = (
         "A released row lies nearer to a person in the table than to a person not in it in "
-        f"{_hundred(closeness.advantage)} of 100 comparisons; 50 would be chance."
+        f"{_per_hundred(closeness.advantage)} of 100 comparisons; 50 would be chance."
     )
     yield Figure(Part.RISK, "closeness", "the table", closeness.advantage, Better.LOWER, text, 0.5)
     text = (
-        f"A released row is equal to {_hundred(closeness.copies.main)} of 100 people in the table, "
-        f"and to {_hundred(closeness.copies.control)} of 100 people not in it."
+        f"A released row is equal to {_per_hundred(closeness.copies.main)} of 100 people in the "
+        f"table, and to {_per_hundred(closeness.copies.control)} of 100 people not in it."
     )
     yield _rate("copies", "the table", closeness.copies, text)
 
@@ -267,10 +267,10 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     after = uniqueness.uniques(released, hidden=hidden)
     text = (
         f"{after.uniques:,} of {after.records:,} released rows "
-        f"{'is' if after.uniques == 1 else 'are'} unique in {_listed(sides, known)}; {before:,} "
+        f"{'is' if after.uniques == 1 else 'are'} unique in {_list_axes(sides, known)}; {before:,} "
         f"of {rows:,} {'was' if before == 1 else 'were'} in the original."
     )
-    yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
+    yield Figure(Part.RISK, "uniques", _list_axes(sides, known), after.share, Better.LOWER, text,
                  before / rows)  # fmt: skip
     weights = sides.released.weights if sides.reading.weights is not None else None
     single = uniqueness.individual_risk(released, weights, hidden=hidden)
@@ -284,7 +284,7 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
         f"{single.mean.value:.3g} on average, {whom}; {single.expected:,.1f} correct matches are "
         "expected."
     )
-    yield Figure(Part.RISK, "individual risk", _listed(sides, known), single.mean,
+    yield Figure(Part.RISK, "individual risk", _list_axes(sides, known), single.mean,
                  Better.LOWER, text)  # fmt: skip
     if len(known) < 2:
         return
@@ -309,8 +309,8 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
             attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
-            f"Of 100 conditions on {subject} that match one released row, {_hundred(attack.main)} "
-            f"match exactly one person in the table{_outside(attack)}."
+            f"Of 100 conditions on {subject} that match one released row, "
+            f"{_per_hundred(attack.main)} match exactly one person in the table{_outside(attack)}."
         )
         yield _rate("singling out", subject, attack, text)
 
@@ -331,8 +331,8 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
         attacks=task.people(ATTACKS),
     )  # fmt: skip
     text = (
-        f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
-        f"the release for {_hundred(attack.main)} of 100 people in the table{_outside(attack)}."
+        f"Two files, one with {_list_axes(sides, first)} and one with the rest, are linked through "
+        f"the release for {_per_hundred(attack.main)} of 100 people in the table{_outside(attack)}."
     )
     yield _rate("linkability", f"{len(first)} columns to {len(second)}", attack, text)
 
@@ -358,8 +358,8 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
         if sides.discrete[axis]:
             attack = replace(attack, baseline=_most_common(sides, axis, attack.baseline))
         text = (
-            f"The released row nearest in {_listed(sides, known)} gives the right "
-            f"'{sides.names[axis]}'{near} for {_hundred(attack.main)} of 100 people in the "
+            f"The released row nearest in {_list_axes(sides, known)} gives the right "
+            f"'{sides.names[axis]}'{near} for {_per_hundred(attack.main)} of 100 people in the "
             f"table{_outside(attack)}."
         )
         yield _rate("inference", sides.names[axis], attack, text)
@@ -380,11 +380,11 @@ def _rate(metric: str, subject: str, attack: Attack, text: str) -> Figure:
 
 def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, attack: Attack) -> str:
     others = "" if attack.control is None else (
-        f", and for {_hundred(attack.control)} of 100 who are not in it")  # fmt: skip
+        f", and for {_per_hundred(attack.control)} of 100 who are not in it")  # fmt: skip
     return (
-        f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' "
-        f"for {_hundred(attack.main)} of 100 people in the table{others}; guessing the most "
-        f"common value is right for {_hundred(attack.baseline)}."
+        f"An attacker who knows {_list_axes(sides, known)} finds the right '{sides.names[axis]}' "
+        f"for {_per_hundred(attack.main)} of 100 people in the table{others}; guessing the most "
+        f"common value is right for {_per_hundred(attack.baseline)}."
     )
 
 
@@ -392,12 +392,12 @@ def _outside(attack: Attack) -> str:
     rate = (
         ""
         if attack.control is None
-        else f", and for {_hundred(attack.control)} of 100 people not in it"
+        else f", and for {_per_hundred(attack.control)} of 100 people not in it"
     )
-    return f"{rate}; for {_hundred(attack.baseline)} by guessing without the release"
+    return f"{rate}; for {_per_hundred(attack.baseline)} by guessing without the release"
 
 
-def _hundred(rate: Estimate | None) -> str:
+def _per_hundred(rate: Estimate | None) -> str:
     """How many of 100, with the interval where few were tried."""
     if rate is None:
         return "?"
@@ -408,7 +408,7 @@ def _hundred(rate: Estimate | None) -> str:
     return text
 
 
-def _listed(sides: AlignedArrays, axes: list[int]) -> str:
+def _list_axes(sides: AlignedArrays, axes: list[int]) -> str:
     names = [sides.names[axis] for axis in axes]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -435,7 +435,7 @@ def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
     return np.where(kinds, codes, np.nan_to_num(placed))
 
 
-def _embedded(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
+def _embed(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
     """Some columns of `_standard`, in a Euclidean space: a category is an axis of its own."""
     columns = []
     for axis, column in zip(axes, _standard(sides, rows)[:, axes].T, strict=True):

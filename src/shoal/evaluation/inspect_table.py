@@ -16,19 +16,19 @@ import polars as pl
 from shoal import io
 from shoal import policy as policies
 from shoal.core import KAnonymity, KeptRule, Kind, Policy, Progress, Role, Schema, silent
-from shoal.core.constraint_language import named
+from shoal.core.constraint_language import write_name
 from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.engine.check_table import check_rules
-from shoal.errors import InputError, ShoalError, counted
+from shoal.errors import InputError, ShoalError, count_noun
 from shoal.evaluation.attack_release import HELD_OUT, AttackGain, attack_release
 from shoal.io import validate
-from shoal.io.repair import repaired
+from shoal.io.repair import repair_rows
 from shoal.methods import Alternatives, Tools
 from shoal.pipeline import booking
 from shoal.pipeline.options import BudgetOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
-from shoal.pipeline.protect_table import secure_noise, unexpected
+from shoal.pipeline.protect_table import list_unexpected, secure_noise
 
 MOST_SUGGESTED = 20
 """The most rules that are suggested."""
@@ -87,13 +87,13 @@ class InspectedTable:
         return {"confidential": CONFIDENTIAL, **plain({**values, "misfits": misfits})}
 
     def __str__(self) -> str:
-        first = [CONFIDENTIAL, counted(self.rows, "row")]
+        first = [CONFIDENTIAL, count_noun(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
         middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
         others = [str(self.alternatives)] if self.alternatives else []
-        return "\n".join([*first, *middle, *others, *self.attacked(), *last])
+        return "\n".join([*first, *middle, *others, *self.describe_attacks(), *last])
 
-    def attacked(self) -> list[str]:
+    def describe_attacks(self) -> list[str]:
         """Say how a release fares against attacks, in sentences; no cell is quoted."""
         how = [
             f"attacks on a release of {HELD_OUT - 1} in {HELD_OUT} persons; the others are held out"
@@ -115,13 +115,13 @@ class InspectedTable:
     def _keys(self) -> list[str]:
         if self.below_k is None:
             return []
-        few = counted(self.below_k, "record lies", "records lie")
-        alone = counted(self.unique or 0, "record is", "records are")
+        few = count_noun(self.below_k, "record lies", "records lie")
+        alone = count_noun(self.unique or 0, "record is", "records are")
         classes = f"in equivalence classes of fewer than {self.k:,} records"
         lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
         telling = {name: number for name, number in self.resolved.items() if number}
         for name, number in sorted(telling.items(), key=lambda one: -one[1]):
-            would = counted(number, "unique record", "unique records")
+            would = count_noun(number, "unique record", "unique records")
             lines.append(f"  without '{name}', {would} would share their values with others")
         if self.unique and not telling:
             lines.append(
@@ -132,18 +132,18 @@ class InspectedTable:
 
     def _persons(self) -> list[str]:
         lines = [
-            f"persons: {counted(number, 'row repeats', 'rows repeat')} a value of '{name}'"
+            f"persons: {count_noun(number, 'row repeats', 'rows repeat')} a value of '{name}'"
             for name, number in self.repeated.items()
             if number
         ]
         if self.duplicates:
-            same = counted(self.duplicates, "row equals", "rows equal")
+            same = count_noun(self.duplicates, "row equals", "rows equal")
             lines.append(f"persons: {same} an earlier row in every column")
         return lines or ["persons: no row equals another in every column"]
 
     def _rules(self) -> list[str]:
         lines = [
-            f"rules: {counted(number, 'row breaks', 'rows break')} '{text}'"
+            f"rules: {count_noun(number, 'row breaks', 'rows break')} '{text}'"
             for text, number in self.broken.items()
         ]
         if self.suggested:
@@ -183,7 +183,7 @@ def inspect(
         progress: called with the stage and how far it is.
         note: public, for the budget file.
     """
-    policy = budget.stated(policies.load(policy))
+    policy = budget.apply_to(policies.load(policy))
     tell(PUBLIC if public else BEGINS)
     if not public:
         for sentence in booking.record_inspection(policy, what="inspect", note=note):
@@ -199,12 +199,12 @@ def inspect_raw(
     """Inspect a table that was read; nothing is recorded."""
     schema, frame = policy.schema, raw.frame
     refused: list[str] = []
-    planned = _planned(policy, refused)
+    planned = _try_plan(policy, refused)
     try:
         validate.check_names(frame, schema)
     except InputError as error:
         return InspectedTable(frame.height, (*refused, str(error)))
-    typed, misfits = _typed(frame, schema, policy.reading.decimal)
+    typed, misfits = _coerce_columns(frame, schema, policy.reading.decimal)
     keys = [name for name in schema.with_role(Role.QUASI_IDENTIFIER) if name in typed.columns]
     k = _least(policy)
     below, unique, resolved = _rare(typed, keys, k)
@@ -212,8 +212,8 @@ def inspect_raw(
     alternatives = None
     if planned is not None and not misfits and not planned.method.noisy and frame.height:
         progress("protecting a copy", 0, 1)
-        found, alternatives = _tried(raw, planned, refused)
-    gains = _attacked(raw, planned, refused, progress) if attacks and not misfits else ()
+        found, alternatives = _try_release(raw, planned, refused)
+    gains = _attack(raw, planned, refused, progress) if attacks and not misfits else ()
     return InspectedTable(
         rows=frame.height,
         refused=tuple(refused),
@@ -223,20 +223,20 @@ def inspect_raw(
         unique=unique,
         resolved=resolved,
         duplicates=frame.height - frame.unique().height,
-        repeated=_repeated(frame, schema),
+        repeated=_count_repeats(frame, schema),
         unexpected=found,
         broken={
             one.guarantee.rule: int(one.achieved)
             for one in check_rules(frame, policy)
             if isinstance(one.guarantee, KeptRule)
         },
-        suggested=_suggested(typed, policy),
+        suggested=_suggest_rules(typed, policy),
         alternatives=alternatives,
         attacks=gains,
     )
 
 
-def _planned(policy: Policy, refused: list[str]) -> Plan | None:
+def _try_plan(policy: Policy, refused: list[str]) -> Plan | None:
     try:
         return plan(policy)
     except ShoalError as error:
@@ -244,7 +244,7 @@ def _planned(policy: Policy, refused: list[str]) -> Plan | None:
         return None
 
 
-def _typed(
+def _coerce_columns(
     frame: pl.DataFrame, schema: Schema, decimal: str | None
 ) -> tuple[pl.DataFrame, dict[str, tuple[validate.Misfit, ...] | str]]:
     """Columns with the types of the policy, where they can be read, and what cannot be."""
@@ -253,10 +253,10 @@ def _typed(
         if schema[name].role is Role.IDENTIFIER:
             continue
         try:
-            columns.append(validate.typed(frame[name], schema[name], decimal))
+            columns.append(validate.parse_column(frame[name], schema[name], decimal))
         except validate.MisfitError as error:
             misfits[name] = error.misfits
-            columns.append(validate.marked_missing(frame[name], schema[name]))
+            columns.append(validate.mark_missing(frame[name], schema[name]))
         except InputError as error:
             misfits[name] = str(error)
     return pl.DataFrame(columns), misfits
@@ -291,7 +291,7 @@ def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     return frame.select(pl.len().over(keys)).to_series()
 
 
-def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
+def _suggest_rules(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
     """Orders and functional dependences without exception, where they could have had one.
 
     An order counts if the ranges of its columns overlap; a dependence if its source has several
@@ -302,7 +302,7 @@ def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
     kinds = {one.name: policy.schema[one.name].kind for one in typed}
     for one, other in permutations(typed, 2):
         kind, same = kinds[one.name], kinds[one.name] is kinds[other.name]
-        names = [named(one.name), named(other.name)]
+        names = [write_name(one.name), write_name(other.name)]
         if kind in {Kind.NUMERIC, Kind.DATE} and same and one.dtype.is_(other.dtype):
             apart = (one <= other).all() and one.n_unique() > 1 < other.n_unique()
             if apart and cast("Any", one.max()) > cast("Any", other.min()):
@@ -315,15 +315,15 @@ def _suggested(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
     return tuple(text for text in found if text not in stated)[:MOST_SUGGESTED]
 
 
-def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
+def _count_repeats(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
     """Rows that repeat a value of a column that names or numbers persons."""
-    unit = schema.flagged("privacy_unit")
+    unit = schema.column_with_flag("privacy_unit")
     names = [unit] if unit else schema.with_role(Role.IDENTIFIER)
-    cells = {name: validate.spelled(frame[name], schema[name]).drop_nulls() for name in names}
+    cells = {name: validate.spell_persons(frame[name], schema[name]).drop_nulls() for name in names}
     return {name: some.len() - some.n_unique() for name, some in cells.items()}
 
 
-def _tried(
+def _try_release(
     raw: io.Raw, planned: Plan, refused: list[str]
 ) -> tuple[tuple[str, ...], Alternatives | None]:
     """What would stop a release, by making one that is thrown away; and what others would give."""
@@ -332,17 +332,17 @@ def _tried(
         policy, tools = planned.policy, Tools(secure_noise())
         typed = validate.validate(raw.frame, policy.schema, decimal=policy.reading.decimal)
         # Rows that break a rule are counted elsewhere; a release would have them repaired.
-        table = repaired(typed, policy.constraints.rules, missing=policy.schema.released).table
+        table = repair_rows(typed, policy.constraints.rules, missing=policy.schema.released).table
         if planned.method.alternatives is not None:
             alternatives = planned.method.alternatives(table, planned.setting, tools)
         outcome = local.run(table, planned.method, planned.setting, tools)
     except ShoalError as error:
         refused.append(str(error))
         return (), alternatives
-    return unexpected(planned, outcome), alternatives
+    return list_unexpected(planned, outcome), alternatives
 
 
-def _attacked(
+def _attack(
     raw: io.Raw, planned: Plan | None, refused: list[str], progress: Progress
 ) -> tuple[AttackGain, ...]:
     if planned is None:

@@ -68,7 +68,7 @@ class Figure:
         value = self.value.value if isinstance(self.value, Estimate) else self.value
         return float("nan") if value is None else value
 
-    def settled(self) -> "Figure":
+    def settle(self) -> "Figure":
         """The same figure; if it is not finite, without a value and with the reason."""
         baseline, control = (
             value if _is_finite(value) else None for value in (self.baseline, self.control)
@@ -223,7 +223,7 @@ def take(
     skipped: list[str] = []
     spawned = zip(rng.spawn(len(measures)), measures.items(), strict=True)
     wanted = [
-        (number, name, partial(_settled, measure, task, own))
+        (number, name, partial(_settle_figures, measure, task, own))
         for number, (own, (name, measure)) in enumerate(spawned)
         if name in which
     ]
@@ -243,9 +243,9 @@ def take(
     return tuple(figures), tuple(skipped)
 
 
-def _settled(
+def _settle_figures(
     measure: Callable[[T], Iterator[Figure]],
     task: Callable[[np.random.Generator], T],
     rng: np.random.Generator,
 ) -> list[Figure]:
-    return [figure.settled() for figure in measure(task(rng))]
+    return [figure.settle() for figure in measure(task(rng))]

@@ -100,7 +100,7 @@ def _column_losses(task: UtilityTask) -> Iterator[Figure]:
     figures = []
     for axis in sides.numeric:
         name = sides.names[axis]
-        x, y = sides.places[:, axis], _expanded(sides, axis)
+        x, y = sides.places[:, axis], _expand(sides, axis)
         ratio, why = information_loss.of_spread(x, y, paired=False)
         text = (
             f"With both columns sorted, the squared error of '{name}' is {_times(ratio)} its "
@@ -128,7 +128,7 @@ def _without_spread(names: Sequence[str]) -> str:
     return f"{listed} {'has' if len(names) == 1 else 'have'} no variance in the original"
 
 
-def _expanded(sides: AlignedArrays, axis: int) -> Floats:
+def _expand(sides: AlignedArrays, axis: int) -> Floats:
     """One number per person: the middle of each box, as often as its weight says in a tree."""
     middle = sides.midpoints[:, axis]
     if sides.reading.tree is None:
@@ -169,7 +169,7 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
     if not sides.numeric:
         raise InputError("there is no numeric column.")
     axes, names = sides.numeric, [sides.names[axis] for axis in sides.numeric]
-    y = np.column_stack([_expanded(sides, axis) for axis in axes])
+    y = np.column_stack([_expand(sides, axis) for axis in axes])
     changes = moments.moment_changes(sides.places[:, axes], y)
     for place in np.argsort(-np.abs(np.nan_to_num(changes.means, posinf=np.inf))):
         change, ratio = float(changes.means[place]), float(changes.variances[place])
@@ -247,7 +247,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
     if len(sides.names) > SUBSET:
         workloads.append((f"{SUBSET} columns", SUBSET))
     for subject, axes in workloads:
-        queries, true = count_queries.answered_half_ranges(
+        queries, true = count_queries.draw_answered_half_ranges(
             before, sides.lows, sides.highs, sides.discrete, queries=QUERIES, rng=task.rng,
             axes=axes,
         )  # fmt: skip
@@ -360,9 +360,9 @@ METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
     "classes": _classes,
     "COUNT queries": _counts,
     "own queries": _own_counts,
-    "learning": lambda task: analyses.learned(task.sides, task.policy.evaluate.learn, task.rng),
-    "own regression": lambda task: analyses.regressed(task.sides, task.policy.evaluate.regression),
-    "propensity": lambda task: analyses.told_apart(task.sides, task.rng),
+    "learning": lambda task: analyses.learn(task.sides, task.policy.evaluate.learn, task.rng),
+    "own regression": lambda task: analyses.regress(task.sides, task.policy.evaluate.regression),
+    "propensity": lambda task: analyses.distinguish(task.sides, task.rng),
     "edit rules": lambda task: analyses.broken(task.sides, task.policy.evaluate.rules),
     "groups": _groups,
 }

@@ -65,7 +65,7 @@ from shoal.hazmat.noise import approximate_epsilon
 _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.noise`.
 
 
-def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
+def compose_epsilon(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Epsilon of one entry, from its sensitivity and scale.
 
     >>> composed("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
@@ -82,7 +82,7 @@ def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fract
     return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
 
 
-def composed_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
+def compose_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Rho of one entry, from its sensitivity and scale.
 
     That of discrete Gaussian noise is stated as the square of an L2 change. A mechanism with a
@@ -95,7 +95,7 @@ def composed_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> F
         return Fraction(sensitivity) / (2 * Fraction(scale) ** 2)
     if mechanism == EXPONENTIAL:
         return Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
-    return _as_rho(composed(mechanism, sensitivity=sensitivity, scale=scale))
+    return _as_rho(compose_epsilon(mechanism, sensitivity=sensitivity, scale=scale))
 
 
 def _as_rho(epsilon: Fraction) -> Fraction:
@@ -199,10 +199,10 @@ def _check(privacy_loss: PrivacyLoss) -> None:
     law = {"sensitivity": privacy_loss.sensitivity, "scale": privacy_loss.scale}
     if privacy_loss.epsilon is not None:
         stated, name = privacy_loss.epsilon, "epsilon"
-        derived = composed(privacy_loss.mechanism, **law)
+        derived = compose_epsilon(privacy_loss.mechanism, **law)
     else:
         stated, name = privacy_loss.rho or Fraction(0), "rho"
-        derived = composed_rho(privacy_loss.mechanism, **law)
+        derived = compose_rho(privacy_loss.mechanism, **law)
     if stated < derived:
         raise InternalError(
             f"The entry of '{privacy_loss.target}' states {name} {stated}; its noise costs "

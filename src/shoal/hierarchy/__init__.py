@@ -9,13 +9,13 @@ marked (`observed`), because an epsilon claim takes every hierarchy to be public
 """
 
 from shoal.core import Hierarchy
-from shoal.hierarchy.codes import CodeScheme, MaskSide, codes, masked, prefixes
+from shoal.hierarchy.codes import CodeScheme, MaskSide, codes, mask_codes, prefixes
 from shoal.hierarchy.files import mapping, read, write
 from shoal.hierarchy.ranges import (
     DateLevel,
     dates,
     intervals,
-    ordered,
+    join_ordered,
     quantiles,
     quantiles_of,
 )
@@ -28,9 +28,9 @@ __all__ = [
     "codes",
     "dates",
     "intervals",
+    "join_ordered",
     "mapping",
-    "masked",
-    "ordered",
+    "mask_codes",
     "prefixes",
     "quantiles",
     "quantiles_of",

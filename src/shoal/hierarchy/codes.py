@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from shoal.core import Hierarchy
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 
 ROOT = "*"
 
@@ -64,7 +64,7 @@ def prefixes(
         raise InputError("Expected lengths of 1 or more that descend, such as 3 and 2.")
     leaves = _distinct(values)
     keys = [[leaf[:length] for length in lengths] for leaf in leaves]
-    return _grouped(leaves, keys, [lambda key: key + "*"] * len(lengths), root, observed=observed)
+    return _group(leaves, keys, [lambda key: key + "*"] * len(lengths), root, observed=observed)
 
 
 def codes(
@@ -96,16 +96,16 @@ def codes(
     if wrong:
         raise InputError(
             f"Expected codes of {scheme} such as {example}, found "
-            f"{counted(wrong, 'value that is', 'values that are')} not one."
+            f"{count_noun(wrong, 'value that is', 'values that are')} not one."
         )
     keys = [row for row in rows if row is not None]
     last = scheme != CodeScheme.ISCO
     stars: list[Callable[[str], str]] = [lambda key: key + "*"] * (len(keys[0]) - last)
     named: list[Callable[[str], str]] = [str] * last
-    return _grouped(leaves, keys, [*stars, *named], root, observed=observed)
+    return _group(leaves, keys, [*stars, *named], root, observed=observed)
 
 
-def masked(
+def mask_codes(
     values: Iterable[str],
     *,
     side: MaskSide | str = MaskSide.RIGHT,
@@ -142,7 +142,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
     return leaves
 
 
-def _grouped(
+def _group(
     leaves: Sequence[str],
     keys: Sequence[Sequence[str]],
     labels: Sequence[Callable[[str], str]],

@@ -60,7 +60,9 @@ def intervals(
     refuse_unnested([unit, *each])
     grid = _grid(first, last, unit)
     return Hierarchy(
-        tuple((_shown(x), *(_interval(x, width, unit) for width in each), root) for x in grid)
+        tuple(
+            (_write_number(x), *(_interval(x, width, unit) for width in each), root) for x in grid
+        )
     )
 
 
@@ -69,8 +71,8 @@ def refuse_unnested(widths: Sequence[Decimal]) -> None:
     for narrow, wide in pairwise(widths):
         if wide <= 0 or wide % narrow:
             raise InputError(
-                f"Levels must be nested; a width of {_shown(wide)} is not a multiple of "
-                f"{_shown(narrow)}."
+                f"Levels must be nested; a width of {_write_number(wide)} is not a multiple of "
+                f"{_write_number(narrow)}."
             )
 
 
@@ -97,9 +99,11 @@ def quantiles(
     inside = np.searchsorted([float(b) for b in borders[1:-1]], [float(x) for x in grid], "right")
     spans = [(a, b - unit) for a, b in pairwise(borders)]
     spans[-1] = (spans[-1][0], borders[-1])
-    rows = _joined(spans, join)
-    labels = [[interval_label(_shown(a), _shown(b)) for a, b in level] for level in rows]
-    return _stacked([_shown(x) for x in grid], inside.tolist(), labels, join, root)
+    rows = _join_spans(spans, join)
+    labels = [
+        [interval_label(_write_number(a), _write_number(b)) for a, b in level] for level in rows
+    ]
+    return _stack_levels([_write_number(x) for x in grid], inside.tolist(), labels, join, root)
 
 
 def quantiles_of(
@@ -171,7 +175,7 @@ def date_levels(levels: Sequence[DateLevel | str]) -> list[DateLevel]:
     return each
 
 
-def ordered(
+def join_ordered(
     values: Sequence[str], *, join: int = 2, root: str = ROOT, observed: bool = False
 ) -> Hierarchy:
     """Ordered categories: each level joins `join` neighbours of the one before.
@@ -187,9 +191,9 @@ def ordered(
     """
     if len(values) < 2:
         raise InputError("Expected two categories or more.")
-    ends = _joined([(value, value) for value in values], join)
+    ends = _join_spans([(value, value) for value in values], join)
     labels = [[a if a == b else f"[{a}, {b}]" for a, b in level] for level in ends]
-    tree = _stacked(list(values), list(range(len(values))), labels, join, root)
+    tree = _stack_levels(list(values), list(range(len(values))), labels, join, root)
     return Hierarchy(tree.paths, observed=observed)
 
 
@@ -203,7 +207,7 @@ def _number(value: Numeral, name: str) -> Decimal:
     return number
 
 
-def _shown(number: Decimal) -> str:
+def _write_number(number: Decimal) -> str:
     """Write a number as a CSV file would hold it: 5 and 2.5, not 5.0 and 2.50."""
     whole = number.to_integral_value()
     return str(int(whole)) if number == whole else format(number.normalize(), "f")
@@ -216,7 +220,9 @@ def floor_to(x: Decimal, unit: Decimal) -> Decimal:
 
 def _grid(first: Decimal, last: Decimal, step: Decimal) -> list[Decimal]:
     if first >= last:
-        raise InputError(f"Expected low below high, found {_shown(first)} and {_shown(last)}.")
+        raise InputError(
+            f"Expected low below high, found {_write_number(first)} and {_write_number(last)}."
+        )
     count = int((last - first) // step) + 1
     _refuse_size(count)
     return [first + n * step for n in range(count)]
@@ -235,7 +241,7 @@ def _refuse_size(count: int) -> None:
 def _interval(x: Decimal, width: Decimal, step: Decimal) -> str:
     """Label the interval of a width that holds x; it begins at a multiple of the width."""
     begin = floor_to(x, width)
-    return interval_label(_shown(begin), _shown(begin + width - step))
+    return interval_label(_write_number(begin), _write_number(begin + width - step))
 
 
 def interval_label(first: str, last: str) -> str:
@@ -245,7 +251,7 @@ def interval_label(first: str, last: str) -> str:
     return f"{first} to {last}" if "-" in first + last else f"{first}-{last}"
 
 
-def _joined(spans: Sequence[tuple[End, End]], join: int) -> list[list[tuple[End, End]]]:
+def _join_spans(spans: Sequence[tuple[End, End]], join: int) -> list[list[tuple[End, End]]]:
     """Join neighbours level by level, while more than one is left."""
     if join < 2:
         raise InputError(f"Expected to join two neighbours or more, found {join}.")
@@ -257,7 +263,7 @@ def _joined(spans: Sequence[tuple[End, End]], join: int) -> list[list[tuple[End,
     return levels
 
 
-def _stacked(
+def _stack_levels(
     leaves: Sequence[str],
     inside: Sequence[int],
     labels: Sequence[Sequence[str]],

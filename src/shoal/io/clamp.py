@@ -31,17 +31,17 @@ from shoal.io.validate import (
     LARGEST,
     check_names,
     code_extremes,
-    composed,
+    compose,
+    drop_marks,
     first_days,
     fitting,
     is_number,
     leaving,
     limit,
     limits_coded,
+    parse_column,
     plain_column,
-    rounded,
-    typed,
-    unmarked,
+    round_to_step,
 )
 
 CODED = "coded"
@@ -78,18 +78,18 @@ def clamp(
     def bring(name: str) -> pl.Series:
         cells, column = frame[name], schema[name]
         if name in columns:
-            cells, counts[name] = clamped(cells, column, decimal)
+            cells, counts[name] = clamp_column(cells, column, decimal)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
             return cells
         cells = plain_column(cells)
         dtypes[name] = leaving(cells.dtype, column)
-        return typed(cells, column, decimal)
+        return parse_column(cells, column, decimal)
 
     series = fitting(partial(bring, name) for name in frame.columns if schema[name] in kept)
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
 
 
-def clamped(
+def clamp_column(
     series: pl.Series, column: Column, decimal: str | None
 ) -> tuple[pl.Series, Mapping[str, int]]:
     """Fit one column to its public domain, cell by cell, and count what was changed.
@@ -117,7 +117,7 @@ def clamped(
         values = values.clip(low, high)
     inside, values = values, code_extremes(values, column)
     if column.step:
-        values = rounded(values, column.step)
+        values = round_to_step(values, column.step)
     values = first_days(values, column)
     coded = int(values.ne_missing(inside).sum())
     return values, {
@@ -133,7 +133,7 @@ def readable(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
     return _of_kind(read(series, column), column, decimal)
 
 
-def filled(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+def find_filled(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     """Which cells are missing or cannot be read, so `constant` may stand for them."""
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return read(series, column).missing
@@ -195,7 +195,7 @@ def refuse_float_ids(schema: Schema, types: Mapping[str, Any]) -> None:
     persons become one. That is decided by the type, and by no cell.
     """
     for flag, whom in (("privacy_unit", "persons"), ("household", "households")):
-        name = schema.flagged(flag)
+        name = schema.column_with_flag(flag)
         dtype = types.get(name or "")
         if getattr(dtype, "kind", "") == "f":
             raise InputError(
@@ -278,7 +278,7 @@ def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Serie
         if decimal == ",":
             text = text.str.replace_many([",", "."], [".", ","])
         if decimal:
-            text = unmarked(text)
+            text = drop_marks(text)
         values = _either(values, text.cast(pl.Float64, strict=False).fill_nan(None))
     if column.bounds is None:
         # Without bounds there is nothing that an infinite value could be clamped to.
@@ -319,7 +319,7 @@ def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
 
 def category_texts(cells: CellReader, column: Column) -> pl.Series:
     """Write cells as categories after the policy's `recode`; null where missing or not one."""
-    text = composed(cells.text)
+    text = compose(cells.text)
     if _some(cells.number):
         text = _either(text, _codes(cells.number, column.all_categories or ()))
     if column.missing:

@@ -75,7 +75,7 @@ class WrittenRelease:
 
     def undone(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The texts of the table as they were, and its numbers with a decimal point."""
-        frame = unguarded(frame) if self.guarded else frame
+        frame = unguard_cells(frame) if self.guarded else frame
         if self.dated:
             days = [n for n in frame.columns if self.types.get(n) == "Date"]
             frame = frame.with_columns(pl.col(days).str.to_date("%Y-%m-%d", strict=False))
@@ -85,7 +85,7 @@ class WrittenRelease:
         return frame.with_columns(pl.col(numbers).str.replace(",", ".", literal=True))
 
 
-def chosen_dialect(
+def choose_dialect(
     *stated: Mapping[str, str | None], names: Iterable[str] = (), frame: pl.DataFrame | None = None
 ) -> Dialect:
     """The dialect of a CSV release: each mark as the first of several places states it.
@@ -100,17 +100,17 @@ def chosen_dialect(
         for key in ("delimiter", "decimal", "encoding")
     }
     if marks["decimal"] is None and frame is not None:
-        marks["decimal"] = _found_decimal(frame, names)
+        marks["decimal"] = _find_decimal(frame, names)
     # In another encoding a released cell might have no place, after epsilon was spent.
     marked = (marks["encoding"] or "").lower().replace("_", "-") == "utf-8-sig"
     return Dialect(
-        delimiter=stated_delimiter(marks["delimiter"]) or ",",
+        delimiter=check_delimiter(marks["delimiter"]) or ",",
         decimal=marks["decimal"] or ".",
         encoding="utf-8-sig" if marked else "utf-8",
     )
 
 
-def _found_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
+def _find_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
     for name in names:
         if (
             frame.schema.get(name) != pl.String
@@ -125,7 +125,7 @@ def _found_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
 
 def write_csv(frame: pl.DataFrame, path: Path, dialect: Dialect, *, guard_formulas: bool) -> None:
     """Write a table; text that a spreadsheet would run is guarded, unless stated otherwise."""
-    (guarded(frame) if guard_formulas else frame).write_csv(
+    (guard_cells(frame) if guard_formulas else frame).write_csv(
         path,
         separator=dialect.delimiter,
         decimal_comma=dialect.decimal == ",",
@@ -149,7 +149,7 @@ def read_csv(
                 f"Expected '{path}' to be CSV; it is {name}. Unpack it, or rename it with the "
                 "ending of its format."
             )
-    known = encoding or found_encoding(raw, path, alone=alone)
+    known = encoding or find_encoding(raw, path, alone=alone)
     text = _decode(raw, known, path, alone=alone).lstrip("\r\n")
     if not text or text.isspace():
         raise InputError(f"'{path}' is empty; expected a header and one row per person.")
@@ -159,7 +159,7 @@ def read_csv(
         text = text.replace("\n", " ") if by_line else text
         text = text.replace("\r", "\n")
     sample = first if alone else text[:SAMPLE]
-    separator = stated_delimiter(delimiter) or found_delimiter(sample)
+    separator = check_delimiter(delimiter) or find_delimiter(sample)
     reading = {"delimiter": separator, "encoding": known}
     if not alone and separator == "," and '"' not in text:  # no cell has a comma
         reading["decimal"] = "."
@@ -257,7 +257,7 @@ def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
     )
 
 
-def stated_delimiter(delimiter: str | None) -> str | None:
+def check_delimiter(delimiter: str | None) -> str | None:
     """The delimiter that was stated; refuse what cannot be one."""
     mark = "\t" if delimiter == r"\t" else delimiter
     if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
@@ -267,7 +267,7 @@ def stated_delimiter(delimiter: str | None) -> str | None:
     return mark
 
 
-def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
+def find_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
     """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits.
 
     Where cells are read `alone`, no record has a say: without a mark it is UTF-8.
@@ -300,7 +300,7 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def found_delimiter(sample: str) -> str:
+def find_delimiter(sample: str) -> str:
     """Find the delimiter that cuts most of the first lines as it cuts the header, the finest."""
     complete = sample.rsplit("\n", 1)[0] if sample.count("\n") > 1 else sample
     lines = complete.replace("\r", "")
@@ -318,10 +318,10 @@ def found_delimiter(sample: str) -> str:
     return best if found[best] > 1 else ","
 
 
-def guarded(frame: pl.DataFrame) -> pl.DataFrame:
+def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an apostrophe before text that a spreadsheet would run as a formula, and before names.
 
-    Text that looks guarded already gets one more, so two texts stay two, and `unguarded` gives
+    Text that looks guarded already gets one more, so two texts stay two, and `unguard_cells` gives
     back what was there.
     """
     text = selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
@@ -330,15 +330,15 @@ def guarded(frame: pl.DataFrame) -> pl.DataFrame:
     ).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
 
 
-def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take away what `guarded` put there."""
+def unguard_cells(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take away what `guard_cells` put there."""
     texts = [one for one in frame if one.dtype == pl.String and one.str.starts_with("'").any()]
     return frame.with_columns(one.str.replace(f"^'({FORMULA})", "${1}") for one in texts).rename(
         lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
     )
 
 
-def written(path: Path) -> WrittenRelease | None:
+def read_written_dialect(path: Path) -> WrittenRelease | None:
     """How a file was written that is the table of a release, as the manifest beside it says."""
     try:
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
@@ -346,7 +346,7 @@ def written(path: Path) -> WrittenRelease | None:
             return None
         stated = manifest.get("dialect") or {}
         dialect = Dialect(**{key: str(mark) for key, mark in stated.items()})
-        stated_delimiter(dialect.delimiter)
+        check_delimiter(dialect.delimiter)
         types = {str(name): str(dtype) for name, dtype in manifest.get("columns", {}).items()}
         guarded, rows = manifest["guard_formulas"] is True, int(manifest.get("rows") or 0)
         return WrittenRelease(guarded, dialect, types, rows, dated=path.suffix == ".xlsx")

@@ -191,7 +191,7 @@ def _from_era(text: pl.Series) -> pl.Series:
     return found.str.to_date(ISO, strict=False).alias(text.name)
 
 
-def written(values: pl.Series, form: str) -> pl.Series:
+def write_dates(values: pl.Series, form: str) -> pl.Series:
     """Write dates by a format; as they are where it cannot hold all their days, as %y in 1915."""
     text = values.cast(pl.Datetime("us")).dt.to_string(_parts(form)[0])
     kept = read_days(text, form).eq_missing(values.cast(pl.Date)).all()

@@ -38,12 +38,12 @@ class DamagedError(InputError):
 
 def refuse(path: Path, *, limit: int) -> None:
     """Refuse a Parquet or Arrow file that takes more than a limit, undecoded."""
-    size = stated(path)
+    size = read_stated_size(path)
     if size is not None:
         hold(size, path, limit)
 
 
-def stated(path: Path) -> int | None:
+def read_stated_size(path: Path) -> int | None:
     """Bytes that a Parquet or Arrow file takes decoded, as far as its metadata say."""
     return parquet(path) if path.suffix.lower() in PARQUET else arrow(path)
 
@@ -75,7 +75,7 @@ def hold(size: int, path: Path, limit: int) -> None:
         )
 
 
-def gunzipped(path: Path, *, limit: int) -> bytes:
+def gunzip(path: Path, *, limit: int) -> bytes:
     """Unpack a gzip file of text, and stop where the table would take more than a limit.
 
     What the file says of its size is not believed.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shoal.core import Column, Kind, Partition, Schema, SpatialDecomposition
 from shoal.core._arrays import Floats
 from shoal.core.columns import hierarchy_order
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.io.table import Table
 
 COUNT = "count"
@@ -79,7 +79,7 @@ def of_tree(
         above, upto = ends[0][:, axis], ends[1][:, axis]
         lower[:, axis] = np.where(np.isinf(above), low, _after(above, fineness))
         upper[:, axis] = np.where(np.isinf(upto), high, _after(upto, fineness))
-    codes, values = _counted(table, count)
+    codes, values = _count_values(table, count)
     labels = partition.labels
     shape = (len(partition), len(values))
     flat = np.bincount(labels * shape[1] + codes, minlength=shape[0] * shape[1])
@@ -105,9 +105,9 @@ def to_frame(boxes: SpatialDecomposition, schema: Schema) -> pl.DataFrame:
         ends = (boxes.lower[:, axis], boxes.upper[:, axis])
         column = schema[name]
         if boxes.discrete and boxes.discrete[axis]:
-            series += _named(ends, column)
+            series += _name_ends(ends, column)
         else:
-            series += _numbered(ends, column)
+            series += _number_ends(ends, column)
     whole = np.array_equal(boxes.counts, np.rint(boxes.counts))
     for value, count in zip(boxes.values, boxes.counts.T, strict=True):
         name = COUNT if boxes.column is None else f"{boxes.column}={value}"
@@ -160,7 +160,7 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
         return 0.0, float(len(table.categories(name)) + (gone > 0)), 1.0
     if gone:
         raise InputError(
-            f"Column '{name}' has {counted(gone, 'missing cell')}, and a missing number has no "
+            f"Column '{name}' has {count_noun(gone, 'missing cell')}, and a missing number has no "
             "place in a box. Leave such rows out, or choose another output."
         )
     whole = dtype.is_integer() or dtype == pl.Date
@@ -187,7 +187,7 @@ def _after(places: Floats, fineness: float) -> Floats:
     return after
 
 
-def _counted(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _count_values(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Value of each record as a place among the values to count, and these as texts."""
     if name is None:
         return np.zeros(len(table), dtype=np.int64), ("",)
@@ -213,7 +213,7 @@ def _counted(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[s
     return codes.fill_null(len(categories) - 1).to_numpy(), tuple(categories)
 
 
-def _named(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
+def _name_ends(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
     categories = column.all_categories or ()
     named: list[str | None] = [categories[place] for place in category_order(column, categories)]
     named.append(None)
@@ -226,7 +226,7 @@ def _named(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
     ]
 
 
-def _numbered(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
+def _number_ends(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
     finite = np.concatenate([end[np.isfinite(end)] for end in ends])
     whole = bool(((finite == np.rint(finite)) & (np.abs(finite) < _EXACT)).all())
     written = []

@@ -14,7 +14,7 @@ _PAUSE = 0.05
 """Seconds between two tries to get a lock."""
 
 
-def locked(path: Path, *, timeout: float = 0.0) -> BinaryIO | None:
+def take_lock(path: Path, *, timeout: float = 0.0) -> BinaryIO | None:
     """Take the lock of a file, which is made if need be and which only its owner may read.
 
     A lock on a file that was removed while it was waited for is nobody's: then the file that lies

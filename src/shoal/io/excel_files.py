@@ -29,12 +29,12 @@ from typing import IO, Any
 
 import polars as pl
 
-from shoal.errors import InputError, UnfitTableError, counted, visible
+from shoal.errors import InputError, UnfitTableError, count_noun, visible
 from shoal.io.csv_files import check_header
 from shoal.io.decoded_size import hold
 from shoal.io.folders import temporary
 from shoal.io.raw import Raw
-from shoal.io.sheet_rows import Merge, StatedRows, filled_rows, names_in, numbers_of, recognise
+from shoal.io.sheet_rows import Merge, StatedRows, find_filled_rows, names_in, numbers_of, recognise
 
 EXCEL = (".xlsx", ".xlsm")
 BOOK = "xl/workbook.xml"
@@ -119,7 +119,7 @@ def read_excel(
     stated = StatedRows(numbers_of(header_row), numbers_of(skip))
     library = _library("fastexcel")
     try:
-        source, parts, homes = _searched(path, limit, alone=alone, header=stated.header)
+        source, parts, homes = _search_archive(path, limit, alone=alone, header=stated.header)
     except InputError:
         raise
     except DAMAGED:
@@ -129,7 +129,7 @@ def read_excel(
         ) from None
     try:
         book = library.read_excel(source)
-        name = _chosen(path, book.sheet_names, sheet)
+        name = _choose_sheet(path, book.sheet_names, sheet)
         facts = parts.get(homes.get(name, ""), _Facts())
         load = partial(book.load_sheet, name, header_row=None, skip_rows=0)
         cells = _exact(*(load(dtypes=dtype).to_polars() for dtype in ("string", "float")))
@@ -231,7 +231,7 @@ def _storable(column: pl.Series) -> pl.Series:
     return column if fits else column.cast(pl.String)
 
 
-def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
+def _choose_sheet(path: Path, names: Sequence[str], sheet: str | None) -> str:
     """The sheet to read. Names of sheets are shown, as names of columns are; cells never."""
     if sheet in names:
         return str(sheet)
@@ -255,7 +255,7 @@ def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRo
     """
     reading: dict[str, str] = {}
     found: list[str] = []
-    filled = filled_rows(cells)
+    filled = find_filled_rows(cells)
     if filled and not stated.header and not stated.skip:
         reading, seen = recognise(cells, sorted(facts.merged, key=lambda one: (one.top, one.left)))
         if seen:
@@ -305,11 +305,11 @@ def _table(
     An empty row between them is a record. A column without a name is left out if it is empty; where
     cells are read alone, whether it is or not.
     """
-    rows, filled = stated.records, filled_rows(cells)
+    rows, filled = stated.records, find_filled_rows(cells)
     if stated.header and stated.header[-1] > cells.height:
         raise InputError(
-            f"The sheet '{visible(name)}' of '{path}' has {counted(cells.height, 'row')}; expected "
-            "its header where --header-row or [reading] states it."
+            f"The sheet '{visible(name)}' of '{path}' has {count_noun(cells.height, 'row')}; "
+            "expected its header where --header-row or [reading] states it."
         )
     if not filled:
         raise InputError(
@@ -320,7 +320,7 @@ def _table(
     header = names_in(cells, header_rows, stated.merges)
     number = pl.int_range(1, cells.height + 1, eager=True)
     body = cells.filter((number > header_rows[-1]) & ~number.is_in([*stated.skip]))
-    body = body.head(max(filled_rows(body), default=0))
+    body = body.head(max(find_filled_rows(body), default=0))
     if rows is not None:
         rows = min(rows, MOST_ROWS)
         if body.height > rows:
@@ -342,7 +342,7 @@ def _table(
     return body.rename(dict(zip(body.columns, names, strict=True))).select(time)
 
 
-def stated_size(path: Path) -> int | None:
+def read_stated_size(path: Path) -> int | None:
     """Bytes of all that is packed in a workbook, as it says; none where it is not a workbook."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -352,7 +352,7 @@ def stated_size(path: Path) -> int | None:
         return None
 
 
-def _searched(
+def _search_archive(
     path: Path, limit: int, *, alone: bool, header: Sequence[int]
 ) -> tuple[Path | bytes, dict[str, _Facts], dict[str, str]]:
     """What to read, what the parts of the archive say, which part is which sheet; refuse a bomb.
@@ -366,9 +366,9 @@ def _searched(
         parts, homes = _part_facts(archive), _homes(archive)
         widths = {name: _header_width(archive, name, header) for name in parts if alone}
         if any(parts[name].columns > width > 0 for name, width in widths.items()):
-            source = _narrowed(archive, widths)
+            source = _narrow(archive, widths)
             parts = _part_facts(zipfile.ZipFile(BytesIO(source)))
-    hold(_decoded_bytes(parts), path, limit)
+    hold(_sum_decoded_bytes(parts), path, limit)
     return source, parts, homes
 
 
@@ -380,7 +380,7 @@ def _part_facts(archive: zipfile.ZipFile) -> dict[str, _Facts]:
     return parts
 
 
-def _decoded_bytes(parts: Mapping[str, _Facts]) -> int:
+def _sum_decoded_bytes(parts: Mapping[str, _Facts]) -> int:
     shared = [part.texts for part in parts.values() if part.texts]
     texts = max((_text_bytes(part.used, at) for part in parts.values() for at in shared), default=0)
     return CELL * max((part.rows * part.columns for part in parts.values()), default=0) + texts
@@ -396,7 +396,7 @@ def _header_width(archive: zipfile.ZipFile, name: str, stated: Sequence[int]) ->
     return 0
 
 
-def _narrowed(archive: zipfile.ZipFile, widths: Mapping[str, int]) -> bytes:
+def _narrow(archive: zipfile.ZipFile, widths: Mapping[str, int]) -> bytes:
     """The workbook without the cells beyond the width of each sheet."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w") as narrow:

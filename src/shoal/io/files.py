@@ -18,7 +18,7 @@ from polars.exceptions import DuplicateError, PanicException, PolarsError
 from shoal.core import Policy
 from shoal.errors import InputError, visible
 from shoal.io import csv_files, dates, decoded_size, excel_files, memory, stats_files, text_files
-from shoal.io.csv_files import SAMPLE, header_line, stated_delimiter
+from shoal.io.csv_files import SAMPLE, check_delimiter, header_line
 from shoal.io.excel_files import EXCEL
 from shoal.io.frames import from_native
 from shoal.io.raw import Raw
@@ -93,7 +93,7 @@ def read(  # noqa: PLR0911 (one for each format)
             with path.open("rb") as file:
                 frame = decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit)
             return Raw(dates.in_calendar(frame, alone=alone))
-        released = csv_files.written(path)
+        released = csv_files.read_written_dialect(path)
         if suffix in EXCEL:
             rows = rows or (released.rows or None if released else None)
             raw = excel_files.read_excel(
@@ -163,7 +163,7 @@ def _text(path: Path, limit: int) -> bytes:
     if not is_packed(path):
         return path.read_bytes()
     try:
-        return decoded_size.gunzipped(path, limit=limit)
+        return decoded_size.gunzip(path, limit=limit)
     except decoded_size.DamagedError:
         raise UnicodeError from None  # said by `_refusing`
 
@@ -259,7 +259,7 @@ def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
         return dict(marks)
     with _refusing(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
         header = header_line(file.read(SAMPLE).decode(errors="ignore"))
-    mark = stated_delimiter(marks["delimiter"])
+    mark = check_delimiter(marks["delimiter"])
     return {
         **marks,
         **dict.fromkeys(("sheet", "header_row", "skip", "rows")),
@@ -293,7 +293,7 @@ def write(
         if kind == "csv":
             csv_files.write_csv(frame, path, dialect, guard_formulas=guard_formulas)
         elif kind == "xlsx":
-            guarded = csv_files.guarded(frame) if guard_formulas else frame
+            guarded = csv_files.guard_cells(frame) if guard_formulas else frame
             excel_files.write_excel(guarded, path, about)
         elif kind == "parquet":
             metadata = {"shoal.labels": json.dumps(labels)} if labels else {}

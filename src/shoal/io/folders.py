@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from shoal.errors import InputError
-from shoal.io.disk import flush, locked
+from shoal.io.disk import flush, take_lock
 from shoal.io.text_files import refuse_special
 
 INTERNAL_SUFFIX = ".internal"
@@ -51,7 +51,7 @@ def workplace(target: Path) -> Iterator[Path]:
     try:
         with refusing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            lock = _locked(place)
+            lock = _lock_workplace(place)
         if lock is None:
             raise InputError(
                 f"Another run is writing '{target}'. Wait for it, or choose another place."
@@ -61,7 +61,7 @@ def workplace(target: Path) -> Iterator[Path]:
     finally:
         if lock is None and not place.is_symlink():
             with suppress(OSError):  # An interrupt may come between the folder and its lock.
-                lock = locked(place / _LOCK)
+                lock = take_lock(place / _LOCK)
         if lock is not None:
             # The lock is let go of last: whoever waited for it finds another file in its place.
             shutil.rmtree(place, ignore_errors=True)
@@ -80,7 +80,7 @@ def temporary(prefix: str = "shoal-") -> Iterator[Path]:
             del _open[Path(name)]
 
 
-def _locked(place: Path) -> BinaryIO | None:
+def _lock_workplace(place: Path) -> BinaryIO | None:
     """Take the lock of a workplace; nothing if another run has it."""
     while True:
         if place.is_symlink():
@@ -88,7 +88,7 @@ def _locked(place: Path) -> BinaryIO | None:
         place.mkdir(mode=0o700, exist_ok=True)
         place.chmod(0o700)
         try:
-            return locked(place / _LOCK)
+            return take_lock(place / _LOCK)
         except FileNotFoundError:
             continue  # The run before has just removed the folder.
 

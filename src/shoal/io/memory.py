@@ -27,8 +27,8 @@ def refuse_little() -> None:
     allowed = min(_limit("RLIMIT_AS"), _limit("RLIMIT_DATA"))
     if allowed < needed:
         raise InputError(
-            f"This process may use {_shown(int(allowed))} of memory (see `ulimit -v`); expected at "
-            f"least {_shown(needed)}."
+            f"This process may use {_write_size(int(allowed))} of memory (see `ulimit -v`); "
+            f"expected at least {_write_size(needed)}."
         )
 
 
@@ -39,8 +39,8 @@ def refuse_large(path: Path) -> None:
         free = available()
         if needed > free:
             raise InputError(
-                f"'{path}' needs about {_shown(needed)} of memory or more, and "
-                f"{_shown(int(free))} is free. Use a smaller table, a larger machine, or "
+                f"'{path}' needs about {_write_size(needed)} of memory or more, and "
+                f"{_write_size(int(free))} is free. Use a smaller table, a larger machine, or "
                 "--engine spark."
             )
 
@@ -80,7 +80,7 @@ def _numbers(path: str) -> list[int]:
     return []
 
 
-def _shown(size: int) -> str:
+def _write_size(size: int) -> str:
     """Write a size in three digits at most.
 
     >>> _shown(1_500_000_000), _shown(250_000)

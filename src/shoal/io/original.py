@@ -29,7 +29,7 @@ def read_original(
             refused, as a run without noise refuses them.
     """
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
-    read = _read_silently if silent else validate.typed
+    read = _read_silently if silent else validate.parse_column
     cells = validate.fitting(
         partial(read, _cells(frame[column.name], column), without_steps(column), decimal)
         for column in columns

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Raw:
 
     def __repr__(self) -> str:
         frame = self.frame
-        size = f"{counted(frame.height, 'row')} x {counted(frame.width, 'column')}"
+        size = f"{count_noun(frame.height, 'row')} x {count_noun(frame.width, 'column')}"
         read = f", read as {self.found}" if self.found else ""
         # Without what the types hold: an enumeration lists its categories.
         types = {name: dtype.base_type().__name__ for name, dtype in frame.schema.items()}

@@ -56,7 +56,7 @@ def applicable(
     return [rule for rule in rules if all(map(has_values, rule.columns))]
 
 
-def repaired(
+def repair_rows(
     table: Table,
     rules: Sequence[Constraint],
     *,
@@ -94,11 +94,11 @@ def repaired(
         seen[name][filled[name]] = None if seen[name].dtype == object else np.nan
     broken = {rule.text: int((~rule.holds(seen)).sum()) for rule in rules}
     for name in chosen.columns if changed.any() else ():
-        table = _replaced(table, name, columns[name], made[name])
+        table = _replace_column(table, name, columns[name], made[name])
     return Repaired(table, int(changed.sum()), broken)
 
 
-def _replaced(table: Table, name: str, before: Array, after: Array) -> Table:
+def _replace_column(table: Table, name: str, before: Array, after: Array) -> Table:
     if table.schema[name].kind in CATEGORICAL:
         places = {text: code for code, text in enumerate(table.categories(name))}
         codes = np.array([places.get(cast("str", cell), -1) for cell in after], dtype=np.int64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.io.validate import is_number
 
 TOTAL = re.compile(
@@ -49,7 +49,7 @@ class StatedRows:
     records: int | None = None
 
 
-def filled_rows(cells: pl.DataFrame) -> list[int]:
+def find_filled_rows(cells: pl.DataFrame) -> list[int]:
     """The numbers of the rows that have a cell."""
     filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     return [row + 1 for row in filled.arg_true()]
@@ -134,14 +134,14 @@ def recognise(cells: pl.DataFrame, merges: Sequence[Merge]) -> tuple[dict[str, s
     skip = _below(cells, counts, header[-1], len(used))
     seen = []
     if start > first:
-        seen.append(f"{counted(start - first, 'title row')} above the header")
+        seen.append(f"{count_noun(start - first, 'title row')} above the header")
     if len(header) > 1:
         seen.append(f"names of columns in rows {header[0]} to {header[-1]}")
     if skip:
         seen.append(f"a total or a note from row {skip[0]} on")
     if not seen:
         return {}, []
-    stated = {"header_row": _shown(header), "skip": _shown(skip)}
+    stated = {"header_row": _write_rows(header), "skip": _write_rows(skip)}
     return {key: rows for key, rows in stated.items() if rows}, seen
 
 
@@ -164,7 +164,7 @@ def _below(cells: pl.DataFrame, counts: Sequence[int], header: int, used: int) -
     return sorted(skip)
 
 
-def _shown(rows: Sequence[int]) -> str:
+def _write_rows(rows: Sequence[int]) -> str:
     """Numbers of rows as `numbers_of` reads them."""
     if len(rows) > 2 and rows[-1] - rows[0] == len(rows) - 1:
         return f"{rows[0]}-{rows[-1]}"

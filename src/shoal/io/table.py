@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Schema, Transform
-from shoal.core._arrays import Unsigned64, fixed
+from shoal.core._arrays import Unsigned64, freeze
 from shoal.core.distinct import LONG
 from shoal.core.kernels.row_order import take_words
 from shoal.core.row_order import float_words, words_order
@@ -64,7 +64,7 @@ class Table:
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """An ordinal or nominal column as positions in its categories, -1 where missing."""
-        return _filled(self.frame[name].to_physical().cast(pl.Int64), -1)
+        return _fill_missing(self.frame[name].to_physical().cast(pl.Int64), -1)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric or date column as floats, NaN where missing; dates in days."""
@@ -110,7 +110,7 @@ class Table:
     def take(self, order: NDArray[np.int64]) -> "Table":
         """Rows in another order, or some of them."""
         persons = None if self.persons is None else self.persons[order]
-        return replace(self, frame=_taken(self.frame, order), persons=persons)
+        return replace(self, frame=_take_rows(self.frame, order), persons=persons)
 
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.
@@ -161,7 +161,7 @@ class Table:
         """
         given = [None] * len(columns) if scales is None else scales
         return np.ascontiguousarray(np.hstack([
-            placed(self.raw(name), self.schema[name], scale, edges_of(self, name))
+            place_column(self.raw(name), self.schema[name], scale, edges_of(self, name))
             for name, scale in zip(columns, given, strict=True)
         ]))  # fmt: skip
 
@@ -192,27 +192,27 @@ class Table:
         return low, high
 
 
-def _taken(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
+def _take_rows(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
     """Rows in another order; numbers of long columns by a kernel, into large pages of NumPy's."""
     rows = pl.Series(order.astype(np.uint32))
     if order.size < LONG:
         return frame[rows]
 
-    def taken(one: pl.Series) -> pl.Series:
+    def take_column(one: pl.Series) -> pl.Series:
         if one.dtype not in {pl.Int64, pl.Float64}:
             return one.gather(rows)
-        words = _filled(one, 0)
+        words = _fill_missing(one, 0)
         gone = one.is_null().to_numpy() if one.has_nulls() else np.zeros(0, np.bool_)
         out, out_gone = np.empty(order.size, words.dtype), np.empty(order.size, np.bool_)
-        cells = fixed(words.view(np.int64))
-        take_words(cells, fixed(gone), fixed(order), out.view(np.int64), out_gone)
+        cells = freeze(words.view(np.int64))
+        take_words(cells, freeze(gone), freeze(order), out.view(np.int64), out_gone)
         made = pl.Series(one.name, out)
         return made.set(pl.Series(out_gone), None) if gone.size else made
 
-    return pl.DataFrame(list(map(taken, frame)))
+    return pl.DataFrame(list(map(take_column, frame)))
 
 
-def _filled(series: pl.Series, value: float) -> NDArray[Any]:
+def _fill_missing(series: pl.Series, value: float) -> NDArray[Any]:
     """A column of numbers, with a number for missing cells; a copy only if there are any."""
     return (series.fill_null(value) if series.has_nulls() else series).to_numpy()
 
@@ -239,12 +239,12 @@ def _sort_words(frame: pl.DataFrame) -> list[Unsigned64]:
 def _sort_code(series: pl.Series) -> tuple[Unsigned64, int]:
     """Number the values of a column in their order, missing as 0; and the bits that takes."""
     if series.dtype == pl.Float64:
-        return float_words(_filled(series, -np.inf)), 64
+        return float_words(_fill_missing(series, -np.inf)), 64
     if isinstance(series.dtype, pl.Enum) or series.dtype in {pl.Int64, pl.Date}:
         physical = series.to_physical()
         low, high = (cast("int", limit or 0) for limit in (physical.min(), physical.max()))
         if low > -(2**62) and high - low < 2**62:
-            whole = _filled(physical.cast(pl.Int64), low - 1)
+            whole = _fill_missing(physical.cast(pl.Int64), low - 1)
             return (whole - (low - 1)).view(np.uint64), (high - low + 1).bit_length()
     ranks = series.rank("dense").fill_null(0).cast(pl.Int64).to_numpy(writable=True)
     return ranks.view(np.uint64), int(ranks.max(initial=0)).bit_length()
@@ -266,7 +266,7 @@ def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:
     return leaf_edges(table, name) if table.schema[name].kind is Kind.NOMINAL else None
 
 
-def placed(
+def place_column(
     raw: NDArray[np.float64],
     column: Column,
     scale: ColumnScale | None,
@@ -280,7 +280,7 @@ def placed(
     if edges is not None:
         codes = np.where(np.isnan(raw), -1, raw).astype(np.int64)
         return _edges_block(codes, edges, None if scale is None else scale.shares)
-    values = transformed(raw, column)
+    values = transform(raw, column)
     gone = np.isnan(values)
     if scale is None:
         scale = _scale_of(values[~gone], gone=bool(gone.any()))
@@ -316,7 +316,7 @@ def _edges_block(
     return block
 
 
-def transformed(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+def transform(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
     """Numbers after the column's public transform; others as they are."""
     if column.kind is Kind.ORDINAL:
         return values

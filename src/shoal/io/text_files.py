@@ -204,7 +204,7 @@ def brief(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Write text as TOML does, what cannot be seen as escapes; JSON's escapes are TOML's."""
     written = json.dumps(text, ensure_ascii=False)
     return "".join(
@@ -219,7 +219,7 @@ def bare(name: str) -> str:
     ('k-anonymity', '"date of birth"')
     """
     plain = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if plain else quoted(name)
+    return name if plain else quote(name)
 
 
 def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
@@ -231,7 +231,7 @@ def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return quoted(str(value))
+        return quote(str(value))
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):

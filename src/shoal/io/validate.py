@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
-from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
+from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import dates
 from shoal.io.recode import recode_text
 from shoal.io.table import Table
-from shoal.io.text_files import quoted
+from shoal.io.text_files import quote
 
 LARGEST = 1e150
 """Numbers beyond this are refused: their squares would overflow."""
@@ -62,7 +62,7 @@ class Misfit(NamedTuple):
         numbers = ", ".join(map(str, self.rows[:SHOWN_ROWS]))
         more = ", ..." if self.cells > SHOWN_ROWS else ""
         where = f" ({numbers}{more})" if self.rows else ""
-        return f"{self.what} in {counted(self.cells, 'row')}{where}. {self.move}".rstrip()
+        return f"{self.what} in {count_noun(self.cells, 'row')}{where}. {self.move}".rstrip()
 
 
 class MisfitError(InputError):
@@ -88,7 +88,8 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so nothing is left to release.")
-    columns_typed = fitting(partial(typed, frame[name], schema[name], decimal) for name in kept)
+    parsers = (partial(parse_column, frame[name], schema[name], decimal) for name in kept)
+    columns_typed = fitting(parsers)
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
     # In one piece, because rows are taken from it in other orders.
@@ -115,7 +116,7 @@ def refuse_together(errors: Sequence[InputError]) -> None:
     if errors:
         said = [str(error) for error in errors[:SHOWN_COLUMNS]]
         if (more := len(errors) - SHOWN_COLUMNS) > 0:
-            do = counted(more, "more column does", "more columns do")
+            do = count_noun(more, "more column does", "more columns do")
             said.append(f"{do} not fit; `shoal inspect` lists all of them.")
         raise InputError(" ".join(said))
 
@@ -153,7 +154,7 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
             guesses += guess
             unknown = (
                 f"The data has a column '{name}' that the policy does not name.{guess} "
-                f"Add a line under [columns], for example: {quoted(name)} = "
+                f"Add a line under [columns], for example: {quote(name)} = "
                 '"identifier"'
             )
             errors.append(InputError(unknown))
@@ -177,7 +178,7 @@ def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     if persons is None:
         return None
     column = schema[persons.column]
-    unit = spelled(frame[column.name], column)
+    unit = spell_persons(frame[column.name], column)
     refuse_nobody(persons, unit.null_count())
     if column.exact_contributions is not None or schema.one_row_per_person:
         move = "Correct the table, or remove the number from the policy: persons are then counted."
@@ -186,7 +187,7 @@ def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     return codes if int(codes.max()) + 1 < codes.size else None
 
 
-def spelled(series: pl.Series, column: Column) -> pl.Series:
+def spell_persons(series: pl.Series, column: Column) -> pl.Series:
     """Write the column that numbers persons in one spelling for each person.
 
     Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
@@ -195,7 +196,7 @@ def spelled(series: pl.Series, column: Column) -> pl.Series:
     spellings are one person: groups then hold more persons than are counted, and a person keeps
     fewer rows. A blank cell is missing.
     """
-    cells = marked_missing(refuse_odd(series), column)
+    cells = mark_missing(refuse_odd(series), column)
     text = cells.cast(pl.String)
     if cells.dtype.is_float():
         cells = cells.fill_nan(None)
@@ -219,7 +220,7 @@ def _by_value(text: pl.Series) -> pl.Series:
     return text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
 
 
-def composed(text: pl.Series) -> pl.Series:
+def compose(text: pl.Series) -> pl.Series:
     """Write texts in their composed normal form (NFC), each by itself.
 
     An accent may be a character of its own or part of its letter. A reader sees no difference, so
@@ -276,7 +277,7 @@ def refuse_nobody(persons: Persons, lacking: int) -> None:
     if lacking:
         raise InputError(
             f"Column '{persons.column}' numbers the persons, but "
-            f"{counted(lacking, 'row lacks', 'rows lack')} it. Leave such rows out, or number "
+            f"{count_noun(lacking, 'row lacks', 'rows lack')} it. Leave such rows out, or number "
             "their persons."
         )
 
@@ -295,7 +296,7 @@ def refuse_uneven(
         extra = rows - found
         raise InputError(
             f"Column '{persons.column}' numbers the persons: expected one row per person, found "
-            f"{counted(extra, 'more row')} than persons. {move}"
+            f"{count_noun(extra, 'more row')} than persons. {move}"
         )
     raise InputError(
         f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
@@ -304,9 +305,9 @@ def refuse_uneven(
     )
 
 
-def typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+def parse_column(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     """Parse a column as its kind says and apply the policy's steps, or say what does not fit."""
-    series = marked_missing(refuse_odd(series), column)
+    series = mark_missing(refuse_odd(series), column)
     if column.kind is None:
         return series
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -343,7 +344,7 @@ def plain_column(series: pl.Series) -> pl.Series:
     return refuse_odd(series)
 
 
-def marked_missing(series: pl.Series, column: Column) -> pl.Series:
+def mark_missing(series: pl.Series, column: Column) -> pl.Series:
     """Make the cells missing that the policy lists under `missing`."""
     if not column.missing:
         return series
@@ -354,7 +355,7 @@ def marked_missing(series: pl.Series, column: Column) -> pl.Series:
         if any(map(math.isnan, marks)):
             hit |= values.is_nan()
     else:
-        hit = composed(series.cast(pl.String)).is_in(list(column.missing))
+        hit = compose(series.cast(pl.String)).is_in(list(column.missing))
     return series.set(hit.fill_null(value=False), None)
 
 
@@ -391,7 +392,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         values = values.set(~values.is_between(-LARGEST, LARGEST), None)
     _refuse(column, [*misfits, *_outside(values, column)])
     values = code_extremes(values, column)
-    return rounded(values, column.step) if column.step else values
+    return round_to_step(values, column.step) if column.step else values
 
 
 def _infinite(values: pl.Series) -> Misfit:
@@ -410,7 +411,7 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     if decimal == ",":
         swapped = series.str.replace_many([",", "."], [".", ","])
         return parse_numbers(swapped, decimal=".")
-    forms = (lambda text: text, lambda text: text.str.strip_chars(), unmarked)
+    forms = (lambda text: text, lambda text: text.str.strip_chars(), drop_marks)
     for form in forms if decimal else forms[:2]:
         text = form(series)
         for dtype in (pl.Int64, pl.Float64):
@@ -442,7 +443,7 @@ def limits_coded(text: pl.Series, column: Column) -> pl.Series:
     return text
 
 
-def unmarked(text: pl.Series) -> pl.Series:
+def drop_marks(text: pl.Series) -> pl.Series:
     """Leave out marks between thousands, and the sign of a currency or of percent.
 
     That is a decision for each cell: "$1,234.50" becomes "1234.50", and a cell of another form
@@ -455,7 +456,7 @@ def unmarked(text: pl.Series) -> pl.Series:
     return plain.zip_with(text.str.contains(_MARKED).fill_null(value=False), text)
 
 
-def rounded(values: pl.Series, step: Decimal) -> pl.Series:
+def round_to_step(values: pl.Series, step: Decimal) -> pl.Series:
     """Round to multiples of a step, half to even, exactly for steps such as 0.1; never to -0.0.
 
     NumPy divides; Polars multiplies by the reciprocal, which makes 0.30000000000000004 of 3/10.
@@ -565,7 +566,7 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
         values = text.cast(pl.Enum(categories), strict=False)
         if values.null_count() == text.null_count():  # so all of it is composed
             return code_extremes(values, column)
-    text = recode_text(composed(text), column)
+    text = recode_text(compose(text), column)
     if categories is None:
         categories = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(categories), strict=False)

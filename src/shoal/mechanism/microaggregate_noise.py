@@ -147,7 +147,7 @@ def means_of_sums(
     return np.clip(noisy / sizes, 0, steps), privacy_loss
 
 
-def chosen_categories(
+def choose_categories(
     codes: Ints,
     partition: Partition,
     *,

@@ -2,11 +2,11 @@
 
 Between add-remove neighbours the number of records differs. A mechanism that needs it before it
 draws (which marginals can be read, how far noise is believed, how many rows are drawn) must not
-look: it takes `measured_total`, for a hundredth of its price. Everything that follows it is the
+look: it takes `measure_total`, for a hundredth of its price. Everything that follows it is the
 same for n and n + 1 records, given equal answers.
 
 Marginals that are counted anyway have totals of their own, each with the noise of its cells. The
-mean with weights 1 / variance of all of them has the least variance (`RecordTotal.refined`): that
+mean with weights 1 / variance of all of them has the least variance (`RecordTotal.refine`): that
 sees noisy answers alone, and costs nothing.
 """
 
@@ -47,7 +47,7 @@ class RecordTotal:
         """The number as a whole one."""
         return max(round(self.estimate), self.least)
 
-    def refined(self, totals: Iterable[tuple[float, float]]) -> Self:
+    def refine(self, totals: Iterable[tuple[float, float]]) -> Self:
         """The mean of this and of other noisy totals, each with its variance.
 
         >>> RecordTotal(100.0, 4.0).refined([(106.0, 2.0)]).rows
@@ -63,7 +63,7 @@ class RecordTotal:
         return type(self)(mean, 1 / sum(weights), self.least)
 
 
-def measured_total(
+def measure_total(
     n: int, *, price: Price, noise: Noise, least: int = 1
 ) -> tuple[RecordTotal, PrivacyLoss]:
     """The number of records with noise; each row of a person that comes or goes moves it by 1."""
@@ -74,7 +74,7 @@ def measured_total(
     return RecordTotal(float(noisy[0]), variance, least), privacy_loss
 
 
-def permitted_total(columns: Columns, price: Price, total: RecordTotal | None) -> RecordTotal:
+def permit_total(columns: Columns, price: Price, total: RecordTotal | None) -> RecordTotal:
     """The number of records where it is public, and otherwise what was measured of it.
 
     Raises:

@@ -71,7 +71,7 @@ from shoal.core import SELECTION, Neighbours, Noise, Price, PrivacyLoss, Progres
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
-from shoal.mechanism.tree_consistency import CountFit, Level, fitted, laplace_variance
+from shoal.mechanism.tree_consistency import CountFit, Level, fit_levels, laplace_variance
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""
@@ -159,7 +159,7 @@ class MeasuredTree:
 
     def estimates(self, fit: CountFit = CountFit.NON_NEGATIVE) -> tuple[float, Floats]:
         """The number of records, and counts of the boxes by confidential value."""
-        numbers = fitted(self.levels, fit)
+        numbers = fit_levels(self.levels, fit)
         return float(numbers[0][0]), numbers[-1].reshape(len(self.lower), -1)
 
 
@@ -170,7 +170,7 @@ def known_total(records: int) -> Level:
 
 def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, PrivacyLoss]:
     """The root of a tree whose number of records is not public, counted with noise."""
-    total, privacy_loss = _counted(np.array([records]), epsilon, "number of records", noise)
+    total, privacy_loss = _count_noisily(np.array([records]), epsilon, "number of records", noise)
     return Level(np.zeros(1, np.int64), total, _variance(epsilon)), privacy_loss
 
 
@@ -219,7 +219,7 @@ def grow(
         if (cut + 1) % design.stride and cut != last:
             continue
         place = len(levels) - 1
-        counts, privacy_loss = _counted(
+        counts, privacy_loss = _count_noisily(
             space.counts, price.levels[place], f"counts of boxes, level {place + 1}", noise
         )
         privacy_losses.append(privacy_loss)
@@ -230,7 +230,9 @@ def grow(
             space.stop(counts < design.patience * deviation)
     if counted:
         table = walk.ask(partial(Records.histogram, bins=bins, boxes=len(space.lower)))
-        counts, privacy_loss = _counted(table, price.levels[-1], "counts of values in boxes", noise)
+        counts, privacy_loss = _count_noisily(
+            table, price.levels[-1], "counts of values in boxes", noise
+        )
         privacy_losses.append(privacy_loss)
         parents = np.repeat(np.arange(len(space.lower)), bins)
         levels.append(Level(parents, counts, _variance(price.levels[-1])))
@@ -242,7 +244,9 @@ def _variance(price: Fraction) -> float:
     return max(laplace_variance(float(1 / price)), _LEAST_VARIANCE)
 
 
-def _counted(counts: Ints, price: Fraction, target: str, noise: Noise) -> tuple[Ints, PrivacyLoss]:
+def _count_noisily(
+    counts: Ints, price: Fraction, target: str, noise: Noise
+) -> tuple[Ints, PrivacyLoss]:
     """Counts of disjoint parts with noise: one record moves one of them, by 1."""
     return noisy_answers(
         counts, reach=1, price=Price(price, Neighbours.ADD_REMOVE), target=target, noise=noise

@@ -57,7 +57,7 @@ def laplace_variance(scale: float) -> float:
     return 2 * exp(-1 / scale) / expm1(-1 / scale) ** 2
 
 
-def fitted(levels: Sequence[Level], fit: CountFit) -> list[Floats]:
+def fit_levels(levels: Sequence[Level], fit: CountFit) -> list[Floats]:
     """The numbers of each level, the root's first."""
     if fit is CountFit.NONE:
         return [level.counts.astype(np.float64) for level in levels]

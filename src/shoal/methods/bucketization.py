@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, shown
+from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, write_fraction
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
@@ -36,8 +36,8 @@ from shoal.methods.grouping import microaggregation
 from shoal.methods.grouping.fixed_recoding import (
     RECODED_AS_BEFORE,
     beside,
-    kept_cells,
-    kept_places,
+    describe_cells,
+    describe_places,
     same_places,
 )
 from shoal.methods.grouping.microaggregation import MicroaggregationParameters
@@ -141,10 +141,10 @@ def _not_claimed(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
         "How values are distributed within a bucket of a class is neither released nor bounded."
     )
     view = (
-        f"Not differential privacy. {shown(Fraction(t))}-closeness bounds what an attacker "
-        f"learns by a factor of exp({epsilon_from_t(float(t)):.4g}) if the prior is the same "
-        "public distribution for both tables, if the attacker sees of a person only a draw from "
-        "the distribution of the class and knows nothing else about its members, and if both "
+        f"Not differential privacy. {write_fraction(Fraction(t))}-closeness bounds what an "
+        f"attacker learns by a factor of exp({epsilon_from_t(float(t)):.4g}) if the prior is the "
+        "same public distribution for both tables, if the attacker sees of a person only a draw "
+        "from the distribution of the class and knows nothing else about its members, and if both "
         "tables are t-close."
     )
     ends = (
@@ -200,10 +200,10 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
         )
         X = np.column_stack([place for place, _ in placed])
         kept = {
-            "places": kept_places(table, confidential),
+            "places": describe_places(table, confidential),
             "borders": [_borders(X[:, j], steps, j) for j in range(len(confidential))],
             "cells": {
-                name: kept_cells(table, [name], bucket)[name]
+                name: describe_cells(table, [name], bucket)[name]
                 for name, bucket in zip(confidential, steps.T, strict=True)
             },
         }
@@ -224,7 +224,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
         held = partial(beside, original, kept=kept["cells"], labels=bucket)
         table = name_buckets(table, name, dense, held)
     close = Requirement(_closeness(setting), last)
-    masked = microaggregation.masked(table, setting, classes.partition, require=[close])
+    masked = microaggregation.mask_groups(table, setting, classes.partition, require=[close])
     notes = [TRIVIAL] if classes.trivial else []
     if tools.recoding is not None:
         notes.append(RECODED_AS_BEFORE)

@@ -15,7 +15,7 @@ a function of `DistributedRows`, and an engine serves `DistributedRows`. The ver
 
 Questions see the rows as they came, whatever was changed before. Functions that are handed in run
 where the blocks are: they are pure, and they may run twice on a block. So no noise is drawn in
-them: sums come to the caller, noise is drawn there once, and `DistributedGroups.answered` sends the
+them: sums come to the caller, noise is drawn there once, and `DistributedGroups.answer` sends the
 answers back as they are.
 """
 
@@ -61,12 +61,12 @@ class DistributedGroups(Protocol):
     def sizes(self) -> Ints:
         """Records of each group."""
 
-    def recoded(
+    def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> "ReplacedColumns":
         """Change columns on blocks that hold whole groups, their records in canonical order."""
 
-    def answered(
+    def answer(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> "ReplacedColumns":
         """Change columns by what was answered for each group: `put` gets one answer per record."""
@@ -104,7 +104,7 @@ class DistributedRows(CountableRows, Protocol):
     def singly(self) -> DistributedGroups:
         """Every record is a group of its own, numbered in canonical order."""
 
-    def grouped(self, partition: Partition) -> DistributedGroups:
+    def group(self, partition: Partition) -> DistributedGroups:
         """Groups that were formed from what was brought."""
 
     def sums(

@@ -12,14 +12,18 @@ are fewer axes; the axes take turns, and after d cuts each has been cut once.
 from fractions import Fraction
 
 from shoal.methods.method import CostModel, Setting
-from shoal.methods.trees.spatial_trees import SpatialTreeParameters, counted_column, tree_method
+from shoal.methods.trees.spatial_trees import (
+    SpatialTreeParameters,
+    find_counted_column,
+    tree_method,
+)
 
 MOST_CUTS = 4
 """Largest number of cuts between one count and the next."""
 
 
 def _shape(setting: Setting[SpatialTreeParameters]) -> tuple[int, Fraction]:
-    axes = len(setting.columns) - (counted_column(setting) is not None)
+    axes = len(setting.columns) - (find_counted_column(setting) is not None)
     return min(axes, MOST_CUTS), Fraction(0)
 
 

@@ -187,9 +187,9 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     parameters, columns = setting.parameters, setting.columns
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
     kept = None if tools.recoding is None else tools.recoding["levels"]
-    chosen = _chosen(table, setting, levels, tools, kept=kept)
+    chosen = _choose_levels(table, setting, levels, tools, kept=kept)
     for name, own, level in zip(columns, levels, chosen.levels, strict=True):
-        table = own.released(table, name, level)
+        table = own.write_level(table, name, level)
     stays = np.flatnonzero(chosen.labels >= 0)
     rest = None if len(stays) == len(table) else stays
     note = _note(columns, levels, chosen)
@@ -202,7 +202,7 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     )
 
 
-def _chosen(
+def _choose_levels(
     table: Table,
     setting: Setting[FullDomainParameters],
     levels: Sequence[ColumnLevels],
@@ -248,17 +248,17 @@ def _note(columns: Sequence[str], levels: Sequence[ColumnLevels], chosen: Genera
     return f"Levels, where 0 is the column as it is: {shown}."
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[FullDomainParameters], tools: Tools
 ) -> Distributed:
     """Count combinations of cells block by block, choose levels by the counts, recode each row."""
     columns, intervals = setting.columns, setting.parameters.intervals
     about = [name for guarantee in steering(setting) for name in guarantee.columns]
     names = list(dict.fromkeys([*columns, *about]))
-    counted = rows.fold(partial(_combinations, names=names), partial(_added, names=names))
+    counted = rows.fold(partial(_combinations, names=names), partial(_add_counts, names=names))
     table, times = replace(rows.template, frame=counted.drop(_TIMES)), counted[_TIMES].to_numpy()
     levels = [column_levels(table, name, intervals.get(name), times) for name in columns]
-    chosen = _chosen(table, setting, levels, tools, times=times)
+    chosen = _choose_levels(table, setting, levels, tools, times=times)
     at = {name: level for name, level in zip(columns, chosen.levels, strict=True) if level}
     change = partial(_at_levels, levels=at, intervals=intervals)
     cell = partial(_block, size=rows.block_rows)
@@ -273,7 +273,7 @@ def _combinations(table: Table, _places: Ints, *, names: Sequence[str]) -> pl.Da
     return table.frame.group_by(names).agg(pl.len().cast(pl.Int64).alias(_TIMES))
 
 
-def _added(one: pl.DataFrame, other: pl.DataFrame, *, names: Sequence[str]) -> pl.DataFrame:
+def _add_counts(one: pl.DataFrame, other: pl.DataFrame, *, names: Sequence[str]) -> pl.DataFrame:
     return pl.concat([one, other]).group_by(names).agg(pl.col(_TIMES).sum())
 
 
@@ -285,7 +285,7 @@ def _at_levels(
     _cell: int, table: Table, *, levels: Mapping[str, int], intervals: Mapping[str, Steps]
 ) -> Table:
     for name, level in levels.items():
-        table = column_levels(table, name, intervals.get(name)).released(table, name, level)
+        table = column_levels(table, name, intervals.get(name)).write_level(table, name, level)
     return table
 
 
@@ -412,7 +412,7 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    distributed=DistributedRun(_distributed, _refuse_distributed),
+    distributed=DistributedRun(_run_distributed, _refuse_distributed),
     alternatives=_alternatives,
     cost=CostModel(0.02, 0.7, cell_bytes=0),
     cells=CellFacts(generalises=True, keeps_numbers=True, has_levels=True),

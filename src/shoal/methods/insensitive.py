@@ -71,7 +71,7 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
         )
 
 
-def sorted_once(setting: Setting[Any]) -> None:
+def refuse_order_by_group(setting: Setting[Any]) -> None:
     """Refuse, for records in blocks, the order that differs from group to group."""
     if setting.parameters.order is RecordOrder.CORNERS:
         raise InputError(
@@ -80,9 +80,9 @@ def sorted_once(setting: Setting[Any]) -> None:
         )
 
 
-def _refused_in_blocks(setting: Setting[InsensitiveParameters]) -> None:
+def _refuse_in_blocks(setting: Setting[InsensitiveParameters]) -> None:
     microaggregation.no_medoid(setting)
-    sorted_once(setting)
+    refuse_order_by_group(setting)
 
 
 def _run(table: Table, setting: Setting[InsensitiveParameters], tools: Tools) -> Masked:
@@ -90,10 +90,10 @@ def _run(table: Table, setting: Setting[InsensitiveParameters], tools: Tools) ->
     parameters = setting.parameters
     X = table.unit_matrix(setting.columns)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
-    return microaggregation.masked(table, setting, partition)
+    return microaggregation.mask_groups(table, setting, partition)
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[InsensitiveParameters], tools: Tools
 ) -> Distributed:
     tools.progress("grouping records", 0, 1)
@@ -101,7 +101,7 @@ def _distributed(
     keys = partial(_keys, names=setting.columns, order=order)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     return Distributed(
-        (microaggregation.distributed_recoded(groups, setting.columns, setting.parameters),)
+        (microaggregation.recode_in_blocks(groups, setting.columns, setting.parameters),)
     )
 
 
@@ -116,6 +116,6 @@ METHOD = microaggregation.joint_method(
     source=SOURCE,
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
-    distributed=DistributedRun(_distributed, _refused_in_blocks),
+    distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
     cost=CostModel(0.04, 0.9),
 )

@@ -26,7 +26,7 @@ from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
-from shoal.methods.insensitive import SOURCE, RecordOrder, sorted_once
+from shoal.methods.insensitive import SOURCE, RecordOrder, refuse_order_by_group
 from shoal.methods.method import (
     CostModel,
     DistributedRun,
@@ -99,7 +99,7 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
         )
     else:
         claim = epsilon_claims.privacy_claim(setting, Status.PROVED, basis=BASIS, source=SOURCE)
-    return (claim, epsilon_claims.shared_rows(setting, setting.parameters.k, SOURCE))
+    return (claim, epsilon_claims.claim_shared_rows(setting, setting.parameters.k, SOURCE))
 
 
 def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:
@@ -111,14 +111,14 @@ def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:
 
 def _run(table: Table, setting: Setting[InsensitiveLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting)
+    given = noisy_microaggregation.put_on_grids(table, setting)
     X = noisy_microaggregation.matrix(given, parameters.scale, codes={})
     if parameters.scale is Origin.FROM_DATA:
         X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
     parts = _bought(setting, given, partition, len(partition))
-    masked, privacy_losses = noisy_microaggregation.perturbed(table, tools, parts)
-    return noisy_microaggregation.grouped(masked, privacy_losses, partition)
+    masked, privacy_losses = noisy_microaggregation.perturb(table, tools, parts)
+    return noisy_microaggregation.mask_in_group_order(masked, privacy_losses, partition)
 
 
 def _bought(
@@ -137,30 +137,30 @@ def _bought(
     return noisy_microaggregation.each(given, partition, prices, touched)
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[InsensitiveLaplaceParameters], tools: Tools
 ) -> Distributed:
-    given = noisy_microaggregation.distributed_columns(rows, setting)
+    given = noisy_microaggregation.grids_in_blocks(rows, setting)
     order = cast("Sorted", setting.parameters.order.value)
     keys = partial(_keys, names=setting.columns, order=order)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(rows, tools, parts)
+    changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(rows, tools, parts)
     return Distributed(changes, privacy_losses=privacy_losses, canonical=groups)
 
 
 def _keys(table: Table, names: Sequence[str], order: Sorted) -> Sequence[NDArray[Any]]:
     X = noisy_microaggregation.matrix(
-        [noisy_microaggregation.protected_axis(table, name) for name in names],
+        [noisy_microaggregation.put_on_grid(table, name) for name in names],
         Origin.PUBLIC,
         codes={},
     )
     return order_keys(X, order)
 
 
-def _refused_in_blocks(setting: Setting[InsensitiveLaplaceParameters]) -> None:
+def _refuse_in_blocks(setting: Setting[InsensitiveLaplaceParameters]) -> None:
     noisy_microaggregation.public_only(setting)
-    sorted_once(setting)
+    refuse_order_by_group(setting)
 
 
 METHOD = noisy_microaggregation.noisy_method(
@@ -173,6 +173,6 @@ METHOD = noisy_microaggregation.noisy_method(
     forms=ReleaseForms(
         (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
     ),
-    distributed=DistributedRun(_distributed, _refused_in_blocks),
+    distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
     cost=CostModel(0.03, 0.8),
 )

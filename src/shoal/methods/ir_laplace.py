@@ -106,24 +106,22 @@ def _run(
     table: Table, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
 ) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=parameters.nominal_order)
+    given = noisy_microaggregation.put_on_grids(table, setting, ranked=parameters.nominal_order)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     parts = [
         (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)
     ]
     return Masked(
-        *noisy_microaggregation.perturbed(table, tools, parts, monotone=parameters.isotonic)
+        *noisy_microaggregation.perturb(table, tools, parts, monotone=parameters.isotonic)
     )
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
 ) -> Distributed:
     parameters = setting.parameters
-    given = noisy_microaggregation.distributed_columns(
-        rows, setting, ranked=parameters.nominal_order
-    )
+    given = noisy_microaggregation.grids_in_blocks(rows, setting, ranked=parameters.nominal_order)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     key = partial(_unit_key, ranked=parameters.nominal_order)
     orders = [RunOrder(partial(key, name=axis.name), (axis.name,)) for axis in given]
@@ -132,7 +130,7 @@ def _distributed(
         (axis, groups, Purchase(axis.name, price))
         for axis, groups, price in zip(given, grouped, prices, strict=True)
     ]
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(
+    changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(
         rows, tools, parts, monotone=parameters.isotonic
     )
     return Distributed(changes, privacy_losses=privacy_losses)
@@ -150,6 +148,6 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=IndividualRankingLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
-    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
     cost=CostModel(0.03, 0.8, cell_bytes=140),
 )

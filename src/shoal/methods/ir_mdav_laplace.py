@@ -79,13 +79,13 @@ def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
 
 def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=NominalOrder.DECLARED)
+    given = noisy_microaggregation.put_on_grids(table, setting, ranked=NominalOrder.DECLARED)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), parameters.split)
     parts = [
         (axis, mdav(axis.places[:, None], parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)
     ]
-    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
+    return Masked(*noisy_microaggregation.perturb(table, tools, parts))
 
 
 METHOD = noisy_microaggregation.noisy_method(

@@ -58,10 +58,10 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
             )
             table = table.with_codes(name, answers)
         else:
-            part = (noisy_microaggregation.protected_axis(table, name), alone, purchase)
-            table, (privacy_loss,) = noisy_microaggregation.perturbed(table, tools, [part])
+            part = (noisy_microaggregation.put_on_grid(table, name), alone, purchase)
+            table, (privacy_loss,) = noisy_microaggregation.perturb(table, tools, [part])
         privacy_losses.append(privacy_loss)
-    return Masked(recordwise.centred(table, setting, partition), tuple(privacy_losses))
+    return Masked(recordwise.centre(table, setting, partition), tuple(privacy_losses))
 
 
 METHOD = Method(

@@ -47,24 +47,26 @@ def _claims(setting: Setting[NoisyParameters]) -> tuple[Claim, ...]:
 
 
 def _run(table: Table, setting: Setting[NoisyParameters], tools: Tools) -> Masked:
-    given = noisy_microaggregation.protected_axes(table, setting)
+    given = noisy_microaggregation.put_on_grids(table, setting)
     alone = Partition(np.arange(len(table)))
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy_microaggregation.perturbed(
+    protected, spent = noisy_microaggregation.perturb(
         table, tools, noisy_microaggregation.each(given, alone, prices)
     )
-    return Masked(protected, contributions.restated(spent, setting))
+    return Masked(protected, contributions.restate_losses(spent, setting))
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[NoisyParameters], tools: Tools
 ) -> Distributed:
     """Every record is a group: its cells come to the driver as whole numbers and go back noisy."""
-    given = noisy_microaggregation.distributed_columns(rows, setting)
+    given = noisy_microaggregation.grids_in_blocks(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.singly(), prices)
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(rows, tools, parts)
-    return Distributed(changes, privacy_losses=contributions.restated(privacy_losses, setting))
+    changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(rows, tools, parts)
+    return Distributed(
+        changes, privacy_losses=contributions.restate_losses(privacy_losses, setting)
+    )
 
 
 METHOD = Method(
@@ -78,7 +80,7 @@ METHOD = Method(
     run=_run,
     refuse=noisy_microaggregation.refuse,
     input=noisy_microaggregation.UNSORTED,
-    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
     noise_by_row=True,
     cost=CostModel(0.07, 1.0, cell_bytes=140),
 )

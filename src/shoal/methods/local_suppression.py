@@ -169,7 +169,7 @@ def _run(table: Table, setting: Setting[LocalSuppressionParameters], tools: Tool
     parameters, columns = setting.parameters, setting.columns
     for name, level in parameters.levels.items():
         own = column_levels(table, name, parameters.intervals.get(name))
-        table = own.released(table, name, level)
+        table = own.write_level(table, name, level)
     codes = np.column_stack([_codes(table.frame[name]) for name in columns])
     place = {name: number for number, name in enumerate(columns)}
     sets, k = [[place[name] for name in own] for own in _sets(setting)], parameters.k

@@ -53,7 +53,7 @@ def refuse(setting: Setting[MdavParameters]) -> None:
         raise InputError(f"[protect], blocks: expected a column with categories, found '{by}'.")
 
 
-def grouped(
+def group_records(
     table: Table,
     setting: Setting[MdavParameters],
     tools: Tools,
@@ -62,13 +62,13 @@ def grouped(
     """Group the records by a method, those of each block by themselves if blocks are asked for."""
     X, k, by = table.matrix(setting.columns), setting.parameters.k, setting.parameters.blocks
     if by is None:
-        return microaggregation.masked(table, setting, method(X, k, progress=tools.progress))
+        return microaggregation.mask_groups(table, setting, method(X, k, progress=tools.progress))
     codes = None
     if by != MEDIAN:
         present = table.codes(by)
         codes = np.where(present < 0, len(table.categories(by)), present)
     partition = blocks(X, k, method=method, by=codes, progress=tools.progress)
-    return microaggregation.masked(table, setting, partition)
+    return microaggregation.mask_groups(table, setting, partition)
 
 
 def refuse_distributed(setting: Setting[MdavParameters]) -> None:
@@ -80,19 +80,19 @@ def refuse_distributed(setting: Setting[MdavParameters]) -> None:
         )
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[MdavParameters], tools: Tools
 ) -> Distributed:
-    return blockwise.distributed(rows, setting, tools, mdav)
+    return blockwise.run_blockwise(rows, setting, tools, mdav)
 
 
 METHOD = microaggregation.joint_method(
     "mdav",
     "Group k similar records and release the group's centre (k-anonymity).",
-    partial(grouped, method=mdav),
+    partial(group_records, method=mdav),
     source=SOURCE,
     parameters=MdavParameters,
     refuse=refuse,
-    distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
+    distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
     cost=CostModel(0.15, 1.1),
 )

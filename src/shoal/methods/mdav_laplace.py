@@ -42,7 +42,7 @@ from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods.grouping import microaggregation
-from shoal.methods.grouping.partition_encoding import encoded
+from shoal.methods.grouping.partition_encoding import encode
 from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
 from shoal.methods.noise import epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import (
@@ -244,7 +244,7 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
     if k is not None and listed:
         return (
             *one_column_claims(setting, k),
-            epsilon_claims.shared_rows(setting, k, SOURCE),
+            epsilon_claims.claim_shared_rows(setting, k, SOURCE),
         )
     refutation = (
         "counterexample, for the original records: groups depend on the data, and the release "
@@ -261,7 +261,7 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
         return claims
     alone = partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
     sets = [(name,) for name in setting.columns] if alone else [setting.columns]
-    return (*claims, *(epsilon_claims.shared_rows(setting, k, SOURCE, own) for own in sets))
+    return (*claims, *(epsilon_claims.claim_shared_rows(setting, k, SOURCE, own) for own in sets))
 
 
 def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
@@ -309,7 +309,7 @@ def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) ->
     parameters = setting.parameters
     alone = parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
     ranked = noisy_microaggregation.NominalOrder.DECLARED if alone else None
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=ranked)
+    given = noisy_microaggregation.put_on_grids(table, setting, ranked=ranked)
     sets = parameters.groups or [list(setting.columns)]
     parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
     for number, names in enumerate(sets):
@@ -321,12 +321,12 @@ def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) ->
                 partition = optimal_univariate(axis.places, parameters.k)
                 parts += noisy_microaggregation.each([axis], partition, [own])
             continue
-        partition = _grouped(table, parameters, chosen, price, tools)
+        partition = _group_records(table, parameters, chosen, price, tools)
         parts += noisy_microaggregation.each(chosen, partition, prices)
-    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
+    return Masked(*noisy_microaggregation.perturb(table, tools, parts))
 
 
-def _grouped(
+def _group_records(
     table: Table,
     parameters: MdavLaplaceParameters,
     chosen: Sequence[ProtectedColumn],
@@ -335,7 +335,7 @@ def _grouped(
 ) -> Partition:
     """Group whole records by some of their columns."""
     if parameters.partition is GroupingAlgorithm.MONDRIAN and parameters.k is not None:
-        X, borders = encoded(table, [axis.name for axis in chosen])
+        X, borders = encode(table, [axis.name for axis in chosen])
         return mondrian(X, parameters.k, borders=borders)
     codes = noisy_microaggregation.nominal_codes(table, chosen)
     own_units = parameters.scale is GroupingScale.OWN_UNITS
@@ -345,7 +345,7 @@ def _grouped(
         blocks = [noisy_microaggregation.matrix([axis], origin, codes=codes) for axis in chosen]
         X = np.hstack([one * float(axis.width) for one, axis in zip(blocks, chosen, strict=True)])
     if parameters.k is None:
-        noise = _expected_noise(chosen, price, parameters.scale, codes)
+        noise = _foresee_noise(chosen, price, parameters.scale, codes)
         return noise_aware(X, noise, progress=tools.progress)
     if parameters.partition is GroupingAlgorithm.MU_APPROX:
         return mu_approx(X, parameters.k)
@@ -365,7 +365,7 @@ def _price(
     return Fraction(parameters.epsilon) * part / whole
 
 
-def _expected_noise(
+def _foresee_noise(
     chosen: Sequence[ProtectedColumn],
     price: Fraction,
     scale: GroupingScale,

@@ -25,7 +25,7 @@ from shoal.core import (
     SpatialDecomposition,
     silent,
 )
-from shoal.errors import counted
+from shoal.errors import count_noun
 from shoal.io.table import Table
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 
@@ -225,7 +225,7 @@ class Alternatives:
             if one is None:
                 lines.append(f"k = {k:,}: no combination of levels keeps what is required")
                 continue
-            rows = counted(one.suppressed, "row")
+            rows = count_noun(one.suppressed, "row")
             levels = ", ".join(f"{name} {level}" for name, level in one.levels.items())
             lines.append(
                 f"k = {k:,}: least {self.loss.replace('-', ' ')} {one.loss:.3g}, {rows} left out; "

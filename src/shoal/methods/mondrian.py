@@ -43,7 +43,7 @@ from shoal.core import (
     ReleaseForm,
     Role,
     TCloseness,
-    shown,
+    write_fraction,
 )
 from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
@@ -54,13 +54,13 @@ from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.grouping import microaggregation, whole_persons
 from shoal.methods.grouping.fixed_recoding import (
     beside,
-    kept_cells,
-    kept_places,
+    describe_cells,
+    describe_places,
     same_places,
     without_lacking,
 )
 from shoal.methods.grouping.microaggregation import MicroaggregationParameters
-from shoal.methods.grouping.partition_encoding import encoded
+from shoal.methods.grouping.partition_encoding import encode
 from shoal.methods.grouping.recode import Aggregate, generalise
 from shoal.methods.grouping.steering import (
     confidential_codes,
@@ -140,7 +140,7 @@ class MondrianParameters(MicroaggregationParameters):
     )
 
 
-def counted_column(setting: Setting[MondrianParameters]) -> str | None:
+def find_counted_column(setting: Setting[MondrianParameters]) -> str | None:
     """The column that boxes count: the one that is named, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     named = setting.parameters.count
@@ -169,7 +169,7 @@ def _claims(setting: Setting[MondrianParameters]) -> tuple[Claim, ...]:
 
 
 def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
-    parameters, counted = setting.parameters, counted_column(setting)
+    parameters, counted = setting.parameters, find_counted_column(setting)
     texts: list[str] = []
     if parameters.output is not LeafOutput.TREE:
         steered = {name for guarantee in steering(setting) for name in guarantee.columns}
@@ -187,8 +187,8 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
         texts.append(suppression_promise(setting))
     if parameters.halt_beyond is not None:
         texts.append(
-            f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised "
-            "by halt_beyond: a group farther from the table is not cut again, but it is "
+            f"{write_fraction(Fraction(parameters.halt_beyond))}-closeness of {counted} is not "
+            "promised by halt_beyond: a group farther from the table is not cut again, but it is "
             "released. On the Adult table with halt_beyond = 0.35, groups reach a total "
             "variation of 0.72 to 0.75."
         )
@@ -246,7 +246,7 @@ def _refuse_count(setting: Setting[MondrianParameters]) -> None:
             "[protect], count: expected the confidential column to count, one of "
             f"{', '.join(confidential)}."
         )
-    counted = counted_column(setting)
+    counted = find_counted_column(setting)
     if parameters.halt_beyond is not None and counted is None:
         raise InputError("[protect], halt_beyond: expected a confidential column, found none.")
     if used and counted in setting.columns:
@@ -254,7 +254,7 @@ def _refuse_count(setting: Setting[MondrianParameters]) -> None:
 
 
 def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
-    parameters, counted = setting.parameters, counted_column(setting)
+    parameters, counted = setting.parameters, find_counted_column(setting)
     if parameters.relaxed:
         raise InputError(
             "[protect], relaxed: boxes of relaxed cuts overlap, so they cannot be written as a "
@@ -292,7 +292,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
         )
     if tools.recoding is not None:
         return _as_before(table, setting, tools.recoding)
-    kept = _kept(table, setting) if parameters.record_suppression else None
+    kept = _keep_rows(table, setting) if parameters.record_suppression else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
     if parameters.output is LeafOutput.TREE and table.persons is not None:
@@ -306,14 +306,14 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
             setting.columns,
             tree.partition,
             (tree.above, tree.upto),
-            count=counted_column(setting),
+            count=find_counted_column(setting),
         )
         return Masked(boxes, kept=kept)
     require = [requirement_of(rest, guarantee) for guarantee in steering(setting)]
     if parameters.output is LeafOutput.CENTROIDS:
-        masked = microaggregation.masked(rest, setting, tree.partition, require=require)
+        masked = microaggregation.mask_groups(rest, setting, tree.partition, require=require)
         return replace(masked, kept=kept)
-    made, groups = whole_persons.released(
+    made, groups = whole_persons.release_groups(
         rest,
         setting.columns,
         tree.partition,
@@ -333,11 +333,11 @@ def _recoding(
     """The cells of the cuts, the group of each, and what covers the groups."""
     first = np.unique(tree.partition.labels, return_index=True)[1]
     return {
-        "places": kept_places(table, setting.columns),
+        "places": describe_places(table, setting.columns),
         "above": tree.above,
         "upto": tree.upto,
         "group": groups.labels[first],
-        "cells": kept_cells(table, setting.columns, groups.labels),
+        "cells": describe_cells(table, setting.columns, groups.labels),
     }
 
 
@@ -362,7 +362,7 @@ def _as_before(
 
 def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:
     parameters = setting.parameters
-    X, borders = encoded(table, setting.columns)
+    X, borders = encode(table, setting.columns)
     named = parameters.target
     target = None if named is None else confidential_codes(table, (named,))[0]
     halt = None if parameters.halt_beyond is None else requirement_of(table, halting(setting))
@@ -380,7 +380,7 @@ def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:
     )
 
 
-def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
+def _keep_rows(table: Table, setting: Setting[MondrianParameters]) -> Ints:
     """Rows that stay: all but some leaves of a first pass, the widest first.
 
     A leaf is as wide as the sum over the columns of its records' range, over the range of the
@@ -390,7 +390,7 @@ def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
     on.
     """
     parameters = setting.parameters
-    X, borders = encoded(table, setting.columns)
+    X, borders = encode(table, setting.columns)
     by = parameters.dimension
     first = mondrian_tree(
         X,
@@ -434,7 +434,9 @@ def halting(setting: Setting[MondrianParameters]) -> TCloseness:
     """What a node must keep to be cut, if `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
-    return TCloseness(t, parameters.halt_distance, (str(counted_column(setting)),), setting.columns)
+    return TCloseness(
+        t, parameters.halt_distance, (str(find_counted_column(setting)),), setting.columns
+    )
 
 
 def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:
@@ -456,7 +458,7 @@ def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:
         )
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[MondrianParameters], tools: Tools
 ) -> Distributed:
     parameters, columns = setting.parameters, setting.columns
@@ -467,7 +469,7 @@ def _distributed(
     def release(table: Table, partition: Partition) -> Table:
         if intervals:
             return generalise(table, columns, partition)
-        return blockwise.recoded(table, columns, partition, parameters, scales)
+        return blockwise.recode_groups(table, columns, partition, parameters, scales)
 
     halt = None if parameters.halt_beyond is None else halting(setting)
     asked = mondrian.Asked(
@@ -479,7 +481,7 @@ def _distributed(
         max_height=parameters.max_height,
         covers=intervals,
     )
-    return mondrian.distributed(rows, asked, release, tools)
+    return mondrian.cut_blocks(rows, asked, release, tools)
 
 
 METHOD = Method(
@@ -495,7 +497,7 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    distributed=DistributedRun(_distributed, _refuse_distributed, mondrian.APPROXIMATE),
+    distributed=DistributedRun(_run_distributed, _refuse_distributed, mondrian.APPROXIMATE),
     cost=CostModel(0.07, 1.0, cell_bytes=0),
     cells=CellFacts(generalises=True, tight_intervals=True),
 )

@@ -19,7 +19,7 @@ SOURCE = (
 def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
     tools.progress("grouping records", 0, 1)
     partition = mu_approx(table.matrix(setting.columns), setting.parameters.k)
-    return microaggregation.masked(table, setting, partition)
+    return microaggregation.mask_groups(table, setting, partition)
 
 
 METHOD = microaggregation.joint_method(

@@ -104,7 +104,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
         Q = posterior(response_matrix(categories, float(price)), shares)
         table = table.with_codes(name, redrawn(answers, Q, tools.rng))
         privacy_losses.append(privacy_loss)
-    return Masked(recordwise.centred(table, setting, partition), tuple(privacy_losses))
+    return Masked(recordwise.centre(table, setting, partition), tuple(privacy_losses))
 
 
 METHOD = Method(

@@ -68,32 +68,34 @@ def _refuse(setting: Setting[NoisyGroupParameters]) -> None:
 
 
 def _run(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Masked:
-    partition = _grouped(table, setting, tools)
-    given = noisy_microaggregation.protected_axes(table, setting)
+    partition = _group_records(table, setting, tools)
+    given = noisy_microaggregation.put_on_grids(table, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy_microaggregation.perturbed(
+    protected, spent = noisy_microaggregation.perturb(
         table, tools, noisy_microaggregation.each(given, partition, prices)
     )
-    return Masked(protected, contributions.restated(spent, setting))
+    return Masked(protected, contributions.restate_losses(spent, setting))
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[NoisyGroupParameters], tools: Tools
 ) -> Distributed:
     """The public columns alone come to the driver, which groups them as one machine does."""
-    partition = _grouped(rows.bring(_grouping(setting)), setting, tools)
-    given = noisy_microaggregation.distributed_columns(rows, setting)
+    partition = _group_records(rows.bring(_grouping(setting)), setting, tools)
+    given = noisy_microaggregation.grids_in_blocks(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
-    parts = noisy_microaggregation.each(given, rows.grouped(partition), prices)
-    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(rows, tools, parts)
-    return Distributed(changes, privacy_losses=contributions.restated(privacy_losses, setting))
+    parts = noisy_microaggregation.each(given, rows.group(partition), prices)
+    changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(rows, tools, parts)
+    return Distributed(
+        changes, privacy_losses=contributions.restate_losses(privacy_losses, setting)
+    )
 
 
 def _grouping(setting: Setting[NoisyGroupParameters]) -> list[str]:
     return [name for name in _public(setting) if setting.schema[name].kind is not None]
 
 
-def _grouped(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Partition:
+def _group_records(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Partition:
     """Groups from the public columns; cost n^2 / k, wherever the records lie."""
     X = table.matrix(_grouping(setting))
     return mdav(X, setting.parameters.k, progress=tools.progress)
@@ -109,6 +111,6 @@ METHOD = noisy_microaggregation.noisy_method(
     forms=ReleaseForms((ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED)),
     refuse=_refuse,
     sort_by=_public,
-    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
     cost=CostModel(0.06, 0.9, cell_bytes=140),
 )

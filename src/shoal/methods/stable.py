@@ -20,7 +20,7 @@ SOURCE = (
 
 def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
     X = table.matrix(setting.columns)
-    return microaggregation.masked(
+    return microaggregation.mask_groups(
         table, setting, mdav(X, setting.parameters.k, progress=tools.progress)
     )
 

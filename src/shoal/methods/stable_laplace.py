@@ -53,7 +53,7 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
     if epsilon_claims.one_list(setting):
         return (
             *one_column_claims(setting, k),
-            epsilon_claims.shared_rows(setting, k, SOURCE),
+            epsilon_claims.claim_shared_rows(setting, k, SOURCE),
         )
     stated = Fraction(setting.parameters.epsilon)
     per_attribute = setting.parameters.sensitivity is DeltaReading.PER_ATTRIBUTE
@@ -67,12 +67,12 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
         f"and groups it as MDAV does; {counterexample(2).event} (here, for 4 / k)",
         assumes=["the neighbouring table is grouped to match this one, as in Algorithm 1"],
     )
-    return (*claims, epsilon_claims.shared_rows(setting, k, SOURCE))
+    return (*claims, epsilon_claims.claim_shared_rows(setting, k, SOURCE))
 
 
 def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting)
+    given = noisy_microaggregation.put_on_grids(table, setting)
     X = noisy_microaggregation.matrix(
         given, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, given)
     )
@@ -84,7 +84,7 @@ def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) 
         # As published: each column is noised for the whole epsilon, which the accounting sums up.
         prices = [epsilon] * len(given)
     parts = noisy_microaggregation.each(given, partition, prices, touched=2)
-    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
+    return Masked(*noisy_microaggregation.perturb(table, tools, parts))
 
 
 METHOD = noisy_microaggregation.noisy_method(

@@ -13,7 +13,7 @@ from shoal.io.table import Table
 from shoal.methods.distributed import blockwise
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.grouping import microaggregation
-from shoal.methods.mdav import MdavParameters, grouped, refuse, refuse_distributed
+from shoal.methods.mdav import MdavParameters, group_records, refuse, refuse_distributed
 from shoal.methods.method import CostModel, DistributedRun, Masked, Setting, Tools
 from shoal.partition import vmdav
 from shoal.policy.values import MOST, Number
@@ -35,7 +35,7 @@ class VmdavParameters(MdavParameters):
 
 
 def _run(table: Table, setting: Setting[VmdavParameters], tools: Tools) -> Masked:
-    return grouped(table, setting, tools, _method(setting))
+    return group_records(table, setting, tools, _method(setting))
 
 
 def _method(setting: Setting[VmdavParameters]) -> partial[Partition]:
@@ -43,10 +43,10 @@ def _method(setting: Setting[VmdavParameters]) -> partial[Partition]:
     return partial(vmdav, gamma=None if gamma is None else float(gamma))
 
 
-def _distributed(
+def _run_distributed(
     rows: DistributedRows, setting: Setting[VmdavParameters], tools: Tools
 ) -> Distributed:
-    return blockwise.distributed(rows, setting, tools, _method(setting))
+    return blockwise.run_blockwise(rows, setting, tools, _method(setting))
 
 
 METHOD = microaggregation.joint_method(
@@ -56,6 +56,6 @@ METHOD = microaggregation.joint_method(
     source=SOURCE,
     parameters=VmdavParameters,
     refuse=refuse,
-    distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
+    distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
     cost=CostModel(3.2, 1.1),
 )

@@ -270,7 +270,7 @@ def check_attacks(attacks: int) -> None:
         raise InputError(f"The number of attacks must be at least 1; got {attacks}.")
 
 
-def drawn(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
+def draw_rows(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
     """Some rows, each at most once."""
     return rng.choice(rows, min(rows, wanted), replace=False).astype(np.int64)
 

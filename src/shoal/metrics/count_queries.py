@@ -205,7 +205,7 @@ def half_ranges(
     return Queries(lower, upper)
 
 
-def answered_half_ranges(
+def draw_answered_half_ranges(
     original: Index,
     lows: ArrayLike,
     highs: ArrayLike,

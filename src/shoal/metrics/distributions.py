@@ -49,7 +49,7 @@ def quantile_edges(values: ArrayLike, bins: int) -> Floats:
     return np.asarray(edges[edges > present.min()], dtype=np.float64)
 
 
-def binned(values: ArrayLike, edges: ArrayLike) -> Ints:
+def assign_bins(values: ArrayLike, edges: ArrayLike) -> Ints:
     """Number of the bin of each value: b for edges[b - 1] <= x < edges[b]; -1 for missing.
 
     >>> binned([1, 5, np.nan], [2.5])

@@ -177,7 +177,7 @@ def lower_bound(
     share = (1 - confidence) / (2 * finalists * family)
     done = [0]
 
-    def observed(sampler: Sampler, runs: int, names: Mapping[str, Score]) -> dict[str, Floats]:
+    def observe(sampler: Sampler, runs: int, names: Mapping[str, Score]) -> dict[str, Floats]:
         parts: dict[str, list[Floats]] = {name: [] for name in names}
         while runs:
             size = min(_BATCH, runs)
@@ -189,17 +189,17 @@ def lower_bound(
             progress("running the mechanism", done[0], 2 * (trials - pilot))
         return {name: np.concatenate(part) for name, part in parts.items()}
 
-    first = [observed(sampler, half - pilot, looks) for sampler in (before, after)]
+    first = [observe(sampler, half - pilot, looks) for sampler in (before, after)]
     ranked = sorted(
         (
-            _chosen(name, first[0][name], first[1][name], share, concentrated=concentrated)
+            _choose_event(name, first[0][name], first[1][name], share, concentrated=concentrated)
             for name in looks
         ),
         key=lambda choice: -choice[0],
     )
     events = [event for _, event in ranked[:finalists]]
     finals = {event.score: looks[event.score] for event in events}
-    second = [observed(sampler, trials - half, finals) for sampler in (before, after)]
+    second = [observe(sampler, trials - half, finals) for sampler in (before, after)]
     bounds = [
         _bound(event, *(event.count(scores[event.score]) for scores in second),
                trials=trials - half, share=share, confidence=confidence,
@@ -209,7 +209,7 @@ def lower_bound(
     return max(bounds, key=lambda bound: (bound.rho or bound.epsilon).low)
 
 
-def _chosen(
+def _choose_event(
     name: str, before: Floats, after: Floats, share: float, *, concentrated: bool
 ) -> tuple[float, Event]:
     """The event of a score with the largest bound on the first half, and that bound."""
@@ -426,7 +426,7 @@ def equal_to(row: int) -> Callable[[Floats], NDArray[np.int64]]:
 
     def key(outputs: Floats) -> NDArray[np.int64]:
         same = outputs == outputs[:, [row]]
-        return _numbered(same.reshape(len(outputs), -1))
+        return _number_patterns(same.reshape(len(outputs), -1))
 
     return key
 
@@ -434,24 +434,24 @@ def equal_to(row: int) -> Callable[[Floats], NDArray[np.int64]]:
 def sizes_by_rank(outputs: Floats) -> NDArray[np.int64]:
     """Number the pattern of group sizes, column by column, from the lowest value up."""
     ordered = np.sort(outputs, axis=1)
-    return _numbered((ordered[:, 1:] != ordered[:, :-1]).reshape(len(outputs), -1))
+    return _number_patterns((ordered[:, 1:] != ordered[:, :-1]).reshape(len(outputs), -1))
 
 
 def learned_projection(before: Floats, after: Floats) -> Score:
     """Along the difference of the pilot's means, each cell in units of its deviation."""
-    return projection(_standardised(before, after)[0])
+    return projection(_standardise(before, after)[0])
 
 
 def learned_likelihood_ratio(before: Floats, after: Floats) -> Score:
     """Laplace log-likelihood ratio with the pilot's medians and mean absolute deviations."""
-    direction, spread = _standardised(before, after)
+    direction, spread = _standardise(before, after)
     medians = np.median(before, axis=0), np.median(after, axis=0)
     # A cell that does not tell the tables apart in the pilot would only add noise.
     scale = np.where(direction != 0, spread, inf)
     return likelihood_ratio(*medians, scale)
 
 
-def _standardised(before: Floats, after: Floats) -> tuple[Floats, Floats]:
+def _standardise(before: Floats, after: Floats) -> tuple[Floats, Floats]:
     difference = after.mean(axis=0) - before.mean(axis=0)
     deviations = [
         np.abs(part - np.median(part, axis=0)).mean(axis=0) for part in (before, after)
@@ -483,7 +483,7 @@ def _run_lengths(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.asarray(places - begun + 1, dtype=np.int64)
 
 
-def _numbered(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _number_patterns(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
     """One number for each row of a pattern; different ones collide with probability 2^-64."""
     weights = np.random.default_rng(1934).integers(-(2**62), 2**62, pattern.shape[1])
     return np.asarray(pattern @ weights, dtype=np.int64)

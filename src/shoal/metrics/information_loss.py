@@ -7,7 +7,7 @@ left out pairwise.
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core._arrays import Floats, chosen
+from shoal.core._arrays import Floats, choose
 from shoal.errors import InputError
 
 
@@ -91,7 +91,7 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
     1.0
     """
     both = ~np.isnan(original) & ~np.isnan(released)
-    return _share_lost(chosen(original, both), chosen(released, both))
+    return _share_lost(choose(original, both), choose(released, both))
 
 
 def _share_lost(x: Floats, y: Floats) -> float:
@@ -131,7 +131,7 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
         there = [there[0] & there[1]] * 2
         if not there[0].any():
             return None, "no row has a number in both tables"
-    x, y = map(chosen, (original, released), there)
+    x, y = map(choose, (original, released), there)
     loss = _share_lost(x, y) if paired else rank_matched(x, y)
     if np.isfinite(loss):
         return loss, ""

@@ -107,8 +107,8 @@ def propensity(
             # A tree that grows one split at a time sees nothing if every single column has exactly
             # the same counts, as after a permutation: using only part of the rows breaks the tie.
             a, b = (_draw(t, min(most, -(-4 * len(t) // 5)), rng) for t in (x, y))
-            fits.append(_boosted(a, b, categorical))
-            expected.append(_boosted(a, x[rng.integers(0, len(x), len(b))], categorical))
+            fits.append(_boost(a, b, categorical))
+            expected.append(_boost(a, x[rng.integers(0, len(x), len(b))], categorical))
         else:
             a, b = _draw(x, most, rng), _draw(y, most, rng)
             pmse, parameters = _logistic(a, b, categorical)
@@ -134,7 +134,7 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
     return float(((chances - label.mean()) ** 2).mean()), Z.shape[1] + 1
 
 
-def _boosted(a: Floats, b: Floats, categorical: ArrayLike) -> float:
+def _boost(a: Floats, b: Floats, categorical: ArrayLike) -> float:
     both, label = np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)])
     trees = _sklearn.boost(both, label, categorical=categorical, classify=True, leaves=8)
     chances = trees.chances(both)[:, 1]

@@ -129,9 +129,9 @@ def bucketization(
     X = matrix(X)
     k = group_size(k, len(X))
     ratio = _ratio(t)
-    codes, totals = _counted(bucket, len(X))
+    codes, totals = _count_buckets(bucket, len(X))
     sizes = class_sizes(totals, k, ratio, most=most)
-    labels = _filled(unit_scaled(X), codes, _classes(sizes, totals, ratio), progress)
+    labels = _fill(unit_scaled(X), codes, _classes(sizes, totals, ratio), progress)
     return merge_close(X, labels, codes, ratio)
 
 
@@ -189,7 +189,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     even = min(parts // -(-k // unit), limit)
     best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
     if ratio > 1:
-        best = _balanced(whole, k, ratio, best.number, limit) or best
+        best = _balance(whole, k, ratio, best.number, limit) or best
         best = (_uneven(whole, k, ratio, best.number) if most is None else None) or best
     return best
 
@@ -231,7 +231,7 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     """
     X = matrix(X)
     most = _ratio(t)
-    codes, totals = _counted(bucket, len(X))
+    codes, totals = _count_buckets(bucket, len(X))
     partition = Partition(np.asarray(labels))
     if len(partition.labels) != len(X):
         raise InputError(
@@ -242,7 +242,7 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     g = len(partition)
     counts = np.zeros((g, len(totals)), np.int64)
     np.add.at(counts, (partition.labels, codes), 1)
-    reached = _reached(counts, totals)
+    reached = _achieved_ratios(counts, totals)
     failing = {i for i, ratio in enumerate(reached) if ratio is None or ratio > most}
     into = np.arange(g)
     if failing:
@@ -258,7 +258,7 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
         counts[low] += counts[high]
         into[into == high] = low
         failing -= {low, high}
-        (reached[low],) = _reached(counts[low : low + 1], totals)
+        (reached[low],) = _achieved_ratios(counts[low : low + 1], totals)
         ratio = reached[low]
         if ratio is None or ratio > most:
             failing.add(low)
@@ -281,7 +281,7 @@ def _ratio(t: Number) -> Fraction:
     return most
 
 
-def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
+def _count_buckets(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     """Check the buckets of the records, and count them."""
     try:
         buckets = Partition(np.asarray(bucket))
@@ -300,7 +300,7 @@ def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     return buckets.labels.copy(), buckets.sizes.copy()
 
 
-def _balanced(totals: Ints, k: int, t: Fraction, above: int, limit: int) -> Sizes | None:
+def _balance(totals: Ints, k: int, t: Fraction, above: int, limit: int) -> Sizes | None:
     """Find the most classes of balanced sizes, if they are more than `above`."""
     n = int(totals.sum())
     possible: dict[int, bool] = {}
@@ -343,19 +343,19 @@ def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
         fewest = Sizes(small, large - small, (n - few * large) // small, few)
         lost = step * (large - small) // small  # classes lost per step
         steps = min((fewest.number - above - 1) // lost, (n // large - few) // step)
-        if steps < 0 or not _feasible(_shifted(fewest, steps * step), totals, t):
+        if steps < 0 or not _feasible(_shift(fewest, steps * step), totals, t):
             continue
         low, high = -1, steps
         while high - low > 1:
             middle = (low + high) // 2
-            feasible = _feasible(_shifted(fewest, middle * step), totals, t)
+            feasible = _feasible(_shift(fewest, middle * step), totals, t)
             low, high = (low, middle) if feasible else (middle, high)
-        best = _shifted(fewest, high * step)
+        best = _shift(fewest, high * step)
         above = best.number
     return best
 
 
-def _shifted(sizes: Sizes, more: int) -> Sizes:
+def _shift(sizes: Sizes, more: int) -> Sizes:
     """Replace small classes by `more` large ones."""
     large = sizes.small + sizes.step
     return replace(
@@ -392,7 +392,7 @@ def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
     )
 
 
-def _filled(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
+def _fill(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
     """Fill the classes; trees are rebuilt whenever half of the records have left."""
     n = len(Z)
     labels = np.full(n, -1, np.int64)
@@ -443,7 +443,7 @@ def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
     )
 
 
-def _reached(counts: Ints, totals: Ints) -> list[Fraction | None]:
+def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | None]:
     """The largest ratio of shares of each class, either way; None if it lacks a bucket."""
     n = int(totals.sum())
     size = counts.sum(axis=1)

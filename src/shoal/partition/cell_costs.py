@@ -45,7 +45,7 @@ class CellCosts:
         """Costs of rows whose columns have these hierarchies and weights."""
         heavy = weights / weights.sum()
         n = int(rows.counts.sum())
-        held = kernels.held_by(rows).astype(np.float64)
+        held = kernels.count_by_leaf(rows).astype(np.float64)
         many = np.diff(rows.starts)
         labels = rows.labels + np.repeat(rows.starts[:-1], many)
         cost, star = _leaf_shares(labels, np.repeat(many, many)), np.ones(len(held))
@@ -55,7 +55,7 @@ class CellCosts:
             if entropy:
                 cost[: len(tree), own], star[own] = _entropy(tree, held[own], n)
             elif penalties is not None:
-                cost[: len(tree), own] = _checked(penalties[j], tree)
+                cost[: len(tree), own] = _check_penalties(penalties[j], tree)
             means.append(heavy[j] * (cost[: len(tree), own] @ held[own]) / n)
         gaps = np.zeros(labels.shape)
         gap = np.repeat(heavy, many) * np.maximum(star - cost, 0.0) / n
@@ -81,7 +81,7 @@ def _entropy(tree: Ints, held: Floats, n: int) -> tuple[Floats, Floats]:
     return (cost / most, star / most) if most > 0 else (np.zeros_like(cost), np.zeros_like(star))
 
 
-def _checked(penalties: ArrayLike, tree: Ints) -> Floats:
+def _check_penalties(penalties: ArrayLike, tree: Ints) -> Floats:
     cost = np.asarray(penalties, np.float64)
     if cost.shape != tree.shape or (np.diff(cost, axis=0) < 0).any() or (cost > 1).any():
         raise InputError("Penalties must not fall from level to level, nor exceed 1.")

@@ -57,7 +57,7 @@ class CoarseTree:
             cells[((X - self.centre) ** 2).sum(axis=1) >= self.beyond] = 0
         return cells
 
-    def merged(self, sizes: Ints, least: int) -> "CoarseTree":
+    def merge_small(self, sizes: Ints, least: int) -> "CoarseTree":
         """Merge each cell with fewer than `least` records into its sibling.
 
         The cut above such a cell is removed, so its records follow those on the other side. Cells
@@ -88,7 +88,7 @@ class CoarseTree:
         held = sizes.copy()
         # If everything goes one way, a node without a real cut remains.
         top = shrunk(0)
-        return _numbered(replace(self, low=low, high=high, beyond=beyond), top)
+        return _renumber(replace(self, low=low, high=high, beyond=beyond), top)
 
 
 def coarse_cells(
@@ -211,7 +211,7 @@ def _loss(
     return lost
 
 
-def _numbered(tree: CoarseTree, top: int) -> CoarseTree:
+def _renumber(tree: CoarseTree, top: int) -> CoarseTree:
     """Keep the nodes below `top`, and renumber them and their cells."""
     axis: list[int] = []
     cut: list[float] = []

@@ -207,12 +207,12 @@ def frontier(
     """
     if any(a >= b for a, b in pairwise(ks)):
         raise InputError("Expected values of k that rise.")
-    search, lattice = prepared(codes, hierarchies, options)
+    search, lattice = prepare(codes, hierarchies, options)
     progress = options.get("progress", silent)
     return [search.best(lattice, k, progress) for k in ks]
 
 
-def prepared(
+def prepare(
     codes: ArrayLike, hierarchies: Sequence[ArrayLike], options: LatticeOptions
 ) -> "tuple[Search, kernels.Lattice]":
     """A search, and its lattice of which no node was looked at."""
@@ -260,7 +260,7 @@ class _Table:
         trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
         labels, starts = _side_by_side(trees)
         whole = whole_numbers(cells.ravel(), "codes").reshape(cells.shape)
-        leaves = kernels.placed(np.require(whole, requirements=["C", "W"]), starts)
+        leaves = kernels.place_leaves(np.require(whole, requirements=["C", "W"]), starts)
         if not len(leaves):
             raise InputError("Expected codes of leaves that the hierarchy has.")
         widths = kernels.widths_of(labels, starts)
@@ -279,8 +279,8 @@ class _Table:
             gaps=np.zeros(labels.shape),
         )
         lowest, every = np.zeros(len(trees), np.int64), np.arange(n, dtype=np.uint32)
-        keys, room = kernels.entered(rows, lowest, every)
-        firsts, counts, where = kernels.merged(keys, rows.counts, room)
+        keys, room = kernels.key_entries(rows, lowest, every)
+        firsts, counts, where = kernels.merge(keys, rows.counts, room)
         rows = rows._replace(leaves=leaves.take(firsts, 1), secret=secret[firsts], counts=counts)
         return cls(rows, values, where, trees, units)
 
@@ -412,19 +412,19 @@ class Search:
         lattice.at[kernels.DONE] = 0
         order = left[np.argsort(lattice.guess[left], kind="stable")]
         self._explore(lattice._replace(order=order), k, progress)
-        return self._found(lattice, k)
+        return self._best_found(lattice, k)
 
     def _explore(self, lattice: kernels.Lattice, k: int, progress: Progress) -> None:
-        while not self._explored(lattice, k):
+        while not self._explore_more(lattice, k):
             progress("searching the lattice", int(lattice.at[kernels.DONE]), len(lattice.order))
 
-    def rated(self, levels: Ints, k: int) -> tuple[float, float, bool, int]:
+    def rate_node(self, levels: Ints, k: int) -> tuple[float, float, bool, int]:
         """What a node does, looked at by itself.
 
         Returns its loss, infinite if it fails; a lower bound on it; whether it closes all below it;
         and the records that it suppresses, not all of them counted once they are too many.
         """
-        firsts, sizes, _, failing = self._suppressed(levels, k)
+        firsts, sizes, _, failing = self._find_suppressed(levels, k)
         (known,) = self._bounds(levels, np.ones_like(levels))
         bound = kernels.bound_of(self.rows, sizes, float(known))
         closes = int(sizes[failing == _LACKS_K].sum()) > self.limit
@@ -440,23 +440,23 @@ class Search:
             loss = self.rating(levels, leaves, sizes[left])
         return loss, bound, False, gone
 
-    def _explored(self, lattice: kernels.Lattice, k: int) -> bool:
+    def _explore_more(self, lattice: kernels.Lattice, k: int) -> bool:
         """Look at some more nodes, and say whether none is left."""
         if self.compiled:
             return kernels.explore(self.rows, self.models, lattice, k, self.limit, EFFORT)
         node = kernels.advance(lattice)
         if node < 0:
             return True
-        loss, bound, closes, _ = self.rated(levels_of(lattice, node), k)
+        loss, bound, closes, _ = self.rate_node(levels_of(lattice, node), k)
         kernels.settle(lattice, node, closes, bound, loss)
         return False
 
-    def _found(self, lattice: kernels.Lattice, k: int) -> Generalisation | None:
+    def _best_found(self, lattice: kernels.Lattice, k: int) -> Generalisation | None:
         if lattice.at[kernels.CHOSEN] < 0:
             return None
         node = levels_of(lattice, int(lattice.at[kernels.CHOSEN]))
         if self.limit:
-            _, _, labels, failing = self._suppressed(node, k)
+            _, _, labels, failing = self._find_suppressed(node, k)
             labels = np.where(failing > 0, -1, np.cumsum(failing == 0) - 1)[labels]
         else:
             _, _, labels = kernels.classes_of(self.rows, node)
@@ -516,7 +516,7 @@ class Search:
         scale = 1.0 if self.loss is Loss.DISCERNIBILITY else self.n
         return scale / classes * (1.0 - 1e-9)
 
-    def _suppressed(self, node: Ints, k: int) -> tuple[Ints, Ints, Ints, Ints]:
+    def _find_suppressed(self, node: Ints, k: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Classes of a node: a row and the records of each; the class of each row; which fail."""
         table = self.table
         firsts, sizes, labels = kernels.classes_of(self.rows, node)

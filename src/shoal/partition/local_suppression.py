@@ -142,7 +142,7 @@ def local_suppression(
     found = made != C
     cost = float((found * w).sum())
     if meaning is MissingMeaning.MATCHES:
-        made = _restored(C, made, groups, k, w)
+        made = _restore_cells(C, made, groups, k, w)
         found = made != C
         cost = float((found * w).sum())
         least = max((_one_cell_each(C[:, one], k, w[one]) for one in groups), default=0.0)
@@ -172,7 +172,7 @@ def key_sets(columns: int, size: int) -> list[tuple[int, ...]]:
 
 
 def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
-    numbers, counts = _numbered(made)
+    numbers, counts = _number_rows(made)
     if meaning is MissingMeaning.OWN_VALUE:
         return bool((counts < k).any())
     for at in np.flatnonzero(counts < k).tolist():
@@ -182,7 +182,7 @@ def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
     return False
 
 
-def _numbered(C: Ints) -> tuple[Ints, Ints]:
+def _number_rows(C: Ints) -> tuple[Ints, Ints]:
     """Number the different records from 0, and count each."""
     key, room = np.zeros(len(C), np.int64), 1
     for column in C.T:
@@ -198,7 +198,7 @@ def _numbered(C: Ints) -> tuple[Ints, Ints]:
 
 def _distinct(C: Ints) -> tuple[Ints, Ints, Ints]:
     """The different records, which of them each is, and how often each occurs."""
-    numbers, counts = _numbered(C)
+    numbers, counts = _number_rows(C)
     first = np.empty(len(counts), np.int64)
     first[numbers[::-1]] = np.arange(len(C))[::-1]
     return C[first], numbers, counts
@@ -255,7 +255,7 @@ def _own_value(C: Ints, k: int, w: Floats) -> Ints:
             done |= mine
             takes += [(int(c), bit, int(counts[c])) for c in waiting[mine]]
         waiting = waiting[~done]
-    return _joined(_written(C, where, takes), k, w)
+    return _join_left(_blank_cells(C, where, takes), k, w)
 
 
 def _cheapest_alone(
@@ -268,7 +268,7 @@ def _cheapest_alone(
         open_ = rare[np.isinf(cheapest[rare])]
         if not open_.size:
             break
-        group, _ = _numbered(_hidden(distinct[rare], bit))
+        group, _ = _number_rows(_hidden(distinct[rare], bit))
         enough = np.bincount(group, counts[rare])[group] >= k
         fresh = rare[enough & np.isinf(cheapest[rare])]
         cheapest[fresh] = cost
@@ -289,7 +289,7 @@ def _helpers(hidden: Ints, key: Ints, spare: Ints, wanted: int) -> list[tuple[in
     return None if wanted > 0 else rows
 
 
-def _joined(made: Ints, k: int, w: Floats) -> Ints:
+def _join_left(made: Ints, k: int, w: Floats) -> Ints:
     """Let each record that is left join a combination of k, by the cells in which they differ.
 
     Of a combination with enough to spare k - 1 records go along, of another all.
@@ -313,7 +313,7 @@ def _joined(made: Ints, k: int, w: Floats) -> Ints:
         made[rows] = np.where(apart[best], -1, made[rows])
 
 
-def _written(C: Ints, where: Ints, takes: Sequence[tuple[int, int, int]]) -> Ints:
+def _blank_cells(C: Ints, where: Ints, takes: Sequence[tuple[int, int, int]]) -> Ints:
     """Blank so many records of each combination by each pattern, the first ones first."""
     order = np.argsort(where, kind="stable")
     starts = np.searchsorted(where[order], np.arange(int(where.max()) + 1))
@@ -395,7 +395,7 @@ class _Assignment:
             scipy.optimize.LinearConstraint((own + opened).tocsr(), -np.inf, 0),
         ]
         upper = np.concatenate([most, np.ones(targets)])
-        return _solved(np.append(self.cost, np.zeros(targets)), rules, upper, whole=whole)
+        return _solve(np.append(self.cost, np.zeros(targets)), rules, upper, whole=whole)
 
 
 def _bound(C: Ints, k: int, w: Floats) -> float:
@@ -410,7 +410,7 @@ def _bound(C: Ints, k: int, w: Floats) -> float:
     for bit, cost in zip(bits.tolist(), costs.tolist(), strict=True):
         if not rare.size:
             break
-        group, _ = _numbered(_hidden(distinct, bit))
+        group, _ = _number_rows(_hidden(distinct, bit))
         enough = np.bincount(group, counts)[group][rare] >= k
         # A cell that is missing already costs nothing; the cheapest pattern may hold one.
         present = (distinct[rare] >= 0) & ((bit >> np.arange(len(w))) & 1 == 1)
@@ -432,7 +432,7 @@ def _best(C: Ints, k: int, w: Floats) -> Ints | None:
         (int(programme.combination[at]), int(programme.bit[at]), int(taken[at]))
         for at in np.flatnonzero(taken)
     ]
-    return _written(C, programme.where, takes)
+    return _blank_cells(C, programme.where, takes)
 
 
 # A missing cell matches anything.
@@ -440,14 +440,14 @@ def _best(C: Ints, k: int, w: Floats) -> Ints | None:
 
 def _matching(C: Ints, original: Ints, k: int, w: Floats) -> Ints:
     """Blank each record by the cheapest pattern that leaves it values which k records held."""
-    numbers, counts = _numbered(original)
+    numbers, counts = _number_rows(original)
     open_ = np.flatnonzero(counts[numbers] < k)
     if not open_.size:
         return C
     least, chosen = np.full(len(open_), np.inf), np.zeros(len(open_), np.int64)
     for bit in _patterns(w)[0].tolist():
         hidden = _hidden(original, bit)
-        group, held = _numbered(hidden)
+        group, held = _number_rows(hidden)
         # A cell that is blank already costs nothing more, and nothing is known of it.
         price = ((hidden[open_] < 0) & (C[open_] >= 0)) @ w
         better = (held[group[open_]] >= k) & (price < least)
@@ -465,14 +465,14 @@ def _agreeing(C: Ints, record: Ints) -> NDArray[np.bool_]:
 
 def _one_cell_each(C: Ints, k: int, w: Floats) -> float:
     """What the cheapest present cell of each record that lacks k costs."""
-    numbers, counts = _numbered(C)
+    numbers, counts = _number_rows(C)
     rare = np.flatnonzero(counts[numbers] < k)
     if (C < 0).any():
         rare = np.array([r for r in rare if _agreeing(C, C[r]).sum() < k], np.int64)
     return float(np.where(C[rare] >= 0, w, np.inf).min(axis=1, initial=np.inf).sum())
 
 
-def _restored(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: Floats) -> Ints:
+def _restore_cells(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: Floats) -> Ints:
     """Put cells back, the dearest first, while every record agrees with k and none is whole.
 
     Small tables are tried in several orders of equally dear cells, and from all cells of the same
@@ -562,16 +562,14 @@ def _best_matching(
     least = np.array([rule[2] for rule in rules])
     cost = np.append(np.tile(w, n), np.zeros(len(pairs)))
     upper = np.append((C >= 0).ravel(), np.ones(len(pairs))).astype(np.float64)
-    found = _solved(
-        cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True
-    )
+    found = _solve(cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True)
     if found is None:
         return None
     blank: NDArray[np.bool_] = found[1][:cells].reshape(C.shape) > 1 / 2
     return blank
 
 
-def _solved(
+def _solve(
     cost: Floats, rules: "Sequence[scipy.optimize.LinearConstraint]", upper: Floats, *, whole: bool
 ) -> tuple[float, Floats] | None:
     """The least cost and where it is; none if HiGHS did not prove it."""

@@ -8,7 +8,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mdav_brute import brute_rounds
-from shoal.partition.kernels.mdav_cells import Cells, cell_rounds, fill, numbered, of_few_values
+from shoal.partition.kernels.mdav_cells import Cells, cell_rounds, fill, number_rows, of_few_values
 from shoal.partition.kernels.mdav_tree import plant, tree_rounds
 
 
@@ -114,12 +114,12 @@ def _cells(Z: Floats, leaf: int, share: float) -> Cells | None:
     flat = of_few_values(Z)
     if not flat.any():
         return None
-    point, firsts = numbered(Z)
+    point, firsts = number_rows(Z)
     U = Z[firsts]
     magnitudes = np.abs(U)
     if ((magnitudes > 0) & (magnitudes < 2.0**-400)).any():
         return None
-    cell, combinations = numbered(np.ascontiguousarray(U[:, flat]))
+    cell, combinations = number_rows(np.ascontiguousarray(U[:, flat]))
     if 2 * (len(combinations) + 2 * len(U) / leaf) > share * len(Z):
         return None
     return fill(U, point, cell, len(combinations), flat, leaf)

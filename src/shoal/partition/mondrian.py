@@ -16,7 +16,7 @@ from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mondrian import Leaves, Options, grow
 from shoal.partition.kernels.requirement import Rules
 from shoal.partition.mdav import mdav
-from shoal.partition.requirement import Requirement, compiled, refused
+from shoal.partition.requirement import Requirement, compile_requirements, find_unmet
 
 LEAST = 10_000
 """The least number of records in a block."""
@@ -157,7 +157,7 @@ def mondrian_tree(
     heights = {j: _border(columns, j, own) for j, own in (borders or {}).items()}
     values: list[Floats] = []
     if choice is CutColumn.ENTROPY:
-        columns, values, heights = _ranked(columns, heights)
+        columns, values, heights = _rank(columns, heights)
     border = np.full((d, max([1, *map(len, heights.values())])), -1, np.int64)
     for j, own in heights.items():
         border[j, : len(own)] = own
@@ -354,8 +354,8 @@ def _rules(
         wanted.append(halt)
     for own in wanted:
         _of_records(own.codes, "codes", n)
-    rules, codes = compiled(wanted, n)
-    missed = refused(list(require), rules)
+    rules, codes = compile_requirements(wanted, n)
+    missed = find_unmet(list(require), rules)
     if missed is not None:
         raise InputError(
             f"No grouping meets {missed.guarantee}, because even the whole table as one group "
@@ -390,7 +390,7 @@ def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
     return np.append(heights, 0)
 
 
-def _ranked(
+def _rank(
     columns: Floats, heights: Mapping[int, Ints]
 ) -> tuple[Floats, list[Floats], dict[int, Ints]]:
     """Replace values by their ranks, and borders after codes by borders after ranks."""

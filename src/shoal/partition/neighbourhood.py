@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from shoal.core import silent
 from shoal.core._arrays import Ints
-from shoal.partition.full_domain import LatticeOptions, Node, prepared
+from shoal.partition.full_domain import LatticeOptions, Node, prepare
 from shoal.partition.kernels.full_domain import Lattice
 
 MOST_LISTED = 60
@@ -94,7 +94,7 @@ def neighbourhood(
     >>> found.best, [node.loss for node in found.nodes]
     ((1,), [None, 0.5, 1.0])
     """
-    search, lattice = prepared(codes, hierarchies, options)
+    search, lattice = prepare(codes, hierarchies, options)
     found = search.best(lattice, k, options.get("progress", silent))
     low, high = lattice.low, lattice.low + lattice.shape - 1
     centre = tuple(high.tolist()) if found is None else found.levels
@@ -102,7 +102,7 @@ def neighbourhood(
     states = []
     for node in listed:
         at = int((np.array(node) - low) @ lattice.strides)
-        loss, _, _, gone = search.rated(np.array(node, np.int64), k)
+        loss, _, _, gone = search.rate_node(np.array(node, np.int64), k)
         known = lattice.passed[at] or not isfinite(lattice.bound[at])
         states.append(NodeState(node, loss if isfinite(loss) else None, gone, not known))
     best = None if found is None else found.levels

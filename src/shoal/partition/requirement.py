@@ -69,7 +69,7 @@ class Requirement:
             )
 
 
-def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
+def compile_requirements(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     """Translate requirements on n records for the kernels: rules, and a row of codes for each."""
     codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, n)
     return rules_of(requirements, n), codes
@@ -131,10 +131,10 @@ def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
     """
     if not requirements:
         return None
-    return refused(requirements, rules_of(requirements, len(requirements[0].codes)))
+    return find_unmet(requirements, rules_of(requirements, len(requirements[0].codes)))
 
 
-def refused(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
+def find_unmet(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
     """Return the first requirement that all records together do not meet, if there is one.
 
     If the whole table does not meet a model, no grouping of it does: each of them is kept

@@ -110,7 +110,7 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
     return np.array(begins[::-1], dtype=np.int64)
 
 
-def sorted_order(x: Floats) -> NDArray[np.uint32]:
+def sort_order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index."""
     if _rises(x):
         return np.arange(len(x), dtype=np.uint32)
@@ -128,15 +128,15 @@ def _blocks_by_rank(x: Floats, k: int) -> Partition:
     if n >= LONG and not _rises(x) and (places := value_places(x)):
         label_by_place(*places, k, labels)
     elif n >= LONG:
-        label_by_rank(sorted_order(x), k, labels)
+        label_by_rank(sort_order(x), k, labels)
     else:
-        labels[sorted_order(x)] = np.minimum(np.arange(n) // k, n // k - 1)
+        labels[sort_order(x)] = np.minimum(np.arange(n) // k, n // k - 1)
     return Partition(labels)
 
 
 def _least_squares(x: Floats, k: int) -> Partition:
     n = len(x)
-    order = sorted_order(x)
+    order = sort_order(x)
     begin = np.empty(n + 1, np.int64)
     optimal_ends(unit_scaled(x[order]), k, begin)
     labels = np.empty(n, np.int64)

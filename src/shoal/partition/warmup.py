@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity, LDiversity, Partition
-from shoal.core._arrays import fixed
+from shoal.core._arrays import freeze
 from shoal.partition.bucketization import bucketization
 from shoal.partition.coarse_tree import CoarseTree
 from shoal.partition.full_domain import full_domain
@@ -41,7 +41,7 @@ def warmup() -> None:
     individual_ranking(grid % 9, 3)
     optimal_univariate(grid[:100], 3)
     labels = Partition(np.arange(9)).labels
-    add_present(fixed(grid[:9]), labels, np.zeros(9), np.zeros(9, np.int64))
+    add_present(freeze(grid[:9]), labels, np.zeros(9), np.zeros(9, np.int64))
     noise_aware(table[:100], 1.0)
     noise_aware(table[:100, :1], 1.0)
     # Kernels that blocks of records on Spark use.

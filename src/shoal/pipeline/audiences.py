@@ -44,7 +44,7 @@ RULES = {
 }
 
 
-def named(name: str) -> Audience:
+def find_audience(name: str) -> Audience:
     """The audience of this name; if there is none, an `InputError` lists those that exist.
 
     >>> named("scientific-use")
@@ -70,9 +70,9 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
             "was drafted by program. Read every line, then fill in by and date under [review]."
         )
     rule, claims = RULES[policy.audience], list(claims)
-    if not rule.enough or claimed_together(policy, claims, rule.enough):
+    if not rule.enough or covers_together(policy, claims, rule.enough):
         return ""
-    if claimed_together(policy, [one for one in claims if one.stands], set(Status)):
+    if covers_together(policy, [one for one in claims if one.stands], set(Status)):
         return (
             f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, but that "
             f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
@@ -93,7 +93,7 @@ def refuse(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -
         raise InputError(reason)
 
 
-def claimed_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
+def covers_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
     """Whether a claim of these statuses covers all quasi-identifiers, public ones aside."""
     schema = policy.schema
     keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}

@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.budget import budget_file
 from shoal.core import BudgetUse, Claim, Neighbours, Policy
-from shoal.core.serialise import parsed, plain
+from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX
@@ -35,14 +35,14 @@ def refuse_older_copies(path: Path, *places: Path) -> None:
     booked. One that has none, or cannot be read, says nothing.
     """
     for folder in sorted({f for place in places for f in place.glob(f"*{INTERNAL_SUFFIX}")}):
-        if (account := kept_account(folder)) is not None:
+        if (account := read_account(folder)) is not None:
             budget_file.refuse_older_copy(path, account["head"], folder)
 
 
-def kept_account(folder: Path) -> dict[str, Any] | None:
+def read_account(folder: Path) -> dict[str, Any] | None:
     """What a confidential folder says of its entry in the budget file, if it can be read."""
     try:
-        account = parsed(text_files.read_bytes(folder / FIGURES, FIGURES))["budget"]
+        account = parse_json(text_files.read_bytes(folder / FIGURES, FIGURES))["budget"]
         return {**account, "head": budget_file.LogHead(**account["head"])}
     except (InputError, ValueError, LookupError, TypeError):
         return None
@@ -70,7 +70,7 @@ def budget_facts(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def inspected(policy: Policy) -> bool:
+def is_inspected(policy: Policy) -> bool:
     """Whether the budget file knows of an inspection of the table itself."""
     if policy.budget is None:
         return False
@@ -106,7 +106,7 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
     if policy.budget is None:
         return known
     kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
-    account = _recorded(policy, policy.budget, kind, budget_file.What.COMPARE, note)
+    account = _record(policy, policy.budget, kind, budget_file.What.COMPARE, note)
     if sample and account.inspected:
         before = f"The table of source '{account.source}' was inspected before"
         known = (f"{before}; a comparison on public data does not undo that.",)
@@ -125,8 +125,8 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     """
     if policy.budget is None:
         return (_NOT_RECORDED,) if find(policy.method).noisy else ()
-    known = inspected(policy)
-    account = _recorded(
+    known = is_inspected(policy)
+    account = _record(
         policy, policy.budget, budget_file.Inspection.TABLE, budget_file.What(what), note
     )
     if known:
@@ -139,7 +139,7 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     return (sentence,)
 
 
-def _recorded(
+def _record(
     policy: Policy,
     used: BudgetUse,
     kind: budget_file.Inspection,

@@ -19,9 +19,9 @@ from shoal.core import (
     Role,
     Schema,
     TCloseness,
-    shown,
+    write_fraction,
 )
-from shoal.errors import counted
+from shoal.errors import count_noun
 from shoal.methods import Method, Setting
 
 
@@ -73,7 +73,7 @@ def doubts(
         if isinstance(guarantee, LDiversity) and (short := _too_few(guarantee, policy, seen)):
             will.append(short)
         elif isinstance(guarantee, LDiversity | TCloseness):
-            may += _checked_later(guarantee, method, setting, seen)
+            may += _doubt_checks(guarantee, method, setting, seen)
     if seen is not None:
         will += _all_distinct(policy, setting, seen)
         may += [*_one_group(setting, seen), *_unknown_values(policy.schema, seen)]
@@ -94,12 +94,12 @@ def _too_few(guarantee: LDiversity, policy: Policy, seen: SeenTable | None) -> s
     else:
         return ""
     return (
-        f"{shown(guarantee.l)}-diversity of '{name}' cannot be met: {where} "
-        f"{counted(many, 'value')} of it. Lower l."
+        f"{write_fraction(guarantee.l)}-diversity of '{name}' cannot be met: {where} "
+        f"{count_noun(many, 'value')} of it. Lower l."
     )
 
 
-def _checked_later(
+def _doubt_checks(
     guarantee: LDiversity | TCloseness,
     method: Method[Any],
     setting: Setting[Any],
@@ -135,7 +135,7 @@ def _one_group(setting: Setting[Any], seen: SeenTable) -> Iterator[str]:
     k = getattr(setting.parameters, "k", None)
     if k is not None and seen.rows < 2 * k and setting.release_form is not ReleaseForm.TREE:
         yield (
-            f"{counted(seen.rows, 'row')} make one group of k = {k:,}: protected columns become "
+            f"{count_noun(seen.rows, 'row')} make one group of k = {k:,}: protected columns become "
             "constant, which stops the release until the policy accepts it. Lower k."
         )
 

@@ -28,7 +28,9 @@ REFERENCE = 0.0045
 """Processor seconds of `_probe` on the machine that the others were measured on."""
 
 
-def expected(method: Method[Any], setting: Setting[Any], rows: int) -> tuple[Expectation, ...]:
+def expect_survivors(
+    method: Method[Any], setting: Setting[Any], rows: int
+) -> tuple[Expectation, ...]:
     """What survives of so many rows, by formula."""
     found = method.expect(replace(setting, rows=rows))
     k = getattr(setting.parameters, "k", None)
@@ -36,10 +38,10 @@ def expected(method: Method[Any], setting: Setting[Any], rows: int) -> tuple[Exp
         return found
     groups = rows // k
     share = f"{groups:,} {'group' if groups == 1 else 'groups'} of k = {k:,} or more records"
-    return (*found, Expectation("groups", groups, f"At most {share}."), *_filled(setting))
+    return (*found, Expectation("groups", groups, f"At most {share}."), *_expect_imputed(setting))
 
 
-def _filled(setting: Setting[Any]) -> tuple[Expectation, ...]:
+def _expect_imputed(setting: Setting[Any]) -> tuple[Expectation, ...]:
     """What becomes of missing cells where a centre stands for its group."""
     whole = getattr(setting.parameters, "aggregate", "medoid") == "medoid"
     if whole or getattr(setting.parameters, "output", "centroids") != "centroids":
@@ -74,7 +76,7 @@ def peak_bytes(planned: Any) -> float | None:
     return LIBRARIES + float(row * planned.rows)
 
 
-def estimated(progress: Progress, planned: Any) -> Progress:
+def report_estimate(progress: Progress, planned: Any) -> Progress:
     """Say how long a long run takes in all, in stages that cannot say how far they are."""
     rows = planned.setting.rows
     if rows is None or rows < LONG or planned.distributed:

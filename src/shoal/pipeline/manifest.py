@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shoal.core import Neighbours, ReleaseForm, Status
-from shoal.core.serialise import parsed, plain
+from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError
 from shoal.policy.misfits import EXPECTED
 from shoal.policy.values import choice
@@ -29,7 +29,7 @@ PUBLIC_VERSIONS = ("shoal", "numpy", "polars", "opendp")
 """Packages that decide what a release holds; their versions tell nothing of the machine."""
 
 
-def installed(packages: Iterable[str]) -> dict[str, str]:
+def list_versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of packages, of those that are there."""
     found = {name: version_of(name) for name in packages}
     return {"python": platform.python_version()} | {n: v for n, v in found.items() if v}
@@ -252,7 +252,7 @@ def read(folder: Path) -> Recorded:
         )
     try:
         raw = path.read_bytes()
-        found = parsed(raw)
+        found = parse_json(raw)
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InputError(f"Cannot read '{path}': {reason}.") from None

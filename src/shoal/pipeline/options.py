@@ -38,7 +38,7 @@ class BudgetOptions:
     file: Path | None = None
     source: str | None = None
 
-    def stated(self, policy: Policy | Path) -> Policy:
+    def apply_to(self, policy: Policy | Path) -> Policy:
         """The policy with them."""
         policy = load(policy)
         if self.file is None and self.source is None:

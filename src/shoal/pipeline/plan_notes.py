@@ -3,7 +3,7 @@
 from typing import Any
 
 from shoal.core import Kind, Policy, ReleaseForm, Role
-from shoal.errors import counted
+from shoal.errors import count_noun
 from shoal.io import clamp
 from shoal.methods import Method, Setting
 
@@ -18,16 +18,16 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
     """Say which keys of the policy this method carries along without using them."""
     schema = policy.schema
     said = [DRAFTED] if policy.drafted else []
-    weight = schema.flagged("sampling_weight")
+    weight = schema.column_with_flag("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         unused = "centres of groups are unweighted" if method.has_centres(setting) else "not used"
         said.append(f"The sampling weight in column '{weight}' is released as it is; {unused}.")
-    stratum = schema.flagged("stratum")
+    stratum = schema.column_with_flag("stratum")
     if stratum:
         spans = ": groups may span strata" if method.has_groups else ""
         said.append(f"The sampling stratum in column '{stratum}' is not used{spans}.")
-    household = schema.flagged("household")
+    household = schema.column_with_flag("household")
     if household:
         several = ": a group may hold several members of one household" if method.has_groups else ""
         said.append(f"Column '{household}', which numbers the households, is not used{several}.")
@@ -68,7 +68,7 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
     stated = setting.schema.persons
     if stated is None or not stated.dropped:
         return ()
-    used = counted(stated.most, "row of a person is", "rows of a person are")
+    used = count_noun(stated.most, "row of a person is", "rows of a person are")
     return (
         (
             f"Column '{stated.column}' numbers the persons: at most {used} used, and epsilon is "

@@ -29,10 +29,10 @@ from shoal.core import (
     Status,
     StochasticTCloseness,
     TCloseness,
-    shown,
+    write_fraction,
 )
 from shoal.engine import constraint_fit
-from shoal.errors import ClaimViolationError, InputError, counted, did_you_mean
+from shoal.errors import ClaimViolationError, InputError, count_noun, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting, find
@@ -70,7 +70,11 @@ class Plan:
     @property
     def expected(self) -> tuple[Expectation, ...]:
         """What survives, by formula; nothing where the number of rows is not said."""
-        return () if self.rows is None else forecast.expected(self.method, self.setting, self.rows)
+        return (
+            ()
+            if self.rows is None
+            else forecast.expect_survivors(self.method, self.setting, self.rows)
+        )
 
     def __repr__(self) -> str:
         return forecast.plan_text(self)
@@ -110,7 +114,7 @@ def plan(
     check_options(rows=rows)
     policy = policies.load(policy)
     if audience is not None:
-        policy = replace(policy, audience=audiences.named(audience))
+        policy = replace(policy, audience=audiences.find_audience(audience))
     method = find(policy.method)
     columns = policy.columns or method.input.columns(policy.schema)
     if not columns:
@@ -198,7 +202,7 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
     approximate one the blocks follow the data, and a changed record may move them: its proof
     is about other groups. Groups of k stay groups of k.
     """
-    claims = constraint_fit.declared(method.promises.claims(setting), setting.constraints)
+    claims = constraint_fit.add_assumptions(method.promises.claims(setting), setting.constraints)
     if not method.approximate(distributed=distributed):
         return claims
     return tuple(
@@ -227,7 +231,9 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
         return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
-        raise InputError(f"Cannot form one group of k={k:,} from {counted(rows, 'row')}. Lower k.")
+        raise InputError(
+            f"Cannot form one group of k={k:,} from {count_noun(rows, 'row')}. Lower k."
+        )
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
     claims = _claims(planned.method, setting, distributed=planned.distributed)
@@ -349,7 +355,7 @@ def offers(policy: Policy, seen: SeenTable | None = None) -> tuple[Offer, ...]:
     return tuple(offer(policy, method, seen) for method in REGISTRY.values())
 
 
-def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
+def suggest_parameters(method: Method[Any], policy: Policy) -> dict[str, Any]:
     """Parameters to start a method with: its example, fitted to the columns of a policy."""
     example = dict(method.example.parameters)
     confidential = policy.schema.with_role(Role.CONFIDENTIAL)
@@ -368,7 +374,7 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
     adds what will or may stop a run; see `doubts`.
     """
     form = method.forms.offered[0] if method.forms.must_choose else None
-    stated, columns = suggested(method, policy), None
+    stated, columns = suggest_parameters(method, policy), None
     if method.name == policy.method:
         stated, columns, form = dict(policy.parameters), policy.columns, policy.release_form
     else:
@@ -392,7 +398,7 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
         stated,
         form,
         planned,
-        audiences.claimed_together(policy, planned.claims, {Status.PROVED}),
+        audiences.covers_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet or " ".join(found.will),
         doubts=found.may,
         cost=cost(policy, planned.claims),
@@ -410,8 +416,8 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     if spent is None:
         return UNBOUNDED
     if spent.rho is not None:
-        return f"Costs rho {shown(spent.rho)}, which a budget with a delta holds."
-    return f"Costs epsilon {shown(spent.epsilon or Fraction(0))}."
+        return f"Costs rho {write_fraction(spent.rho)}, which a budget with a delta holds."
+    return f"Costs epsilon {write_fraction(spent.epsilon or Fraction(0))}."
 
 
 def check_parameters(policy: Policy) -> None:
@@ -482,7 +488,7 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
             why_half = (
                 ", since changing a record is removing one and adding one" if steps == 2 else ""
             )
-            wanted = shown((guarantee.epsilon or Fraction(0)) / steps)
+            wanted = write_fraction((guarantee.epsilon or Fraction(0)) / steps)
             move = f"lower its epsilon to {wanted}{why_half}"
             if getattr(claimed, "rho", None) is not None:
                 move = f"state epsilon = {wanted} without delta or rho: the requirement is pure"

@@ -57,23 +57,23 @@ def preview(policy: Policy, frame: pl.DataFrame, *, progress: Progress = silent)
     free = replace(policy, budget=None, audience=None)
     unmet = ""
     try:
-        release = _released(free, frame, progress)
+        release = _release(free, frame, progress)
     except ClaimViolationError as error:
         unmet = str(error).removesuffix(" Nothing was written.")
-        release = _released(replace(free, required=()), frame, progress)
+        release = _release(replace(free, required=()), frame, progress)
     data = io.from_native(release.data).frame
     some = np.sort(np.random.default_rng(0).permutation(data.height)[:SHOWN])
     shown = tuple(tuple(map(_text, row)) for row in data[some].iter_rows())
     return Tried(frame, release, tuple(data.columns), shown, unmet)
 
 
-def _released(policy: Policy, frame: pl.DataFrame, progress: Progress) -> Any:
-    done = protect_table.run(_aligned(policy), io.Raw(frame), progress=progress)
+def _release(policy: Policy, frame: pl.DataFrame, progress: Progress) -> Any:
+    done = protect_table.run(_align(policy), io.Raw(frame), progress=progress)
     done.close()
     return done.release
 
 
-def _aligned(policy: Policy) -> Plan:
+def _align(policy: Policy) -> Plan:
     planned = plan(policy)
     if planned.setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
         return planned
@@ -83,23 +83,23 @@ def _aligned(policy: Policy) -> Plan:
         return planned
 
 
-def sampled(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
+def sample_rows(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
     """Some rows of a table, drawn at random."""
     if frame.height <= rows:
         return frame
     return frame[np.sort(np.random.default_rng().permutation(frame.height)[:rows])]
 
 
-def invented(policy: Policy, rows: int) -> pl.DataFrame:
+def invent_rows(policy: Policy, rows: int) -> pl.DataFrame:
     """Rows of nobody: each cell is drawn from the domain that the policy states, evenly.
 
     A column without a domain gets numbers up to 100, or a few letters.
     """
     rng = np.random.default_rng()
-    return pl.DataFrame([_drawn(one, rows, rng) for one in policy.schema.columns])
+    return pl.DataFrame([_draw_cells(one, rows, rng) for one in policy.schema.columns])
 
 
-def _drawn(column: Column, rows: int, rng: np.random.Generator) -> pl.Series:
+def _draw_cells(column: Column, rows: int, rng: np.random.Generator) -> pl.Series:
     name = column.name
     if column.role is Role.IDENTIFIER or column.privacy_unit or column.household:
         each = column.exact_contributions or 1

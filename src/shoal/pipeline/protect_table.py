@@ -36,8 +36,8 @@ from shoal.core import (
     TCloseness,
     Testable,
     figure,
-    shown,
     silent,
+    write_fraction,
 )
 from shoal.core.machine import now
 from shoal.core.serialise import plain
@@ -48,16 +48,16 @@ from shoal.errors import (
     InputError,
     InternalError,
     ShoalError,
-    lost_spark,
+    is_spark_lost,
 )
 from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.text_files import quoted
+from shoal.io.text_files import quote
 from shoal.methods import Tools
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
-from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed, version_of
+from shoal.pipeline.manifest import PUBLIC_VERSIONS, list_versions, version_of
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
@@ -219,14 +219,14 @@ def run(
         if booked is not None and booked.inspected:
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
-        progress = forecast.estimated(progress, planned)
+        progress = forecast.report_estimate(progress, planned)
         recoding = None if applied is None else applied.scheme.recoding
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng), recoding)
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
         _verify(claims, outcome.privacy_losses, drawn)
         checks = outcome.checks(testable(planned, claims), planned.policy.schema)
-        failed = _failed(planned, claims, checks)
+        failed = _find_failure(planned, claims, checks)
         if failed is not None and not outcome.privacy_losses:
             raise failed
         release = Release(
@@ -237,9 +237,9 @@ def run(
             manifest=_manifest(
                 planned, claims, checks, outcome, drawn, beside=_beside(planned, applied, outcome)
             ),
-            labels=_released_labels(planned, source.labels, outcome.columns),
+            labels=_select_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
-            unexpected=unexpected(planned, outcome),
+            unexpected=list_unexpected(planned, outcome),
             scheme=None
             if outcome.recoding is None
             else Scheme(
@@ -282,7 +282,7 @@ def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[s
     )
 
 
-def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
+def list_unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
     """What the policy has not accepted of a release without epsilon, in sentences.
 
     Of a release with one, nothing: whether there is such a sentence would tell of the table.
@@ -301,20 +301,20 @@ def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
     found = []
     if constant:
         found.append(
-            f"{_named(constant, 'has', 'have')} one value in the release and several in the table. "
-            "Lower k or protect fewer columns; or accept it under [release]: "
-            f"accept_constant = [{', '.join(map(quoted, constant))}]."
+            f"{_name_columns(constant, 'has', 'have')} one value in the release and several in "
+            "the table. Lower k or protect fewer columns; or accept it under [release]: "
+            f"accept_constant = [{', '.join(map(quote, constant))}]."
         )
     if distinct:
         found.append(
-            f"{_named(distinct, 'is', 'are')} released unchanged with another value in every row: "
-            "whoever knows the value finds the row. Use the role identifier; or accept it under "
-            f"[release]: accept_distinct = [{', '.join(map(quoted, distinct))}]."
+            f"{_name_columns(distinct, 'is', 'are')} released unchanged with another value in "
+            "every row: whoever knows the value finds the row. Use the role identifier; or accept "
+            f"it under [release]: accept_distinct = [{', '.join(map(quote, distinct))}]."
         )
     return tuple(found)
 
 
-def _named(names: Sequence[str], one: str, several: str) -> str:
+def _name_columns(names: Sequence[str], one: str, several: str) -> str:
     quoted_names = ", ".join(f"'{name}'" for name in names)
     return (
         f"Column {quoted_names} {one}" if len(names) == 1 else f"Columns {quoted_names} {several}"
@@ -327,12 +327,13 @@ def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]
     try:
         yield
     except Exception as error:
-        if lost_spark(error):
+        if is_spark_lost(error):
             error = InputError(f"{LOST_SPARK} Nothing was written.")
         price = None if booked is None else booked.epsilon or booked.rho
         if not isinstance(error, ShoalError) or booked is None or price is None:
             raise error from None
-        spent = f"{'Epsilon' if booked.epsilon else 'Rho'} {shown(price)} still counts as spent."
+        what = "Epsilon" if booked.epsilon else "Rho"
+        spent = f"{what} {write_fraction(price)} still counts as spent."
         error.args = (f"{error} {spent}",)
         raise error from None
 
@@ -375,7 +376,7 @@ def foreseen(policy: Policy, rows: int | None = None) -> Plan:
     known; see `foreseen_rows`.
     """
     planned = foreseen_rows(plan(policy), rows)
-    if not booking.inspected(policy):
+    if not booking.is_inspected(policy):
         return planned
     _not_inspected(planned, planned.claims)
     return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
@@ -384,7 +385,7 @@ def foreseen(policy: Policy, rows: int | None = None) -> Plan:
 def _not_inspected(planned: Plan, claims: Iterable[Claim]) -> None:
     """Stop where an epsilon is required, and the choice of the method may have cost more."""
     used = planned.policy.budget
-    if used is None or not booking.inspected(planned.policy):
+    if used is None or not booking.is_inspected(planned.policy):
         return
     left = map(_if_not_chosen_from_it, claims)
     audiences.refuse(planned.policy, left, why="after an inspection of the table itself")
@@ -457,24 +458,26 @@ def accounting_faults(
     return tuple(dict.fromkeys(faults))
 
 
-def published_forms(claim: Claim) -> tuple[Claim, ...]:
+def list_published_forms(claim: Claim) -> tuple[Claim, ...]:
     """The claims that a manifest may state where its plan has this one: as strong, or weaker."""
     return (claim, _if_not_chosen_from_it(claim))
 
 
 def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
     """What is checked on a finished table: all that is required or promised, each once."""
-    wanted = (*planned.required, *_promised(claims))
+    wanted = (*planned.required, *_list_guarantees(claims))
     return list(dict.fromkeys(one for one in wanted if isinstance(one, Testable)))
 
 
-def _promised(claims: Iterable[Claim]) -> list[Guarantee]:
+def _list_guarantees(claims: Iterable[Claim]) -> list[Guarantee]:
     return [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
 
 
-def _failed(planned: Plan, claims: Iterable[Claim], checks: Iterable[Check]) -> ShoalError | None:
+def _find_failure(
+    planned: Plan, claims: Iterable[Claim], checks: Iterable[Check]
+) -> ShoalError | None:
     """The error of the first check that fails, if one does; what was promised is our bug."""
-    promised = _promised(claims)
+    promised = _list_guarantees(claims)
     noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
     for check in checks:
         if check.holds or isinstance(check.guarantee, KeptRule):
@@ -504,9 +507,9 @@ def _manifest(
 ) -> dict[str, Any]:
     return {
         "shoal_version": version_of("shoal"),
-        "versions": installed(PUBLIC_VERSIONS),
+        "versions": list_versions(PUBLIC_VERSIONS),
         "created": now(),
-        **settled(planned),
+        **derive_fields(planned),
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),
@@ -521,7 +524,7 @@ def _manifest(
     }
 
 
-def settled(planned: Plan) -> dict[str, Any]:
+def derive_fields(planned: Plan) -> dict[str, Any]:
     """The fields of a manifest that follow from its policy, whatever the table holds."""
     return {
         "method": planned.method.name,
@@ -543,7 +546,7 @@ def settled(planned: Plan) -> dict[str, Any]:
     }
 
 
-def _released_labels(
+def _select_labels(
     planned: Plan, labels: Mapping[str, Any], columns: Container[str]
 ) -> dict[str, Any]:
     """Labels of the released columns: the policy's, and the file's where no epsilon is claimed.

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Confidential, Policy, Role, Scheme
-from shoal.errors import InputError, counted, did_you_mean
+from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io import text_files
 from shoal.io.folders import write_text
 from shoal.io.text_files import as_toml, bare
@@ -121,12 +121,12 @@ def under(scheme: Scheme, policy: Policy) -> Scheme:
         InputError: it protects other columns, describes them otherwise, or uses another method.
     """
     before = scheme.policy
-    columns = [_protected(one) for one in (before, policy)]
+    columns = [_list_protected(one) for one in (before, policy)]
     differing = [
         f"column '{name}'"
         for name in dict.fromkeys([*columns[0], *columns[1]])
-        if name not in columns[0] or name not in columns[1] or _described(before, name) !=
-        _described(policy, name)
+        if name not in columns[0] or name not in columns[1] or _describe(before, name) !=
+        _describe(policy, name)
     ]  # fmt: skip
     settings = [
         {key: value for key, value in one.parameters.items() if key not in _FREE}
@@ -147,15 +147,15 @@ _RECODED = ("kind", "categories", "hierarchy", "level_hierarchy", "recode", "ste
             "top_code", "bottom_code")  # fmt: skip
 
 
-def _protected(policy: Policy) -> tuple[str, ...]:
+def _list_protected(policy: Policy) -> tuple[str, ...]:
     return policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
 
 
-def _described(policy: Policy, name: str) -> list[Any]:
+def _describe(policy: Policy, name: str) -> list[Any]:
     return [getattr(policy.schema[name], key) for key in _RECODED]
 
 
-def adjusted(
+def adjust(
     scheme: Scheme, *, record_suppression: Any = None, coarsen: Sequence[str] = ()
 ) -> Scheme:
     """A scheme with another limit of suppression, and some columns a level higher each time named.
@@ -171,7 +171,7 @@ def adjusted(
         policy = from_self_contained(changed, *files, where="scheme")
     if not coarsen:
         return replace(scheme, policy=policy)
-    columns = _protected(policy)
+    columns = _list_protected(policy)
     for name in coarsen:
         if not find(policy.method).cells.has_levels:
             raise InputError(
@@ -181,10 +181,10 @@ def adjusted(
             raise InputError(f"The scheme recodes no column '{name}'.{did_you_mean(name, columns)}")
     more = Counter(coarsen)
 
-    def raised(held: Mapping[str, Any]) -> Mapping[str, Any]:
+    def raise_levels(held: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"levels": {name: at + more[name] for name, at in held["levels"].items()}}
 
-    higher = scheme.recoding.map(raised)
+    higher = scheme.recoding.map(raise_levels)
     return replace(scheme, policy=policy, recoding=higher)
 
 
@@ -231,8 +231,8 @@ def together(
         single = common.group_by(keys).len().filter(pl.col("len") == 1).select(keys)
         new = single.join(pl.concat(alone).unique(), on=keys, how="anti").height
         texts.append(
-            f"In {counted(new, 'class', 'classes')} the two releases have one value of {name} in "
-            "common although each has several: anyone known to be in both, with unchanged "
+            f"In {count_noun(new, 'class', 'classes')} the two releases have one value of {name} "
+            "in common although each has several: anyone known to be in both, with unchanged "
             f"quasi-identifiers and {name}, is disclosed."
             if new
             else f"No class has only one value of {name} that both releases hold, unless one of "

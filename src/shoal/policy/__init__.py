@@ -1,5 +1,21 @@
 """The policy file: its shape (`spec`), reading it (`load`), and a first draft of one (`draft`)."""
 
-from shoal.policy.load import PolicySource, json_schema, load, loads, requirements, restored, shown
+from shoal.policy.load import (
+    PolicySource,
+    json_schema,
+    load,
+    loads,
+    requirements,
+    restore_policy,
+    to_json_value,
+)
 
-__all__ = ["PolicySource", "json_schema", "load", "loads", "requirements", "restored", "shown"]
+__all__ = [
+    "PolicySource",
+    "json_schema",
+    "load",
+    "loads",
+    "requirements",
+    "restore_policy",
+    "to_json_value",
+]

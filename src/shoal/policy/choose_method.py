@@ -61,26 +61,26 @@ def choose_method(
     unit = next((name for name, made in guesses.items() if "privacy_unit" in made.flags), None)
     persons = None if unit is None else _codes(values[unit].cells)
 
-    def blanked(size: int | None) -> tuple[dict[str, _Recoded], float]:
+    def blank_at(size: int | None) -> tuple[dict[str, _Recoded], float]:
         recoded = {
             name: _recode(values[name], made, None if name in purpose.keep else size)
             for name, made in keys.items()
         }
         codes = np.column_stack([_codes(column.cells) for column in recoded.values()])
-        return recoded, _blanked(codes, persons, purpose.k)
+        return recoded, _estimate_blanks(codes, persons, purpose.k)
 
-    coarsest = blanked(COARSEST) if len(keys) <= WIDEST and rows >= purpose.k else ({}, 1.0)
+    coarsest = blank_at(COARSEST) if len(keys) <= WIDEST and rows >= purpose.k else ({}, 1.0)
     if coarsest[1] <= MOST_BLANK:
-        tried = (blanked(size) for size in SIZES)
+        tried = (blank_at(size) for size in SIZES)
         recoded, blank = next((one for one in tried if one[1] <= FEW_BLANK), coarsest)
-        return _changed(keys, recoded, purpose.k), _blanking(purpose.k, blank)
+        return _apply_recoding(keys, recoded, purpose.k), _blanking(purpose.k, blank)
     return {}, [
         'method = "mondrian"  # values become intervals and sets, and none is replaced',
         f"k = {purpose.k}",
     ]
 
 
-def _blanked(codes: Ints, persons: Ints | None, k: int) -> float:
+def _estimate_blanks(codes: Ints, persons: Ints | None, k: int) -> float:
     """Estimate the share of cells that local suppression blanks; of a large table by some rows."""
     from shoal.partition import local_suppression  # noqa: PLC0415 (SciPy takes a while to load)
     from shoal.privacy_models import persons_agreeing  # noqa: PLC0415 (the same)
@@ -113,7 +113,7 @@ def _blanking(k: int, blank: float) -> list[str]:
     ]
 
 
-def _changed(
+def _apply_recoding(
     keys: Mapping[str, Guess], recoded: Mapping[str, _Recoded], k: int
 ) -> dict[str, Guess]:
     result = {}
@@ -128,7 +128,7 @@ def _changed(
 
 def _recode(values: ColumnValues, made: Guess, size: int | None) -> _Recoded:
     """Recode a column to at most so many values, or as few as it can be."""
-    first = _Recoded(round_values(values.typed(), made.coding), made.coding)
+    first = _Recoded(round_values(values.to_typed(), made.coding), made.coding)
     best = first
     for best in (first, *(_levels(values, made) if size is not None else ())):
         if size is None or best.cells.drop_nulls().n_unique() <= size:
@@ -138,7 +138,7 @@ def _recode(values: ColumnValues, made: Guess, size: int | None) -> _Recoded:
 
 def _levels(values: ColumnValues, made: Guess) -> Iterator[_Recoded]:
     """Recode a column more and more coarsely."""
-    cells, coding = values.typed(), made.coding
+    cells, coding = values.to_typed(), made.coding
     if made.kind is Kind.NUMERIC:
         seen = persons_per_value(cells, None)["value"].cast(pl.Float64).to_numpy()
         for step in steps(seen) if seen.size > 1 else ():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.io.dates import DATES, ERA, read_days
 from shoal.io.raw import Raw
-from shoal.io.validate import as_text, composed, is_number, is_plain, parse_numbers
+from shoal.io.validate import as_text, compose, is_number, is_plain, parse_numbers
 
 NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""
@@ -95,7 +95,7 @@ class ColumnValues:
     @cached_property
     def text(self) -> pl.Series:
         """The distinct values as texts."""
-        return composed(as_text(self.values))
+        return compose(as_text(self.values))
 
     @cached_property
     def date_forms(self) -> list[str]:
@@ -110,7 +110,7 @@ class ColumnValues:
         forms = self.date_forms
         return read_days(self.text.str.strip_chars(), forms[0]) if forms else None
 
-    def typed(self) -> pl.Series:
+    def to_typed(self) -> pl.Series:
         """The column with its cells as numbers, days or texts; what means missing is null."""
         days = self.days
         read = days if self.numbers is None and days is not None else self.numbers
@@ -424,7 +424,7 @@ def _bands(values: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(sorted(values, key=keys.__getitem__))
 
 
-def stated_order(column: ColumnValues, *, calendar: bool) -> tuple[str, ...] | None:
+def find_order(column: ColumnValues, *, calendar: bool) -> tuple[str, ...] | None:
     """The categories in order: as the file says, as a calendar has them, or as they read."""
     if column.ordered:
         return column.ordered

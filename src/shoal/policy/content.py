@@ -79,7 +79,7 @@ def most(accepts: Test) -> Together:
     return lambda values: _share(accepts, values) >= LEAST
 
 
-def written_as(pattern: str, flags: int = re.IGNORECASE) -> Together:
+def match_pattern(pattern: str, flags: int = re.IGNORECASE) -> Together:
     """Recognise values most of which match a pattern."""
     compiled = re.compile(pattern, flags)
     return most(lambda value: compiled.fullmatch(value) is not None)
@@ -275,35 +275,35 @@ def _are_names(values: Sequence[str]) -> bool:
 
 
 RECOGNISERS = (
-    Recogniser("e-mail addresses", written_as(r"[^@\s]+@[^@\s]+\.[a-z]{2,}>?")),
-    Recogniser("addresses of web pages", written_as(r"(https?://|ftp://|www\.)\S+")),
+    Recogniser("e-mail addresses", match_pattern(r"[^@\s]+@[^@\s]+\.[a-z]{2,}>?")),
+    Recogniser("addresses of web pages", match_pattern(r"(https?://|ftp://|www\.)\S+")),
     Recogniser("addresses on the internet", most(_is_ip)),
     Recogniser(
         "addresses of devices",
-        written_as(r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}|([0-9a-f]{4}\.){2}[0-9a-f]{4}"),
+        match_pattern(r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}|([0-9a-f]{4}\.){2}[0-9a-f]{4}"),
     ),
-    Recogniser("UUIDs", written_as(r"\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?")),
+    Recogniser("UUIDs", match_pattern(r"\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?")),
     Recogniser(
         "bank account numbers (IBAN)",
-        written_as(r"[A-Z]{2}\d{2} ?[A-Z0-9]{4} ?([A-Z0-9]{4} ?){1,6}[A-Z0-9]{0,4}", 0),
+        match_pattern(r"[A-Z]{2}\d{2} ?[A-Z0-9]{4} ?([A-Z0-9]{4} ?){1,6}[A-Z0-9]{0,4}", 0),
     ),
     Recogniser("hashes or tokens", most(_is_hash)),
     Recogniser(
-        "paths of files", written_as(r"([a-z]:\\|\\\\|~?/|\.{1,2}/)[^\s/\\]+([/\\][^/\\]+){2,}")
+        "paths of files", match_pattern(r"([a-z]:\\|\\\\|~?/|\.{1,2}/)[^\s/\\]+([/\\][^/\\]+){2,}")
     ),
     Recogniser("coordinates", most(_is_coordinate)),
-    Recogniser("social security numbers", written_as(r"\d{3}-\d{2}-\d{4}")),
+    Recogniser("social security numbers", match_pattern(r"\d{3}-\d{2}-\d{4}")),
     Recogniser(
         "telephone numbers",
-        written_as(
+        match_pattern(
             r"(\+|00)[1-9][\d\s()./-]{6,18}|\(\d{2,5}\)[\d\s/-]{5,12}|0\d{1,4}[ /-][\d -]{5,10}"
             r"|\d{3}[-. ]\d{3}[-. ]\d{4}"
         ),
     ),
-    Recogniser("names of accounts", written_as(r"@[a-z0-9_.]{2,30}")),
+    Recogniser("names of accounts", match_pattern(r"@[a-z0-9_.]{2,30}")),
     Recogniser(
         "licence plates",
-        written_as(
+        match_pattern(
             r"[A-ZÄÖÜ]{1,3}[- ][A-Z]{1,2} ?\d{1,4}[EH]?|[A-Z]{2}\d{2} [A-Z]{3}"
             r"|[A-Z]{2}[- ]\d{3}[- ][A-Z]{2}|\d{4} [B-DF-HJ-NP-TV-Z]{3}",
             0,

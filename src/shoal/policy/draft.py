@@ -19,7 +19,7 @@ from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
 from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
-from shoal.io.text_files import brief, quoted
+from shoal.io.text_files import brief, quote
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy import safe_harbor
 from shoal.policy.choose_method import choose_method
@@ -152,7 +152,7 @@ def draft_from_header(
     raw = io.from_native(data)
     if not re.fullmatch(r"\d+(\.\d+)?", epsilon) or not Decimal(epsilon):
         raise InputError(f"Expected a positive number for epsilon, found '{brief(epsilon)}'.")
-    text = _written(
+    text = _join_sections(
         [
             f"{_by(source)}, from the names of its columns alone.",
             "# State what can occur in each column from public knowledge, never from the table:",
@@ -167,7 +167,7 @@ def draft_from_header(
             *map(_template, raw.names),
             "",
             "[reading]  # how the file is written; state the rest, or the release is refused",
-            *(f"{key} = {quoted(mark)}" for key, mark in raw.reading.items()),
+            *(f"{key} = {quote(mark)}" for key, mark in raw.reading.items()),
             '# decimal = "?"  # "." or ","',
             '# date_format = "?"  # such as "dd.mm.yyyy", if there are dates',
         ],
@@ -185,7 +185,7 @@ def _by(source: str | None) -> str:
     return f"# Drafted by {by}"
 
 
-def _written(
+def _join_sections(
     heading: Iterable[str],
     persons: Iterable[str],
     columns: Iterable[str],
@@ -216,7 +216,7 @@ def _written(
 
 def _template(name: str) -> str:
     """Write the line of a column of which only the name is known."""
-    means, key = meanings(name), quoted(name)
+    means, key = meanings(name), quote(name)
     if means & {"direct", "named", "person", "household"} or {"number"} == means:
         return f'{key} = "identifier"'
     role = (
@@ -262,7 +262,7 @@ def from_guesses(
     changed, method = choose_method(values, guesses, purpose, frame.height)
     guesses |= changed
     missed = "; ".join(not_looked_for())
-    text = _written(
+    text = _join_sections(
         [
             f"{_by(source)}: {frame.height:,} rows.",
             "# Every role and kind below is a guess. Read each line and correct it.",
@@ -300,11 +300,11 @@ def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[
         wait = "# once it is reviewed: " if audience is Audience.PUBLIC_USE else ""
         lines.append(f'{wait}audience = "{audience}"')
     if purpose.keep:
-        lines.append(f"accept_distinct = [{', '.join(map(quoted, purpose.keep))}]")
+        lines.append(f"accept_distinct = [{', '.join(map(quote, purpose.keep))}]")
     if rows < FEW * purpose.k:
         keys = [name for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER]
         lines.append(
-            f"accept_constant = [{', '.join(map(quoted, keys))}]  # few rows: a column may have "
+            f"accept_constant = [{', '.join(map(quote, keys))}]  # few rows: a column may have "
             "one value left"
         )
     return ["", "[release]", *lines] if lines else []
@@ -344,9 +344,9 @@ def _reading(
     return [
         "",
         "[reading]  # how the file is written",
-        *(f"{key} = {quoted(mark)}" for key, mark in stated.items()),
+        *(f"{key} = {quote(mark)}" for key, mark in stated.items()),
         *([sheet] if "sheet" in stated else ()),
-        *([f"missing = [{', '.join(map(quoted, missing))}]"] if missing else ()),
+        *([f"missing = [{', '.join(map(quote, missing))}]"] if missing else ()),
     ]
 
 
@@ -369,7 +369,7 @@ def _lines(series: pl.Series, made: Guess, raw: Raw, missing: Collection[str]) -
         lines.append(f'#   Nominal: {advice}; if they have an order, say kind = "ordinal".')
     fields = [*_fields(made, missing), *(_labels(series.name, raw) if kept else ())]
     value = f'"{made.role}"' if not made.flags and not kept else f"{{ {', '.join(fields)} }}"
-    return [*lines, f"{quoted(series.name)} = {value}"]
+    return [*lines, f"{quote(series.name)} = {value}"]
 
 
 def _fields(made: Guess, missing: Collection[str]) -> list[str]:
@@ -380,17 +380,17 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
     if made.role is Role.IDENTIFIER:
         return fields
     if made.date_format:
-        fields.append(f"date_format = {quoted(made.date_format)}")
+        fields.append(f"date_format = {quote(made.date_format)}")
     if made.step and "step" not in made.coding:
         fields.append(f"step = {made.step}")
     if own := [mark for mark in made.missing if mark not in missing]:
-        fields.append(f"missing = [{', '.join(map(quoted, own))}]")
+        fields.append(f"missing = [{', '.join(map(quote, own))}]")
     fields += [f"{key} = {value}" for key, value in made.coding.items()]
     if made.spellings:
-        pairs = (f"{quoted(old)} = {quoted(new)}" for old, new in made.spellings.items())
+        pairs = (f"{quote(old)} = {quote(new)}" for old, new in made.spellings.items())
         fields.append(f"recode = {{ {', '.join(pairs)} }}")
     if made.categories:
-        fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
+        fields.append(f"categories = [{', '.join(map(quote, made.categories))}]")
         fields.append("observed = true")
     return fields
 
@@ -399,8 +399,8 @@ def _labels(name: str, raw: Raw) -> list[str]:
     """The labels that the file has for a column and its values; they are not cells."""
     fields = []
     if label := raw.column_labels.get(name, "")[:255]:
-        fields.append(f"label = {quoted(label)}")
+        fields.append(f"label = {quote(label)}")
     if labels := raw.labels.get(name):
-        pairs = (f"{quoted(value)} = {quoted(label)}" for value, label in labels.items())
+        pairs = (f"{quote(value)} = {quote(label)}" for value, label in labels.items())
         fields.append(f"value_labels = {{ {', '.join(pairs)} }}")
     return fields

@@ -16,7 +16,7 @@ import polars as pl
 
 from shoal.core import Audience, Kind, Role
 from shoal.core._arrays import Floats, Ints
-from shoal.io.validate import rounded
+from shoal.io.validate import round_to_step
 from shoal.policy.column_values import ColumnValues
 from shoal.policy.guess import Guess, Nature
 
@@ -65,7 +65,7 @@ def coarsen(
         for name, made in guesses.items()
         if made.role is not Role.IDENTIFIER and purpose.audience is not Audience.SECURE_USE
     }
-    cells = {name: values[name].typed() for name in left}
+    cells = {name: values[name].to_typed() for name in left}
     codings = {
         name: {**made.coding, **_coding(made, cells[name], persons, purpose)}
         if name not in purpose.keep
@@ -314,4 +314,4 @@ def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
         float(coding[key]) if key in coding else None for key in ("bottom_code", "top_code")
     )
     coded = values.cast(pl.Float64).clip(low, high)
-    return rounded(coded, Decimal(coding["step"])) if "step" in coding else coded
+    return round_to_step(coded, Decimal(coding["step"])) if "step" in coding else coded

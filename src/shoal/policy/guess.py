@@ -140,6 +140,6 @@ class NamedColumn:
         return few and not (values.round_amounts and "quantity" in self.means)
 
 
-def dropped(reason: str, *flags: str, advice: str = "") -> Guess:
+def guess_dropped(reason: str, *flags: str, advice: str = "") -> Guess:
     """Guess that a column leads to a person, so it is dropped."""
     return Guess(Role.IDENTIFIER, Kind.NOMINAL, reason, flags=flags, advice=advice)

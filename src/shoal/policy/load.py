@@ -38,7 +38,7 @@ from shoal.core import (
     StochasticTCloseness,
     TCloseness,
 )
-from shoal.core.constraint_language import named, parse
+from shoal.core.constraint_language import parse, write_name
 from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
@@ -84,7 +84,7 @@ def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
     return _build(text_files.parse_toml(text, where), _Files(folder), where=where)
 
 
-def restored(
+def restore_policy(
     document: Mapping[str, Any],
     hierarchies: Mapping[str, list[list[str]]],
     *,
@@ -109,11 +109,11 @@ def restored(
     if not isinstance(columns, Mapping) or not isinstance(files, Mapping):
         raise InputError("manifest.json, policy: expected columns, found none.")
     stated["columns"] = {
-        name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
+        name: _publish_column(column, seen.get(name, ())) if isinstance(column, Mapping) else column
         for name, column in columns.items()
     }
     unknown = {
-        name: [[leaf, "\0"] for leaf in _known(column, seen.get(name, ()))]
+        name: [[leaf, "\0"] for leaf in _stand_ins(column, seen.get(name, ()))]
         for name, column in columns.items()
         if isinstance(column, Mapping) and column.get("observed") is True
     }
@@ -147,7 +147,7 @@ def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
     }
     if policy.budget is not None:
         used = {**vars(policy.budget), "file": str(policy.budget.file.absolute())}
-        stated["budget"] = {key: shown(value) for key, value in used.items() if value}
+        stated["budget"] = {key: to_json_value(value) for key, value in used.items() if value}
     pairs = {c.name: [list(pair) for pair in c.recode.items()] for c in columns if c.recode}
     return stated, trees, pairs
 
@@ -166,16 +166,16 @@ def from_self_contained(
     return _build(exact(stated), kept, where=f"{where}, policy")
 
 
-def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
+def _publish_column(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
     leaves = "hierarchy" in stated and stated.get("kind") != Kind.ORDINAL
     if stated.get("observed") is True and not leaves:
-        stated["categories"] = _known(stated, seen)
+        stated["categories"] = _stand_ins(stated, seen)
     return stated
 
 
-def _known(column: Mapping[str, Any], seen: Iterable[str]) -> list[str]:
+def _stand_ins(column: Mapping[str, Any], seen: Iterable[str]) -> list[str]:
     """Categories that stand for those that were only observed."""
     named = [column.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
     known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
@@ -236,7 +236,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         release_form=protect.release_form,
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
-        required=tuple(_required(spec.require, schema)),
+        required=tuple(_read_requirements(spec.require, schema)),
         reading=FileReading(**reading),
         writing=FileWriting(**dict(spec.writing)),
         budget=None if spec.budget is None else _budget(spec.budget, files.folder),
@@ -245,7 +245,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
             **{**dict(evaluate), "rules": tuple(evaluate.rules), "queries": queries}
         ),
         audience=spec.release.audience,
-        drafted=_unreviewed(spec),
+        drafted=_is_unreviewed(spec),
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
         constraints=_constraints(spec.constraints, schema),
@@ -278,7 +278,7 @@ def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
             if (source, target) not in used:
                 raise InputError(
                     f"[constraints.lookups.{source}.{target}] is used by no rule. State "
-                    f"'{named(source)} determines {named(target)}'."
+                    f"'{write_name(source)} determines {write_name(target)}'."
                 )
     return ConstraintChoices(rules, spec.observed, spec.repair)
 
@@ -286,12 +286,12 @@ def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
 def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tuple[Guarantee, ...]:
     """The guarantees that a `[require]` of its own asks for."""
     try:
-        return tuple(_required(RequireSpec.model_validate(exact(stated)), schema))
+        return tuple(_read_requirements(RequireSpec.model_validate(exact(stated)), schema))
     except ValidationError as error:
         raise InputError(sentence(error, where)) from None
 
 
-def _required(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
+def _read_requirements(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     if require.k_anonymity:
         yield KAnonymity(require.k_anonymity, keys)
@@ -316,7 +316,7 @@ def _budget(spec: BudgetSpec, folder: Path) -> BudgetUse:
     return BudgetUse(**{**spec.model_dump(exclude_none=True), "file": folder / spec.file})
 
 
-def _unreviewed(spec: PolicySpec) -> bool:
+def _is_unreviewed(spec: PolicySpec) -> bool:
     """Whether the policy is a draft that nobody has reviewed."""
     return spec.review is not None and None in {spec.review.by, spec.review.date}
 
@@ -327,7 +327,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     The context is for the officer. Categories that were only observed are read off the
     data, so they and their labels stay out too.
     """
-    hidden = {"budget", "context", "evaluate"} | (set() if _unreviewed(spec) else {"review"})
+    hidden = {"budget", "context", "evaluate"} | (set() if _is_unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
@@ -342,7 +342,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
             plain["columns"][name].pop("value_labels", None)
             if not isinstance(column.recode, str):
                 plain["columns"][name].pop("recode", None)
-    document: dict[str, Any] = shown(plain)
+    document: dict[str, Any] = to_json_value(plain)
     return {**document, "files": dict(files)} if files else document
 
 
@@ -398,12 +398,12 @@ def exact(value: Any) -> Any:
     return [exact(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def shown(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Write values of a policy as JSON can hold them, numbers as they were written."""
     if isinstance(value, Mapping):
-        return {key: shown(item) for key, item in value.items()}
+        return {key: to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [shown(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, Decimal):
         if not value.is_finite():
             return str(value)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from shoal.errors import counted, did_you_mean
+from shoal.errors import count_noun, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.release_spec import ContextSpec, ReleaseSpec
@@ -42,8 +42,8 @@ def sentence(error: ValidationError, where: str) -> str:
     first, *others = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic lists every type that a place might have had; a place counts once.
     places = {_place(other) for other in others} - {_place(first)}
-    more = f" ({counted(len(places), 'more error')}.)" if places else ""
-    return f"{where}, {_place(first)}: {_expected(first)}{more}"
+    more = f" ({count_noun(len(places), 'more error')}.)" if places else ""
+    return f"{where}, {_place(first)}: {_expectation(first)}{more}"
 
 
 def _place(error: ErrorDetails) -> str:
@@ -53,13 +53,13 @@ def _place(error: ErrorDetails) -> str:
     return ".".join(map(str, parts)) or "top level"
 
 
-def _expected(error: ErrorDetails) -> str:
+def _expectation(error: ErrorDetails) -> str:
     kind, found = error["type"], error["input"]
     if kind == "shoal":
         return str(error["msg"])
     name = str(error["loc"][-1]) if error["loc"] else ""
     if kind == "extra_forbidden":
-        known = _known_keys(error)
+        known = _list_known_keys(error)
         hint = f" Known here: {', '.join(known)}." if known else ""
         return f"unknown key '{name}'.{did_you_mean(name, known) or hint}"
     if kind == "missing":
@@ -79,7 +79,7 @@ def _sort(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _known_keys(error: ErrorDetails) -> list[str]:
+def _list_known_keys(error: ErrorDetails) -> list[str]:
     """The keys of the table that has an unknown one; none for a table of a method's own."""
     tables = [str(part) for part in error["loc"][:-1] if not isinstance(part, int)] or [""]
     models: dict[str, type[BaseModel]] = {

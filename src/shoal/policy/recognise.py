@@ -28,14 +28,14 @@ from shoal.policy.column_values import (
     FEW_ROWS,
     ColumnValues,
     all_values,
+    find_order,
     is_count,
     is_smooth,
     join_spellings,
-    stated_order,
     words,
 )
 from shoal.policy.content import NAMES, identity
-from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, dropped
+from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
 AS_STATED = "its role was stated"
 MOST_CATEGORIES = 50
@@ -97,12 +97,12 @@ def recognise(
     for find in (*structure.FINDERS, *(() if roles else (structure.protect_something,))):
         guesses |= find(columns, guesses)
     return {
-        name: _stated(columns[name], made, roles[name]) if name in roles else made
+        name: _apply_role(columns[name], made, roles[name]) if name in roles else made
         for name, made in guesses.items()
     }
 
 
-def _stated(column: NamedColumn, made: Guess, role: Role) -> Guess:
+def _apply_role(column: NamedColumn, made: Guess, role: Role) -> Guess:
     """A guess with the role that somebody has stated."""
     if role is Role.IDENTIFIER or made.role is not Role.IDENTIFIER:
         return replace(made, role=role, reason=AS_STATED)
@@ -124,12 +124,14 @@ def _columns(
     body = any("body" in meant for meant in means.values())
     day_first = _day_first(raw, values) if day_first is None else day_first
     return {
-        name: NamedColumn(name, means[name], one, body, day_first, _held(one, means[name]))
+        name: NamedColumn(
+            name, means[name], one, body, day_first, _describe_content(one, means[name])
+        )
         for name, one in values.items()
     }
 
 
-def _held(values: ColumnValues, means: frozenset[str]) -> str:
+def _describe_content(values: ColumnValues, means: frozenset[str]) -> str:
     """What a column holds that leads to a person; a few places may be named after people."""
     holds = identity(values)
     place = means & {"quasi", "code"} and not means & {"person", "direct", "named"}
@@ -191,10 +193,10 @@ def _guess(column: NamedColumn) -> Guess:
         _empty,
         _content,
         _serial,
-        _named,
+        _guess_from_name,
         _household,
         _person,
-        _numbered,
+        _guess_number,
         _weight,
         _text,
         _rows,
@@ -212,12 +214,12 @@ def _guess(column: NamedColumn) -> Guess:
         missing=column.values.missing,
         limits=limits if kind is Kind.NUMERIC else (),
         nature=column.nature,
-        coding=_censored(column.values) if kind is Kind.NUMERIC else {},
+        coding=_find_limits(column.values) if kind is Kind.NUMERIC else {},
         **more,
     )
 
 
-def _censored(values: ColumnValues) -> dict[str, str]:
+def _find_limits(values: ColumnValues) -> dict[str, str]:
     """Code a column at the limits that values as "<4.0" state: coded, they are true."""
     keys = ("bottom_code", "top_code")
     return {
@@ -228,14 +230,14 @@ def _censored(values: ColumnValues) -> dict[str, str]:
 
 
 def _empty(column: NamedColumn) -> Guess | None:
-    return None if column.values.distinct else dropped("the column is empty")
+    return None if column.values.distinct else guess_dropped("the column is empty")
 
 
 def _content(column: NamedColumn) -> Guess | None:
     """What leads to a person by its content, however many rows share a value."""
     if not column.holds:
         return None
-    return _person(column) or dropped(f"its values look like {column.holds}")
+    return _person(column) or guess_dropped(f"its values look like {column.holds}")
 
 
 def _serial(column: NamedColumn) -> Guess | None:
@@ -247,17 +249,17 @@ def _serial(column: NamedColumn) -> Guess | None:
     if text.str.len_chars().n_unique() > 1 or not text.str.contains(rf"^\d{{{LONG},}}$").all():
         return None
     reason = f"numbers of {LONG} digits or more, all equally long"
-    return _household(column) or _person(column) or dropped(reason)
+    return _household(column) or _person(column) or guess_dropped(reason)
 
 
-def _named(column: NamedColumn) -> Guess | None:
+def _guess_from_name(column: NamedColumn) -> Guess | None:
     """A name or an address; a place or a product has one too, which many rows share."""
     values, means = column.values, column.means
     if not means & {"direct", "named"} or column.counted or values.distinct <= 2 < values.present:
         return None
     if means & {"quasi", "code"} and values.distinct < 0.2 * values.present:
         return None
-    return dropped("its name reads like one that names a person")
+    return guess_dropped("its name reads like one that names a person")
 
 
 def _is_number(column: NamedColumn) -> bool:
@@ -272,7 +274,7 @@ def _household(column: NamedColumn) -> Guess | None:
     alone = values.whole and not means & {"quantity", "confidential", "code"}
     many = values.distinct > max(20, min(0.02 * values.present, MOST_VALUES))
     if "household" in means and (_is_number(column) or (alone and many)):
-        return dropped("the column numbers households", "household")
+        return guess_dropped("the column numbers households", "household")
     return None
 
 
@@ -283,18 +285,18 @@ def _person(column: NamedColumn) -> Guess | None:
         return None
     many = values.distinct > max(20, min(0.01 * values.present, MOST_VALUES))
     if many or values.names_rows:
-        return dropped("the column numbers persons", "privacy_unit")
+        return guess_dropped("the column numbers persons", "privacy_unit")
     return None
 
 
-def _numbered(column: NamedColumn) -> Guess | None:
+def _guess_number(column: NamedColumn) -> Guess | None:
     values, means = column.values, column.means
     if not _is_number(column) or (column.counted and not ENDS.search(column.name)):
         return None
     if values.distinct <= 0.5 * values.present and means & {"quasi", "code"}:
         return None  # it numbers places or things
     if values.distinct > min(10, 0.1 * values.present):
-        return dropped("its name reads like a number of records")
+        return guess_dropped("its name reads like a number of records")
     return None
 
 
@@ -307,7 +309,7 @@ def _weight(column: NamedColumn) -> Guess | None:
         usual = bool(numbers.is_between(0.3, 350).all())
         if usual and (column.beside_body or "confidential" in column.means):
             return None
-    return dropped(
+    return guess_dropped(
         "a sampling weight, left out because a rare weight singles somebody out",
         advice='to release it as it is, write { role = "other", kind = "numeric", '
         "sampling_weight = true }",
@@ -323,16 +325,18 @@ def _text(column: NamedColumn) -> Guess | None:
     if values.date_forms or values.ordered or values.is_period:
         return None
     if text.str.contains(r"^\s*[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?\s*$").all():
-        return dropped(
+        return guess_dropped(
             "its numbers have marks that may separate thousands or decimals",
             advice='to keep it, state decimal = "." or "," under [reading], and kind = "numeric"',
         )
     if text.str.contains(r"^\s*\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*$").all():
-        return dropped("times of day, which single people out and have no kind in Shoal; write "
-                        "hours as whole numbers to keep them")  # fmt: skip
+        return guess_dropped(
+            "times of day, which single people out and have no kind in Shoal; write hours as whole "
+            "numbers to keep them"
+        )
     if values.distinct > 20 and ("text" in means or text.str.count_matches(r"\s").mean() > 4):  # type: ignore[operator]
-        return dropped("free text, which may name people")
-    return dropped("nearly every value occurs once") if values.names_rows else None
+        return guess_dropped("free text, which may name people")
+    return guess_dropped("nearly every value occurs once") if values.names_rows else None
 
 
 def _many(column: NamedColumn) -> Guess | None:
@@ -345,13 +349,13 @@ def _many(column: NamedColumn) -> Guess | None:
     if not many or _kind(column)[0] is not Kind.NOMINAL:
         return None
     if not column.means & known:
-        return dropped(f"{UNKNOWN}, and it has many different values")
+        return guess_dropped(f"{UNKNOWN}, and it has many different values")
     if "confidential" in column.means and values.distinct <= 0.3 * values.present:
         return None
     few = values.distinct <= MOST_VALUES
     if few and values.counts.median() >= 5:  # type: ignore[operator]
         return None
-    return dropped(
+    return guess_dropped(
         "most of its values are rare" if few else f"it has more than {MOST_VALUES:,} values",
         advice="to keep it, name a hierarchy that joins them (`shoal hierarchy codes`)",
     )
@@ -371,7 +375,7 @@ def _rows(column: NamedColumn) -> Guess | None:
     apart = values.distinct == values.present >= 200 and even
     as_long = low >= 1000 and values.text.str.len_chars().n_unique() == 1
     if apart or as_long or high - low < 3 * values.present or values.sorted_in_file:
-        return dropped("whole numbers that are all different")
+        return guess_dropped("whole numbers that are all different")
     return None
 
 
@@ -406,7 +410,7 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
     reason = "" if values.numbers is None else _code(column)
     if reason is None:
         return Kind.NUMERIC, "whole numbers" if values.whole else "", {"step": values.decimals}
-    ordered = stated_order(values, calendar="calendar" in column.means)
+    ordered = find_order(values, calendar="calendar" in column.means)
     most = MOST_PERIODS if values.is_period else MOST_CATEGORIES
     if ordered is not None and len(ordered) <= most:
         return Kind.ORDINAL, "its values have an order", {"categories": ordered}

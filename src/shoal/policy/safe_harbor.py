@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from shoal.core import Kind, Role
-from shoal.io.text_files import quoted
+from shoal.io.text_files import quote
 from shoal.policy.column_values import ColumnValues
-from shoal.policy.guess import Guess, Nature, dropped
+from shoal.policy.guess import Guess, Nature, guess_dropped
 from shoal.policy.recognise import meanings
 
 TEMPLATE = "safe-harbor"
@@ -61,25 +61,25 @@ def _field(values: ColumnValues, made: Guess, means: frozenset[str], first: int)
     """Decide about one column; `first` is the last year of birth of somebody who may be 90."""
     if "postal" in means:
         return _postal(values, made)
-    if reason := _dropped(values, made, means):
-        return dropped(reason)
+    if reason := _reason_to_drop(values, made, means):
+        return guess_dropped(reason)
     if values.is_period:
         plain = replace(made, kind=Kind.NOMINAL, categories=())
-        return _coded(plain, "dates to the year", prefix="4")
+        return _code(plain, "dates to the year", prefix="4")
     if made.kind is Kind.DATE:
-        return _coded(made, "dates to the year", date_step='"year"', bottom_code=f"{first}-01-01")
+        return _code(made, "dates to the year", date_step='"year"', bottom_code=f"{first}-01-01")
     return _number(made, means, first) if made.kind is Kind.NUMERIC else made
 
 
 def _number(made: Guess, means: frozenset[str], first: int) -> Guess:
     if "age" in means:
-        return _coded(made, f"ages over 89 are {OLDEST}", top_code=str(OLDEST))
+        return _code(made, f"ages over 89 are {OLDEST}", top_code=str(OLDEST))
     if made.nature is Nature.BIRTH or "year" in means:
-        return _coded(made, "years that show an age over 89 are one", bottom_code=str(first))
+        return _code(made, "years that show an age over 89 are one", bottom_code=str(first))
     return made
 
 
-def _dropped(values: ColumnValues, made: Guess, means: frozenset[str]) -> str:
+def _reason_to_drop(values: ColumnValues, made: Guess, means: frozenset[str]) -> str:
     """Say why the list leaves a column out, if it does."""
     if means & {"below_state", "employer"} or made.nature is Nature.COORDINATE:
         return "it may show a place below the state, or an employer"
@@ -93,11 +93,13 @@ def _dropped(values: ColumnValues, made: Guess, means: frozenset[str]) -> str:
 
 def _postal(values: ColumnValues, made: Guess) -> Guess:
     if not values.text.str.contains(_ZIP).all():
-        return dropped("it may show a place below the state; ZIP codes of five digits are kept")
-    zeros = ", ".join(f'{quoted(code)} = "000"' for code in RESTRICTED)
+        return guess_dropped(
+            "it may show a place below the state; ZIP codes of five digits are kept"
+        )
+    zeros = ", ".join(f'{quote(code)} = "000"' for code in RESTRICTED)
     plain = replace(made, role=Role.QUASI_IDENTIFIER, kind=Kind.NOMINAL, categories=(), step=None)
-    return _coded(plain, "ZIP codes to three digits", prefix="3", recode=f"{{ {zeros} }}")
+    return _code(plain, "ZIP codes to three digits", prefix="3", recode=f"{{ {zeros} }}")
 
 
-def _coded(made: Guess, reason: str, **coding: str) -> Guess:
+def _code(made: Guess, reason: str, **coding: str) -> Guess:
     return replace(made.because(f"; {reason}"), coding={**made.coding, **coding})

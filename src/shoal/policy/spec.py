@@ -325,7 +325,7 @@ class ProtectSpec(_Spec):
     )
 
 
-def _listed(value: object) -> object:
+def _to_list(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
@@ -393,7 +393,7 @@ class RequireSpec(_Spec):
     l_diversity: (
         Annotated[
             list[DiversitySpec],
-            BeforeValidator(_listed, json_schema_input_type=DiversitySpec | list[DiversitySpec]),
+            BeforeValidator(_to_list, json_schema_input_type=DiversitySpec | list[DiversitySpec]),
         ]
         | None
     ) = Field(
@@ -404,7 +404,7 @@ class RequireSpec(_Spec):
     t_closeness: (
         Annotated[
             list[ClosenessSpec],
-            BeforeValidator(_listed, json_schema_input_type=ClosenessSpec | list[ClosenessSpec]),
+            BeforeValidator(_to_list, json_schema_input_type=ClosenessSpec | list[ClosenessSpec]),
         ]
         | None
     ) = Field(
@@ -416,7 +416,7 @@ class RequireSpec(_Spec):
     stochastic_t_closeness: (
         Annotated[
             list[StochasticSpec],
-            BeforeValidator(_listed, json_schema_input_type=StochasticSpec | list[StochasticSpec]),
+            BeforeValidator(_to_list, json_schema_input_type=StochasticSpec | list[StochasticSpec]),
         ]
         | None
     ) = Field(
@@ -569,7 +569,7 @@ class PolicySpec(_Spec):
         return self
 
     @model_validator(mode="after")
-    def _named_columns(self) -> Self:
+    def _check_columns(self) -> Self:
         named = [(f"[evaluate] {key}", getattr(self.evaluate, key)) for key in _EVALUATED]
         named += [("[release] accept_constant", name) for name in self.release.accept_constant]
         named += [("[release] accept_distinct", name) for name in self.release.accept_distinct]

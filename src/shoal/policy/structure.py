@@ -19,7 +19,7 @@ from shoal.core import Kind, Role
 from shoal.io.validate import parse_numbers
 from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL
 from shoal.policy.content import NAMES
-from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, dropped
+from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
 ROWS = 50_000
 """So many rows are compared, all rows of a value or none of them."""
@@ -132,7 +132,8 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         (
             name
             for name in weight
-            if weight[name] >= _needed(columns[name], result[name]) or leading.get(name, 0) >= 2
+            if weight[name] >= _required_share(columns[name], result[name])
+            or leading.get(name, 0) >= 2
         ),
         key=lambda name: _suits(columns[name], weight[name], result[name]),
         default=None,
@@ -142,17 +143,19 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         shown = sorted(constant[unit], key=lambda name: (marks[name], name))[-2:]
         do = "do" if len(shown) > 1 else "does"
         reason = f"the column numbers persons: {' and '.join(map(repr, shown))} {do} not change"
-        result[unit] = dropped(f"{reason} within it", "privacy_unit")
+        result[unit] = guess_dropped(f"{reason} within it", "privacy_unit")
         for name in constant[unit] & constant.keys():
             if unit in constant[name] and result[name].kind is Kind.NOMINAL:
-                result[name] = dropped(f"each value goes with one of '{unit}'")
+                result[name] = guess_dropped(f"each value goes with one of '{unit}'")
     elif not any("privacy_unit" in made.flags for made in result.values()):
         result |= _asking(columns, result)
     for name in varying:
         values = columns[name].values
         small = values.present <= 10 * values.distinct and len(constant[name]) >= 2
         if small and not weight[name] and result[name].kind is Kind.NOMINAL:
-            result[name] = dropped("the column numbers households or groups as small", "household")
+            result[name] = guess_dropped(
+                "the column numbers households or groups as small", "household"
+            )
     return result
 
 
@@ -170,7 +173,7 @@ def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     return {}
 
 
-def _needed(column: NamedColumn, made: Guess) -> int:
+def _required_share(column: NamedColumn, made: Guess) -> int:
     """How much must be constant within a column: people of one name are of one sex, too."""
     return BIRTH if column.holds else 1 if made.flags else SEX
 
@@ -212,14 +215,14 @@ def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     for names in alike.values():
         for one, two in chain(pairwise(names), pairwise(names[::-1])):
             known = {**guesses, **result}
-            role = _copied(known[one], known[two])
+            role = _lend_role(known[one], known[two])
             if role is not None and _one_to_one(columns[one], columns[two]):
                 because = known[two].because(f"; each value goes with one of '{one}'")
                 result[two] = replace(because, role=role)
     return result
 
 
-def _copied(first: Guess, second: Guess) -> Role | None:
+def _lend_role(first: Guess, second: Guess) -> Role | None:
     """The role that the first of two equal columns lends to the second, if any."""
     if first.role is Role.QUASI_IDENTIFIER and second.role in EXPOSED:
         return Role.QUASI_IDENTIFIER

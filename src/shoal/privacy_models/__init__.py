@@ -5,7 +5,7 @@ is a value of its own: two missing cells are equal, and a missing cell never equ
 one. Counts, not records, come in, so they may come from anywhere: `Counts` says how many
 persons of each class hold each confidential value, and two of them can be added.
 
-Where persons have several records, a model is decided twice (`decided`): counted in records, which
+Where persons have several records, a model is decided twice (`decide`): counted in records, which
 is what a reader of the table sees, and in persons, each counted once for each value that they hold
 in the class. Both must hold. With one record per person they are the same.
 
@@ -35,7 +35,7 @@ from shoal.privacy_models.t_closeness import t_closeness
 __all__ = [
     "Counts",
     "Verdict",
-    "decided",
+    "decide",
     "epsilon_for_t",
     "epsilon_from_t",
     "k_anonymity",
@@ -73,7 +73,7 @@ def verdict(
     return t_closeness(counts, guarantee.t, distance=guarantee.distance, edges=edges, whole=whole)
 
 
-def decided(
+def decide(
     labels: ArrayLike,
     codes: ArrayLike,
     guarantee: KAnonymity | LDiversity | TCloseness,

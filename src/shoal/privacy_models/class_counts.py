@@ -86,7 +86,7 @@ class Counts:
                 )
             many = int(unit.max(initial=0)) + 1
             persons = np.unique(label * many + unit) // many
-            apart = _matched(label, key, label * many + unit, groups)
+            apart = _match(label, key, label * many + unit, groups)
             key = np.unique(key * many + unit) // many
         pairs, counts = np.unique(key, return_counts=True)
         return cls(
@@ -190,7 +190,7 @@ def persons_agreeing(codes: Ints, units: Ints, missing: MissingMeaning) -> int:
     return least
 
 
-def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
+def _match(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
     """Size of the largest matching of values and persons in each class.
 
     `holding` numbers a record's class and value together, `held_by` its class and person.

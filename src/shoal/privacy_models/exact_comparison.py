@@ -100,7 +100,7 @@ def judge(
     if isinstance(achieved, Fraction) and achieved.denominator == 1:
         achieved = int(achieved)
     elif isinstance(achieved, Power):
-        achieved = achieved.shown(wanted, float(figure[near[which == worst]][0]))
+        achieved = achieved.to_number(wanted, float(figure[near[which == worst]][0]))
     return Verdict(not fails.any(), achieved, witness, np.unique(owner[fails]))
 
 
@@ -142,7 +142,7 @@ class Power:
         """Write a number above 0 in this form."""
         return cls({number.numerator: 1, number.denominator: -1}, 1)
 
-    def shown(self, wanted: Fraction, figure: float) -> int | Fraction | float:
+    def to_number(self, wanted: Fraction, figure: float) -> int | Fraction | float:
         """Return the exact number if it is whole or equals `wanted`, else its float."""
         for guess in (wanted, Fraction(round(figure))):
             if _compare(self, Power.of_number(guess)) == 0:

@@ -86,7 +86,7 @@ def t_closeness(
     if distance is Distance.RATIO:
         return _ratio(table, present, Fraction(t))
     if distance is Distance.ORDERED:
-        cost, unit = _ordered(table), max(counts.width - 1, 1)
+        cost, unit = _ordered_distance(table), max(counts.width - 1, 1)
     elif distance is Distance.HIERARCHICAL:
         if edges is None or len(edges) < counts.width:
             raise InputError(
@@ -129,7 +129,7 @@ def _exact(counts: Counts, starts: Ints, total: Ints, factor: int) -> _Table:
     )
 
 
-def _ordered(table: _Table) -> NDArray[Any]:
+def _ordered_distance(table: _Table) -> NDArray[Any]:
     """Sum |N A_i - n Q_i| over all but the last value, A and Q being cumulative counts.
 
     Between two values of a class A stays as it is and Q grows, so the terms change sign

@@ -60,7 +60,7 @@ def apply(
         InputError: the table, the scheme or an option cannot be used.
         ClaimViolationError: a promise does not hold by this scheme; nothing is released.
     """
-    found = applied(
+    found = prepare_scheme(
         scheme,
         policy=policy,
         previous=previous,
@@ -90,7 +90,7 @@ def apply_file(
     progress: Progress = silent,
 ) -> Published:
     """Recode a file as an earlier release recoded its own, and write the release; see `apply`."""
-    found = applied(
+    found = prepare_scheme(
         scheme,
         policy=policy,
         previous=previous,
@@ -109,7 +109,7 @@ def apply_file(
     )
 
 
-def applied(
+def prepare_scheme(
     scheme: Scheme | Release | str | Path,
     *,
     policy: PolicySource | None = None,
@@ -133,8 +133,8 @@ def applied(
         scheme = scheme.scheme
     if policy is not None:
         scheme = scheme_files.under(scheme, policies.load(policy))
-    changed = scheme_files.adjusted(scheme, record_suppression=record_suppression, coarsen=coarsen)
-    return Applied(changed, None if before is None else _released(before))
+    changed = scheme_files.adjust(scheme, record_suppression=record_suppression, coarsen=coarsen)
+    return Applied(changed, None if before is None else _read_released(before))
 
 
 def _beside(path: Path) -> Path | None:
@@ -144,7 +144,7 @@ def _beside(path: Path) -> Path | None:
     return public if public != folder and (public / MANIFEST).is_file() else None
 
 
-def _released(previous: Any) -> pl.DataFrame:
+def _read_released(previous: Any) -> pl.DataFrame:
     """The table of an earlier release: a frame, its file, or its folder."""
     if isinstance(previous, str | Path) and Path(previous).is_dir():
         return read_table(Path(previous), read_manifest(Path(previous)).fields)

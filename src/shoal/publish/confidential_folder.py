@@ -16,9 +16,9 @@ import polars as pl
 from shoal import io
 from shoal.core import Confidential, Kind, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
-from shoal.core.serialise import parsed
+from shoal.core.serialise import parse_json
 from shoal.engine import local
-from shoal.errors import InputError, counted, withheld
+from shoal.errors import InputError, count_noun, withheld
 from shoal.io import clamp, folders
 from shoal.io.folders import FIGURES
 from shoal.io.table import Table
@@ -83,9 +83,9 @@ def write(
     try:
         found = for_folder(secret, folder)
         measured, unmeasured = None, evidence.ON_SPARK
-        exposed, accepted = _exposed(found, release, manifest) if inspected else ((), ())
+        exposed, accepted = _measure_exposure(found, release, manifest) if inspected else ((), ())
         if isinstance(getattr(found, "raw", None), io.Raw):
-            measured, unmeasured = evidence.measured(
+            measured, unmeasured = evidence.evaluate_release(
                 planned, found.raw, release, wanted=evaluate, control=control, progress=progress
             )
         figures = {
@@ -110,12 +110,12 @@ def write(
     except Exception as error:  # noqa: BLE001 (the release is out; its message may quote the data)
         failed = f"This report could not be made: {withheld(error)}"
         dump(folder / FIGURES, {"confidential": html.CONFIDENTIAL, **facts, "failed": failed})
-        (folder / REPORT).write_text(html.failed_report(failed), encoding="utf-8")
+        (folder / REPORT).write_text(html.render_failure(failed), encoding="utf-8")
         return Written(None, "", failed)
     return Written(measured, unmeasured, exposed=exposed)
 
 
-def _exposed(
+def _measure_exposure(
     found: Any, release: Release, manifest: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Measure what is released as it is, by persons where a run knows whose rows they are."""
@@ -137,11 +137,11 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
     return {
         **compared,
         "clamped": found.clamped,
-        "prepared": _prepared(
+        "prepared": _describe_preparation(
             planned, found.clamped, compared["unique_on_quasi_identifiers"]["rows"]
         ),
         "beyond_max_contributions": found.dropped,
-        "remarks": [*_repaired(found.repaired), *compared.get("remarks", ())],
+        "remarks": [*_describe_repairs(found.repaired), *compared.get("remarks", ())],
     }
 
 
@@ -158,7 +158,7 @@ def _as_measured(lost: dict[str, Any], measured: "Evaluation | None") -> dict[st
     return lost
 
 
-def _prepared(
+def _describe_preparation(
     planned: Plan, clamped: Mapping[str, Mapping[str, int]], rows: int | None
 ) -> list[str]:
     """Say which share of each column was imputed or clamped before the method ran, most first."""
@@ -186,10 +186,10 @@ def _prepared(
     return [text for _, text in sorted(said, key=lambda one: -one[0])]
 
 
-def _repaired(broken: Mapping[str, int]) -> list[str]:
+def _describe_repairs(broken: Mapping[str, int]) -> list[str]:
     """Say which rules rows of the original broke."""
     return [
-        f"{counted(rows, 'row')} of the original broke the rule '{text}'; "
+        f"{count_noun(rows, 'row')} of the original broke the rule '{text}'; "
         f"{'it' if rows == 1 else 'each'} was brought to the nearest row that breaks none, before "
         "the method saw it."
         for text, rows in broken.items()
@@ -197,7 +197,9 @@ def _repaired(broken: Mapping[str, int]) -> list[str]:
     ]
 
 
-def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) -> Written:
+def compare_with_original(
+    secret: Confidential[Any], place: Path, out: Path, **terms: Any
+) -> Written:
     """Compare a release that is in place with its original; say if the disk does not take it."""
     try:
         folder = folders.new_folder(place, "internal")
@@ -221,7 +223,7 @@ def render(out: Path) -> None:
     place = folders.internal_of(out)
     manifest = read_manifest(out).values
     try:
-        figures = parsed(read_bytes(place / FIGURES, f"'{place / FIGURES}'"))
+        figures = parse_json(read_bytes(place / FIGURES, f"'{place / FIGURES}'"))
         page = html.internal_report(manifest, figures, figures["context"])
     except (InputError, ValueError, LookupError, TypeError):
         raise InputError(
@@ -273,13 +275,13 @@ def report(
     made = Release(io.read(table).frame, (), (), (), manifest, scheme=scheme)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
-    booked = booking.kept_account(folders.internal_of(out))
+    booked = booking.read_account(folders.internal_of(out))
     with folders.workplace(out) as place:
         with folders.refusing(folders.internal_of(out)):
             folders.recover(place, out)
             public_folder.refuse_place(folders.internal_of(out), force=True)
             shutil.rmtree(folders.internal_of(out), ignore_errors=True)
-        return compared(
+        return compare_with_original(
             Confidential(_Unmatched(raw)),
             place,
             out,

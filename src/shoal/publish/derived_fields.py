@@ -22,7 +22,7 @@ def not_shown(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, An
         return f"{guarantee} follows an order of categories that is not published."
     if distance is Distance.HIERARCHICAL and hidden_order:
         return f"{guarantee} follows a hierarchy that is not published."
-    unit = schema.flagged("privacy_unit")
+    unit = schema.column_with_flag("privacy_unit")
     hidden = unit is not None and unit not in opened.frame.columns
     if hidden and stated["remarks"].get("counted") == "persons":
         return f"{guarantee} counts persons, and the table does not say whose rows they are."

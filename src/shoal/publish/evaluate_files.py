@@ -49,7 +49,7 @@ def evaluate(
     """
     check_text(out, force=force)
     text_files.check_options(seed=options.get("seed"))
-    stated = budget.stated(policy)
+    stated = budget.apply_to(policy)
     progress("reading the files", 0, 1)
     marks = reading.marks(stated)
     before = io.read(original, **marks).frame
@@ -101,7 +101,7 @@ def compare(
     if on_sample is not None and _same(data, on_sample):
         raise InputError(comparison.SAME_TABLE)
     inspected = data if on_sample is None else on_sample
-    stated, listed, frame = _opened(
+    stated, listed, frame = _open_inputs(
         inspected, policy, out, candidates, reading=reading, budget=budget, progress=progress
     )
     with folders.workplace(out) as place, folders.refusing(out):
@@ -156,7 +156,7 @@ def select(
     The arguments are those of `compare`; epsilon is a number as text, so it is exact.
     """
     price = text_files.parse_epsilon(epsilon)
-    stated, listed, frame = _opened(
+    stated, listed, frame = _open_inputs(
         data, policy, out, candidates, reading=reading, budget=budget, progress=progress, alone=True
     )
     with folders.workplace(out):
@@ -176,7 +176,7 @@ def select(
     return chosen
 
 
-def _opened(
+def _open_inputs(
     data: Path,
     policy: Policy | Path,
     out: Path,
@@ -195,7 +195,7 @@ def _opened(
     if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
         raise InputError(f"'{out}' holds more than a comparison; choose another --out.")
     listed = None if candidates is None else grid.read(candidates)
-    stated = budget.stated(policy)
+    stated = budget.apply_to(policy)
     if alone:
         refuse_unstated(stated, data, delimiter=reading.delimiter)
     progress("reading the file", 0, 1)

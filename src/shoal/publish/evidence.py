@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
-from shoal.core.serialise import parsed
+from shoal.core.serialise import parse_json
 from shoal.errors import InputError, ShoalError
 from shoal.io.files import format_like
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
-from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
+from shoal.pipeline.manifest import PUBLIC_VERSIONS, list_versions
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import Plan
 
@@ -32,7 +32,7 @@ ON_SPARK = (
 _LIBRARIES = (*PUBLIC_VERSIONS, "numba", "scikit-learn", "pyspark")
 
 
-def measured(
+def evaluate_release(
     planned: Plan,
     raw: io.Raw,
     release: Release,
@@ -106,23 +106,23 @@ def facts(
              for key, value in options.items()}  # fmt: skip
     called = Path(names.get(data.name, data.name))
     return {
-        "comparison": compared(evaluation.comparison),
+        "comparison": read_comparison(evaluation.comparison),
         "inputs": {
             what: {**one, "name": names.get(one["name"], one["name"])}
             for what, one in files.items()
         },
-        "versions": installed(_LIBRARIES),
+        "versions": list_versions(_LIBRARIES),
         "again": again(called, named, out, given, alone=alone),
     }
 
 
-def compared(path: Path | None) -> dict[str, Any] | None:
+def read_comparison(path: Path | None) -> dict[str, Any] | None:
     """Read what `shoal compare --json` printed, to show this release among others."""
     if path is None:
         return None
     raw = read_bytes(path, f"the comparison '{path.name}'")
     try:
-        printed = parsed(raw)
+        printed = parse_json(raw)
         rows = [*printed["candidates"], *printed["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
         _ = [(one["value"], one["low"], one["high"]) for row in rows

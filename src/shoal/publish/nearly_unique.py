@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from shoal.core import ReleaseForm
-from shoal.io.text_files import quoted
+from shoal.io.text_files import quote
 from shoal.policy.exposure import alone, alone_in_tails, pairs_in_words, rare_pairs
 
 MOST_NAMED = 5
@@ -51,7 +51,7 @@ def nearly_unique(
     open_ = [name for name in rare if name not in accepted]
     found = [said[name] for name in open_[:MOST_NAMED]]
     if open_:
-        names = ", ".join(map(quoted, open_))
+        names = ", ".join(map(quote, open_))
         more = f" So it is for {len(open_) - MOST_NAMED} more." if len(open_) > MOST_NAMED else ""
         found[-1] += (
             f"{more} Whoever knows the value finds the row: make it coarser, or accept it under "

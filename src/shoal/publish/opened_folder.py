@@ -12,7 +12,7 @@ from shoal.errors import InputError, ShoalError
 from shoal.pipeline import manifest, planning
 from shoal.pipeline.manifest import Manifest, Recorded
 from shoal.pipeline.planning import Plan
-from shoal.publish.released_table import PARTS, read_measurements, read_table, recorded_policy
+from shoal.publish.released_table import PARTS, read_measurements, read_recorded_policy, read_table
 
 ODD = (
     ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, PolarsError
@@ -91,7 +91,7 @@ def open_folder(path: Path) -> OpenedFolder:
     except InputError as error:
         faults.append(str(error))
     try:
-        planned = _planned(fields, frame)
+        planned = _plan_again(fields, frame)
     except ODD as error:
         why = (
             str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
@@ -102,10 +102,10 @@ def open_folder(path: Path) -> OpenedFolder:
     return OpenedFolder(path, recorded, shown, readable, measured, planned, tuple(faults), exact)
 
 
-def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
+def _plan_again(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
     """Plan the release again from what the manifest records."""
     planned = planning.plan(
-        recorded_policy(fields.policy, fields.hierarchies, frame),
+        read_recorded_policy(fields.policy, fields.hierarchies, frame),
         keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
         distributed=any(name.startswith(PARTS) for name in fields.files),
         audience=fields.audience,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from shoal import engine as engines
 from shoal import io
 from shoal.core import Kind, Noise, Policy, Progress, Release, ReleaseForm, silent
-from shoal.core.serialise import parsed
-from shoal.errors import LOST_SPARK, ClaimViolationError, InputError, ShoalError, lost_spark
+from shoal.core.serialise import parse_json
+from shoal.errors import LOST_SPARK, ClaimViolationError, InputError, ShoalError, is_spark_lost
 from shoal.io import folders, text_files
-from shoal.io.csv_files import Dialect, chosen_dialect
+from shoal.io.csv_files import Dialect, choose_dialect
 from shoal.io.files import format_like
 from shoal.io.folders import UNFINISHED
 from shoal.io.text_files import read_bytes
@@ -34,7 +34,7 @@ from shoal.pipeline.options import (
 from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.scheme_files import Applied
 from shoal.publish import evidence, public_folder
-from shoal.publish.confidential_folder import compared
+from shoal.publish.confidential_folder import compare_with_original
 
 if TYPE_CHECKING:
     from shoal.evaluation.evaluate import Evaluation
@@ -82,7 +82,7 @@ def protect(
     stated_format = output.file_format
     output = replace(output, file_format=stated_format or _format(data, engine))
     _refuse(out, output, evaluation, engine)
-    stated = budget.stated(policy)
+    stated = budget.apply_to(policy)
     planned = plan(
         stated,
         keep_order=output.keep_order,
@@ -107,7 +107,7 @@ def protect(
     output = replace(output, dialect=_dialect(planned, reading, raw))
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
     evidence.check_control(control, planned.policy)
-    options = _stated(reading, output, budget, evaluation, engine)
+    options = _collect_options(reading, output, budget, evaluation, engine)
     facts = evidence.facts(data, policy, out, evaluation, alone=planned.method.noisy, **options)
     # All that can fail for reasons of the place comes before the release is paid for.
     if evaluation.evaluate is not False and not engine.distributed:
@@ -138,7 +138,7 @@ def protect(
             protect_table.settle(done)
             if evaluation.evaluate is not False:
                 costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
-            written = compared(
+            written = compare_with_original(
                 done.evidence,
                 place,
                 out,
@@ -211,7 +211,7 @@ def _format(data: Path, engine: EngineOptions) -> str:
     return "parquet" if engine.distributed else format_like(data)
 
 
-def _stated(
+def _collect_options(
     reading: ReadingOptions,
     output: OutputOptions,
     budget: BudgetOptions,
@@ -245,10 +245,10 @@ def _dialect(planned: Plan, reading: ReadingOptions, raw: io.Raw | None) -> Dial
     policy = planned.policy
     stated = (vars(policy.writing), vars(reading), vars(policy.reading))
     if raw is None or planned.method.noisy:
-        return chosen_dialect(*stated)
+        return choose_dialect(*stated)
     numbers = [column.name for column in policy.schema.columns if column.kind is Kind.NUMERIC]
     frame = None if "decimal" in raw.reading else raw.frame
-    return chosen_dialect(*stated, raw.reading, names=numbers, frame=frame)
+    return choose_dialect(*stated, raw.reading, names=numbers, frame=frame)
 
 
 def _on_spark(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> engines.Source:
@@ -283,10 +283,12 @@ def in_place(done: protect_table.Run, out: Path) -> Iterator[None]:
     try:
         yield
     except ShoalError as error:
-        raise type(error)(f"The release is complete in '{out}'. {_spent(done)}{error}") from None
+        raise type(error)(
+            f"The release is complete in '{out}'. {_describe_spending(done)}{error}"
+        ) from None
 
 
-def _spent(done: protect_table.Run) -> str:
+def _describe_spending(done: protect_table.Run) -> str:
     epsilon = (done.account or {}).get("epsilon")
     return f"Epsilon {epsilon} counts as spent. " if epsilon else ""
 
@@ -299,12 +301,14 @@ def keeping(
     try:
         yield
     except Exception as error:
-        if lost_spark(error):
-            raise InputError(f"{LOST_SPARK} {_spent(done)}The release is lost.") from None
+        if is_spark_lost(error):
+            raise InputError(
+                f"{LOST_SPARK} {_describe_spending(done)}The release is lost."
+            ) from None
         if not isinstance(error, OSError | InputError):
             raise
         reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
-        first = f"Cannot write '{out}': {reason.rstrip('.')}. {_spent(done)}"
+        first = f"Cannot write '{out}': {reason.rstrip('.')}. {_describe_spending(done)}"
         if not done.release.privacy_losses:  # it can be made again for nothing
             raise InputError(f"{first}Nothing was written.") from None
         for folder in (out.parent, Path(tempfile.gettempdir())):
@@ -340,7 +344,7 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
     manifest = read_manifest(kept / "public").values
     try:
-        booked = parsed(read_bytes(kept / "booking.json", "booking.json"))
+        booked = parse_json(read_bytes(kept / "booking.json", "booking.json"))
         file, entry = booked["file"], booked["id"]
         whole = all(
             folders.digest(kept / "public" / name) == fact["sha256"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal import io
 from shoal.core import Release
-from shoal.core.serialise import parsed, plain
+from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError, UnfitTableError
 from shoal.io import dates
 from shoal.io.column_counts import ColumnCounts
@@ -70,7 +70,7 @@ def write(
     # From the files as others will read them, so whoever verifies the folder draws the same.
     counted = counts if counts is not None and counts.frame is release.data else release.data
     known = None if distributed else as_read(counted, str(output.file_format))
-    as_parsed = parsed(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
+    as_parsed = parse_json(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
     drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
     manifest["files"][REPORT] = _facts(page)
@@ -93,7 +93,7 @@ def _tables(
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
         written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
-        extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
+        extras = {name: files.fetch(extra) for name, extra in release.extras.items()}
     else:
         guarded, labels = output.guarded, release.labels
         data = _with_dates(release) if output.file_format == "csv" else release.data
@@ -119,7 +119,7 @@ def _with_dates(release: Release) -> Any:
     """The table with dates as texts, as the policy has them written; other files hold dates."""
     columns = release.manifest["policy"]["columns"]
     return release.data.with_columns(
-        dates.written(series, columns[series.name]["date_format"])
+        dates.write_dates(series, columns[series.name]["date_format"])
         for series in release.data
         if series.dtype.is_temporal() and "date_format" in columns.get(series.name, ())
     )
@@ -172,7 +172,7 @@ def refuse_place(folder: Path, *, force: bool) -> None:
 def _is_ours(folder: Path) -> bool:
     for name, key in ((MANIFEST, "shoal_version"), (FIGURES, "confidential")):
         with suppress(InputError, ValueError):
-            found = parsed(read_bytes(folder / name, name))
+            found = parse_json(read_bytes(folder / name, name))
             if isinstance(found, dict) and key in found:
                 return True
     return False

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Column, Kind, ReleaseForm
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.external.cells import Form
 from shoal.io.external.columns import CATEGORICAL, ColumnAxis, read_column
@@ -50,7 +50,7 @@ def list_misfits(frame: pl.DataFrame, planned: Plan) -> Iterator[str]:
         if series.name in noisy and not column.keep_missing:
             cells += series.null_count()
         if cells:
-            yield f"columns.{series.name}: {counted(cells, 'cell')} outside the policy's domain."
+            yield f"columns.{series.name}: {count_noun(cells, 'cell')} outside the policy's domain."
 
 
 def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:
@@ -64,7 +64,7 @@ def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:
     if tree and not single:
         names |= {node for path in tree.paths for node in path}
     if series.dtype == pl.String or discrete:
-        text = validate.composed(validate.as_text(series)).drop_nulls()
+        text = validate.compose(validate.as_text(series)).drop_nulls()
         text = text.filter(~text.is_in([*names, ""]))
         if discrete and single:
             return text.len()
@@ -88,7 +88,7 @@ def _limits(column: Column) -> tuple[float, float]:
     never = (date.min, date.max) if column.kind is Kind.DATE else (-inf, inf)
     ends = [*map(validate.limit, column.bounds)] if column.bounds else never
     coded = validate.code_extremes(pl.Series(column.name, ends), column)
-    stepped = validate.rounded(coded, column.step) if column.step else coded
+    stepped = validate.round_to_step(coded, column.step) if column.step else coded
     both = pl.concat([coded, validate.first_days(stepped, column)]).to_physical().cast(pl.Float64)
     low, high = float(both.min()), float(both.max())  # type: ignore[arg-type]
     if column.kind is Kind.DATE:
@@ -108,18 +108,18 @@ def _list_tree_misfits(frame: pl.DataFrame, setting: Setting[Any]) -> Iterator[s
     if not wanted - {column} <= axes <= wanted or column not in {None, *schema.released}:
         yield "columns: the boxes are not of the columns that the policy protects."
     if column is not None and _count_outside(
-        pl.Series(boxes.values), _boxed(schema[column]), single=False
+        pl.Series(boxes.values), _widen(schema[column]), single=False
     ):
         yield f"columns.{column}: the boxes count values outside the policy's domain."
     for name, lower, upper in zip(boxes.columns, boxes.lower.T, boxes.upper.T, strict=True):
         if schema[name].kind not in CATEGORICAL:
-            low, high = _limits(_boxed(schema[name]))
+            low, high = _limits(_widen(schema[name]))
             ends = np.concatenate([lower, upper])[np.isfinite([*lower, *upper])]
             if not ((ends >= low) & (ends <= high)).all():
                 yield f"columns.{name}: boxes outside the policy's domain."
 
 
-def _boxed(column: Column) -> Column:
+def _widen(column: Column) -> Column:
     """Widen a column to what boxes of it cover: the bounds, up to the value after the last."""
     bounds = column.bounds
     if bounds is not None:

@@ -50,7 +50,7 @@ def read_measurements(path: Path, fields: Manifest) -> pl.DataFrame | None:
     return io.read(path / MEASUREMENTS).frame
 
 
-def recorded_policy(
+def read_recorded_policy(
     document: Mapping[str, Any],
     hierarchies: Mapping[str, list[list[str]]],
     frame: pl.DataFrame | None,
@@ -61,7 +61,7 @@ def recorded_policy(
         for name, column in document.get("columns", {}).items()
         if name in frame.columns and isinstance(column, Mapping) and column.get("observed")
     }  # fmt: skip
-    return policies.restored(document, hierarchies, seen=seen)
+    return policies.restore_policy(document, hierarchies, seen=seen)
 
 
 def as_read(table: Any, file_format: str) -> ColumnCounts | None:
@@ -77,10 +77,10 @@ def as_read(table: Any, file_format: str) -> ColumnCounts | None:
     frame = counts.frame
     if file_format == "csv" and (frame.width < 2 or not _plain(pl.Series(frame.columns))):
         return None
-    return counts if all(_kept_by_a_file(counts, name) for name in frame.columns) else None
+    return counts if all(_is_kept_by_file(counts, name) for name in frame.columns) else None
 
 
-def _kept_by_a_file(counts: ColumnCounts, name: str) -> bool:
+def _is_kept_by_file(counts: ColumnCounts, name: str) -> bool:
     dtype = counts.frame.schema[name]
     if dtype == pl.String:
         return _plain(counts.cells(name)[name])
@@ -111,7 +111,7 @@ def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
     elif names == ["release.xlsx"]:
         table, rows = path / "release.xlsx", fields.rows or None
         read = read_excel(table, None, header_row="1", rows=rows, alone=False, limit=memory.room())
-        frame = _written(fields, dated=True).undone(read.frame)
+        frame = _read_written(fields, dated=True).undone(read.frame)
     else:
         frames = [io.read(path / name).frame for name in names]
         try:
@@ -138,7 +138,7 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-def _written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
+def _read_written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
     """How a manifest says that its table was written."""
     dialect = Dialect(**fields.dialect)
     return WrittenRelease(fields.guard_formulas, dialect, fields.columns, fields.rows, dated=dated)
@@ -147,7 +147,7 @@ def _written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
 def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        written = _written(fields)
+        written = _read_written(fields)
         frame = _cells(path, written.dialect, fields.columns)
     except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
@@ -156,7 +156,7 @@ def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
 
 def _cells(path: Path, dialect: Dialect, types: Mapping[str, str]) -> pl.DataFrame:
     """The cells of a CSV file: numbers where all of a column are, which is quick, and texts."""
-    mark = io.stated_delimiter(dialect.delimiter) or ","
+    mark = io.check_delimiter(dialect.delimiter) or ","
     read = partial(pl.read_csv, path, infer_schema=False, glob=False, separator=mark)
     if dialect.decimal == ".":
         numbers = {name: _NUMBERS[dtype] for name, dtype in types.items() if dtype in _NUMBERS}

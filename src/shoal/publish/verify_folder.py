@@ -42,7 +42,7 @@ from shoal.core import (
 )
 from shoal.core.serialise import plain
 from shoal.engine import check_table
-from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
+from shoal.errors import ClaimViolationError, InputError, ShoalError, count_noun
 from shoal.io import decomposition_table, folders
 from shoal.pipeline import manifest, protect_table
 from shoal.pipeline.manifest import (
@@ -148,13 +148,13 @@ def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification
         InputError: it is not a release, or the key cannot be used.
     """
     path = Path(folder)
-    return _verified(open_folder(path), key)
+    return _verify(open_folder(path), key)
 
 
 def open_verified(folder: Path) -> OpenedFolder:
     """Open the folder of a release to compute with it; refuse one that does not verify."""
     opened = open_folder(folder)
-    found = _verified(opened)
+    found = _verify(opened)
     failing = [part for part in found.parts if part.status is PartStatus.FAILS]
     if failing:
         raise InputError(
@@ -164,8 +164,8 @@ def open_verified(folder: Path) -> OpenedFolder:
     return opened
 
 
-def _verified(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
-    parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
+def _verify(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
+    parts = (_files, _verify_fields, _claims, _checks, _accounting, _report, _versions)
     found = (*(part(opened) for part in parts), _signature(opened, key))
     method = opened.planned.method if opened.planned else None
     taken = tuple(
@@ -236,12 +236,12 @@ def _files(opened: OpenedFolder) -> VerifiedPart:
         name = place.relative_to(path).as_posix()
         if name not in known:
             faults.append(f"{ascii(name)[1:-1]}: the manifest does not list this file.")
-    have = counted(len(listed), "file has its", "files have their")
+    have = count_noun(len(listed), "file has its", "files have their")
     compared = f"{have} recorded size and SHA-256, and there are no others."
     return _part("files", faults, compared)
 
 
-def _settled(opened: OpenedFolder) -> VerifiedPart:
+def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
     """Rows and columns are those of the table, and what follows from the policy follows from it."""
     fields, faults = opened.fields, list(opened.faults)
     if opened.readable:
@@ -256,7 +256,7 @@ def _settled(opened: OpenedFolder) -> VerifiedPart:
         if opened.planned:
             faults += released_domain.list_misfits(opened.frame, opened.planned)
     if opened.planned is not None:
-        for name, value in protect_table.settled(opened.planned).items():
+        for name, value in protect_table.derive_fields(opened.planned).items():
             faults += list_differences(opened.recorded.values[name], reread(value), name)
         notes = list(opened.planned.notes)
         faults += list_differences(fields.notes[: len(notes)], notes, "notes")
@@ -287,7 +287,7 @@ def _claims(opened: OpenedFolder) -> VerifiedPart:
             f"derived from the policy."
         )
     for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
-        forms = [reread(plain(form)) for form in protect_table.published_forms(claim)]
+        forms = [reread(plain(form)) for form in protect_table.list_published_forms(claim)]
         if one not in forms:
             nearest = min(forms, key=lambda form: len(list(list_differences(one, form, ""))))
             faults += list_differences(one, nearest, f"claims.{number}")
@@ -313,10 +313,12 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
         why = not_shown(opened, guarantee, one)
         try:
             if why:
-                faults += [f"checks.{number}: {text}" for text in _refuted(opened, guarantee, one)]
+                faults += [
+                    f"checks.{number}: {text}" for text in _list_refutations(opened, guarantee, one)
+                ]
                 left.append(f"checks.{number}: {why}")
                 continue
-            check = _recomputed(opened.frame, guarantee, opened.planned)
+            check = _recompute(opened.frame, guarantee, opened.planned)
         except ODD as error:
             why = f" {error}" if isinstance(error, ShoalError) else ""
             faults.append(f"checks.{number}: {guarantee} cannot be recomputed.{why}")
@@ -330,7 +332,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
     if opened.planned.setting.release_form is not ReleaseForm.TREE:
         rules = check_table.check_rules(opened.frame, opened.planned.policy)
         faults += [
-            f"{counted(int(check.achieved), 'row breaks', 'rows break')} the rule "
+            f"{count_noun(int(check.achieved), 'row breaks', 'rows break')} the rule "
             f"{check.guarantee.rule}."
             for check in rules
             if isinstance(check.guarantee, KeptRule) and not check.holds
@@ -339,7 +341,9 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
     return _part("checks", faults, compared, left)
 
 
-def _refuted(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> list[str]:
+def _list_refutations(
+    opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]
+) -> list[str]:
     """What rows refute of a check that cannot be recomputed.
 
     A class of p persons has at least p rows, and as many different values as its rows have.
@@ -362,7 +366,7 @@ def _refuted(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any
     return faults
 
 
-def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
+def _recompute(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
     schema = planned.policy.schema
     if planned.setting.release_form is ReleaseForm.TREE:
         return check_table.check_leaves(
@@ -400,16 +404,18 @@ def _accounting(opened: OpenedFolder) -> VerifiedPart:
         for entry in entries:
             drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
-        faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
-    faults += _unaccounted(opened, drawn)
+        faults += protect_table.accounting_faults(entries, _collect_epsilons(opened), drawn)
+    faults += _list_unaccounted(opened, drawn)
     if not fields.privacy_losses:
         return _part("accounting", faults, "no epsilon was spent.")
-    adds = counted(len(entries), "entry adds up to the epsilon and accounts",
+    adds = count_noun(len(entries), "entry adds up to the epsilon and accounts",
                    "entries add up to the epsilon and account")  # fmt: skip
     return _part("accounting", faults, f"{adds} for every draw.")
 
 
-def _unaccounted(opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]) -> Iterator[str]:
+def _list_unaccounted(
+    opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]
+) -> Iterator[str]:
     """Published noisy answers that no draw accounts for, by their scale."""
     if opened.measurements is None:
         return
@@ -429,7 +435,7 @@ def _unaccounted(opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]
 _SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
 
 
-def _priced(opened: OpenedFolder) -> list[DifferentialPrivacy]:
+def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
     """The epsilons that must be accounted for: derived from the policy, and recorded."""
     derived = () if opened.planned is None else opened.planned.claims
     found = [
@@ -456,7 +462,7 @@ def _priced(opened: OpenedFolder) -> list[DifferentialPrivacy]:
 
 def _report(opened: OpenedFolder) -> VerifiedPart:
     """The report is what manifest and table render to, if this Shoal renders as the other did."""
-    ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
+    ours = manifest.list_versions(PUBLIC_VERSIONS)["shoal"]
     if opened.fields.versions.get("shoal") != ours:
         words = "another version of Shoal rendered the report; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
@@ -481,7 +487,7 @@ def _versions(opened: OpenedFolder) -> VerifiedPart:
     if stated.get("shoal") != opened.fields.shoal_version:
         fault = "shoal_version and versions name different versions of Shoal."
         return VerifiedPart("versions", PartStatus.FAILS, (fault,))
-    here = manifest.installed(PUBLIC_VERSIONS)
+    here = manifest.list_versions(PUBLIC_VERSIONS)
     other = [
         f"{abridge(name)[1:-1]} {abridge(stated.get(name, 'none'))[1:-1]}, here "
         f"{here.get(name, 'none')}."

@@ -7,7 +7,7 @@ from shoal import engine, io
 from shoal.core import Release, ReleaseForm
 from shoal.errors import InputError
 from shoal.io import folders
-from shoal.io.csv_files import chosen_dialect
+from shoal.io.csv_files import choose_dialect
 from shoal.pipeline.options import SPREADSHEETS, OutputOptions
 from shoal.publish import public_folder
 from shoal.publish.verify_folder import verify
@@ -34,7 +34,7 @@ def write(
     if guard_formulas and file_format not in SPREADSHEETS:
         raise InputError("guard_formulas is for spreadsheets; expected file_format csv or xlsx.")
     policy = release.manifest["policy"]
-    dialect = chosen_dialect(policy.get("writing", {}), policy.get("reading", {}))
+    dialect = choose_dialect(policy.get("writing", {}), policy.get("reading", {}))
     output = OutputOptions(
         file_format=file_format, guard_formulas=guard_formulas, force=force, dialect=dialect
     )

@@ -27,7 +27,7 @@ from markupsafe import Markup, escape
 
 from shoal.core import Release
 from shoal.core.serialise import plain
-from shoal.errors import counted, visible
+from shoal.errors import count_noun, visible
 from shoal.methods import REGISTRY
 from shoal.report import officer, phrases, pictures
 
@@ -41,7 +41,7 @@ AUDIT_CONFIDENTIAL = (
 
 def write_report(release: Release, path: str | Path) -> None:
     """Write the public report of a release: claims, assumptions and checks, in one HTML file."""
-    page = public_report(release.manifest, pictures.released(release))
+    page = public_report(release.manifest, pictures.count_released(release))
     Path(path).write_text(page, encoding="utf-8")
 
 
@@ -89,7 +89,7 @@ def internal_report(
         confidential=CONFIDENTIAL,
         summary=_summary(manifest),
         measured=measured,
-        **decided_by(manifest, figures),
+        **collect_decisions(manifest, figures),
         controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
         questions=asked,
         losses=officer.losses(figures),
@@ -103,7 +103,7 @@ def internal_report(
     )
 
 
-def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
+def collect_decisions(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in front, for the officer and the steward alone.
 
     verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
@@ -113,10 +113,10 @@ def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[
     known = {"columns": [], "unique_on_quasi_identifiers": {"released": None}, **figures}
     known["unmeasured"] = figures.get("failed") or figures.get("unmeasured")
     asked = officer.questions(known["measured"]) if known.get("measured") else []
-    bare, repaired = phrases.unprotected(manifest), phrases.repairable(manifest)
+    bare, repaired = phrases.list_unprotected(manifest), phrases.repairable(manifest)
     return {
         "verdict": officer.verdict(manifest, known, asked, officer.losses(known)),
-        "drawn": pictures.drawn(known.get("pictures") or {}),
+        "drawn": pictures.draw_all(known.get("pictures") or {}),
         "bare": bare,
         "repaired": [name for name in bare if name in repaired],
     }
@@ -127,7 +127,7 @@ def stylesheet() -> str:
     return _page("pictures.css")
 
 
-def failed_report(reason: str) -> str:
+def render_failure(reason: str) -> str:
     """Render in place of the officer's report why there is none, and what to do."""
     return _page("failed.html", confidential=CONFIDENTIAL, reason=reason)
 
@@ -145,7 +145,7 @@ def evaluation_report(
     return _page(
         "evaluation.html",
         facts=facts,
-        drawn=pictures.drawn(compared),
+        drawn=pictures.draw_all(compared),
         questions=officer.questions(facts) if "risk" in parts else [],
         utility=officer.utility(facts, most=None),
         difference=difference,
@@ -187,18 +187,18 @@ def environment(package: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=shown,
+        finalize=show_value,
         bytecode_cache=_CompiledTemplates(str(Path(__file__).parent / "__pycache__")),
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines
     environment.filters["percent"] = phrases.percent
-    environment.filters["listed"] = phrases.listed
+    environment.filters["listed"] = phrases.list_names
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
     environment.filters["group_size"] = phrases.group_size
     environment.filters["figure"] = figure
-    environment.filters["counted"] = counted
+    environment.filters["counted"] = count_noun
     environment.globals["status_words"] = phrases.STATUS_WORDS
     environment.globals["form_words"] = phrases.FORM_WORDS
     environment.globals["remark_words"] = phrases.REMARK_WORDS
@@ -217,7 +217,7 @@ def figure(value: Any) -> str:
     return phrases.number(value) if isinstance(value, float) else str(value)
 
 
-def shown(value: Any) -> Any:
+def show_value(value: Any) -> Any:
     """What a template writes: texts with what cannot be seen as escapes; marked-up ones as is."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 

@@ -10,10 +10,17 @@ from typing import Any
 
 from shoal.core import Estimate
 from shoal.core.claims import KNOWN_COLUMNS
-from shoal.errors import counted
+from shoal.errors import count_noun
 from shoal.metrics.intervals import difference
 from shoal.report import pictures
-from shoal.report.phrases import listed, number, percent, protected_by, unprotected, with_role
+from shoal.report.phrases import (
+    list_names,
+    list_protected,
+    list_unprotected,
+    number,
+    percent,
+    with_role,
+)
 
 Row = Mapping[str, Any]
 
@@ -82,7 +89,7 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
         own = [row for name in names for row in rows if row["metric"] == name]
         if anchor == "inference":
             own += [row for row in rows if row["metric"] not in known]
-        rates = sorted((row for row in own if row["metric"] in RATES), key=_gained, reverse=True)
+        rates = sorted((row for row in own if row["metric"] in RATES), key=_gain, reverse=True)
         first = {rate["metric"]: rate for rate in reversed(rates)}
         found.append(
             {
@@ -90,21 +97,21 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "title": title,
                 "asked": asked,
                 "how": how,
-                "rates": [{**_rated(row), "first": first[row["metric"]] is row} for row in rates],
+                "rates": [{**_rate(row), "first": first[row["metric"]] is row} for row in rates],
                 "others": [row for row in own if row["metric"] not in RATES],
             }
         )
     return found
 
 
-def _rated(row: Row) -> dict[str, Any]:
+def _rate(row: Row) -> dict[str, Any]:
     sides = [("people in the table", "in", ""), ("people not in it", "out", "control"),
              ("blind guess", "blind", "baseline")]  # fmt: skip
     bars = []
     for name, style, prefix in sides:
         share = _estimate(row, prefix)
         if share is not None:
-            bars.append({"name": name, "style": style, "text": _hundred(share.value),
+            bars.append({"name": name, "style": style, "text": _per_hundred(share.value),
                          "interval": _between(share), **_bar(share)})  # fmt: skip
     return {**row, "bars": bars, "gain": gain(row)}
 
@@ -124,7 +131,7 @@ def gain(row: Row) -> str:
         return ""
     if control is not None:
         apart = difference(share, control)
-        size = f"{_hundred(abs(apart.value))} of 100 ({_between(apart)})"
+        size = f"{_per_hundred(abs(apart.value))} of 100 ({_between(apart)})"
         if apart.low > 0:
             return f"The attack succeeds more often for people in the table, by {size}."
         if apart.high < 0:
@@ -134,8 +141,8 @@ def gain(row: Row) -> str:
     if over <= 0:
         return "The attack succeeds no more often than a blind guess."
     return (
-        f"The attack succeeds in {_hundred(over)} of 100 tries more than a blind guess. How much "
-        "of this is due to the release is not known without people who are not in the table."
+        f"The attack succeeds in {_per_hundred(over)} of 100 tries more than a blind guess. How "
+        "much of this is due to the release is not known without people who are not in the table."
     )
 
 
@@ -162,6 +169,7 @@ def verdict(
         row for row in rows if row["metric"] == "edit rules" and row["value"] != row["baseline"]
     ]
     left_out = figures.get("suppressed")
+    of_original = count_noun(left_out or 0, "row of the original was", "rows of the original were")
     return {
         "risks": risks,
         "controlled": any(one["control"] is not None for one in risks),
@@ -169,8 +177,7 @@ def verdict(
         "uniques": [*_uniques(manifest, figures), *_homogeneous(manifest, figures)],
         "others": [
             *(scale["columns"][0]["words"] for scale in scales),
-            *([(f"{counted(left_out, 'row')} of the original {'was' if left_out == 1 else 'were'} "
-               "left out.")] if left_out else []),
+            *([f"{of_original} left out."] if left_out else []),
             *(f"Edit rule {row['sentence']}" for row in broken[:1]),
         ],
         "unmeasured": "No attack could be run on a release of this form." if measured else why,
@@ -202,14 +209,13 @@ def _uniques(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[st
     unique = figures["unique_on_quasi_identifiers"]
     if unique["released"] is None:
         return []
-    by = f"By {listed(with_role(manifest, 'quasi-identifier'))}, "
+    by = f"By {list_names(with_role(manifest, 'quasi-identifier'))}, "
     one, here = unique["original"], unique["released"]
     if one is None:
-        return [f"{by}{counted(here, 'row is', 'rows are')} unique in the release."]
+        return [f"{by}{count_noun(here, 'row is', 'rows are')} unique in the release."]
     were, are = ("was" if one == 1 else "were"), ("is" if here == 1 else "are")
-    of = (
-        f"{by}{one:,} of {counted(unique['rows'], 'row')} {were} unique in the original, as it came"
-    )
+    rows = count_noun(unique["rows"], "row")
+    of = f"{by}{one:,} of {rows} {were} unique in the original, as it came"
     return [f"{of}; in the release, {here:,} {are}."]
 
 
@@ -224,7 +230,7 @@ def _homogeneous(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> lis
     return [
         (
             f"People whose value is disclosed, because all in their group share it: "
-            f"{', '.join(found)}; of {counted(manifest['rows'], 'row')}."
+            f"{', '.join(found)}; of {count_noun(manifest['rows'], 'row')}."
         )
     ]
 
@@ -242,8 +248,8 @@ def utility(measured: Mapping[str, Any], *, most: int | None = LISTED) -> list[d
         shown, same, more = [], [], 0
         for name in names:
             own = [row for row in rows if row["metric"] == name]
-            changed = [row for row in own if not _unchanged(row)]
-            same += [f"{row['subject']} ({name})" for row in own if _unchanged(row)]
+            changed = [row for row in own if not _is_unchanged(row)]
+            same += [f"{row['subject']} ({name})" for row in own if _is_unchanged(row)]
             shown += changed[:most]
             more += len(changed) - len(changed[:most])
         if shown or same:
@@ -251,7 +257,7 @@ def utility(measured: Mapping[str, Any], *, most: int | None = LISTED) -> list[d
     return found
 
 
-def _unchanged(row: Row) -> bool:
+def _is_unchanged(row: Row) -> bool:
     value = row["value"]
     if row["low"] is not None or not isinstance(value, float):
         return False
@@ -275,7 +281,9 @@ def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any
         people[group] = None
         cells.setdefault(name, {})[group] = row
     changed = {
-        name: own for name, own in cells.items() if any(not _unchanged(row) for row in own.values())
+        name: own
+        for name, own in cells.items()
+        if any(not _is_unchanged(row) for row in own.values())
     }
     if not changed:
         return None
@@ -313,11 +321,11 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
 def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
     """The policy's columns by role and by what became of them."""
     found: dict[tuple[str, str], list[str]] = {}
-    tree, bare = manifest["release_form"] == "tree", unprotected(manifest)
+    tree, bare = manifest["release_form"] == "tree", list_unprotected(manifest)
     for name, spec in manifest["policy"]["columns"].items():
         treated = (
             "protected" if name in manifest["protected_columns"]
-            else "released as buckets of values" if name in protected_by(manifest)
+            else "released as buckets of values" if name in list_protected(manifest)
             else "not released" if name not in bare
             else "counted exactly in each box" if tree else "released as it is"
         )  # fmt: skip
@@ -363,12 +371,12 @@ SCALES = {
 def _loss_row(column: Mapping[str, Any]) -> dict[str, Any]:
     loss = column["loss"]
     if loss is None:
-        return {**column, "words": _lost(column), "text": "none"}
+        return {**column, "words": _describe_loss(column), "text": "none"}
     text = number(loss) if column["metric"].endswith("SSE / SST") else percent(loss)
-    return {**column, "words": _lost(column), "text": text}
+    return {**column, "words": _describe_loss(column), "text": text}
 
 
-def _lost(column: Mapping[str, Any]) -> str:
+def _describe_loss(column: Mapping[str, Any]) -> str:
     name, loss, metric = column["name"], column["loss"], column["metric"]
     if loss is None:
         return f"The loss of '{name}' cannot be computed: {column['reason']}."
@@ -435,7 +443,7 @@ def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             found.append(
                 {
                     "name": name,
-                    "stated": _stated(one),
+                    "stated": _describe_requirement(one),
                     "claims": [c for c in claims if c["status"] != "refuted"],
                     "conditions": [
                         text
@@ -459,12 +467,12 @@ def _answers(guarantee: Mapping[str, Any], name: str, stated: Any) -> bool:
     return list(guarantee["columns"]) == list(wanted)
 
 
-def _stated(stated: Any) -> str:
+def _describe_requirement(stated: Any) -> str:
     if not isinstance(stated, Mapping):
         return str(stated)
     parts = [f"{key} = {value}" for key, value in stated.items() if key != "column"]
     columns = stated["column"]
-    of = listed(columns if isinstance(columns, list) else [columns])
+    of = list_names(columns if isinstance(columns, list) else [columns])
     return f"{', '.join(parts)} of {of}"
 
 
@@ -478,7 +486,7 @@ def _estimate(row: Row, prefix: str) -> Estimate | None:
     return Estimate(value, value if low is None else low, value if high is None else high, 0.95)
 
 
-def _gained(row: Row) -> float:
+def _gain(row: Row) -> float:
     share = _estimate(row, "")
     other = _estimate(row, "control") or _estimate(row, "baseline")
     if share is None or other is None:
@@ -491,7 +499,7 @@ def _number(row: Row) -> float:
     return inf if row["value"] is None else float(row["value"])
 
 
-def _hundred(share: float) -> str:
+def _per_hundred(share: float) -> str:
     hundred = 100 * share
     return f"{hundred:.0f}" if hundred >= 10 or hundred == round(hundred) else f"{hundred:.1f}"
 

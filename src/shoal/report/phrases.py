@@ -9,8 +9,8 @@ from math import exp
 from typing import Any
 
 from shoal.core.concentrated import epsilon_of
-from shoal.core.constraint_language import mentioned
-from shoal.errors import counted
+from shoal.core.constraint_language import find_columns
+from shoal.errors import count_noun
 from shoal.methods import find
 
 STATUS_WORDS = {
@@ -133,7 +133,7 @@ PUBLIC_GLOSSARY = {
 """What a public report needs: it holds no measurement."""
 
 
-def listed(names: Sequence[str], *, joint: str = "and") -> str:
+def list_names(names: Sequence[str], *, joint: str = "and") -> str:
     """Write names as a sentence does.
 
     >>> listed(["a", "b", "c"])
@@ -203,7 +203,7 @@ def of_columns(guarantee: Mapping[str, Any]) -> str:
     >>> of_columns({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
     'age and sex'
     """
-    return listed(guarantee.get("protects") or guarantee["columns"])
+    return list_names(guarantee.get("protects") or guarantee["columns"])
 
 
 def meaning(guarantee: Mapping[str, Any]) -> str:
@@ -212,13 +212,13 @@ def meaning(guarantee: Mapping[str, Any]) -> str:
     if name == "k-anonymity":
         k = guarantee["k"]
         return (
-            f"Every combination of {listed(guarantee['columns'])} in the released table is shared "
-            f"by at least {k} people. An attacker who knows nothing else about somebody cannot "
-            f"narrow that person down to fewer than {k} people."
+            f"Every combination of {list_names(guarantee['columns'])} in the released table is "
+            f"shared by at least {k} people. An attacker who knows nothing else about somebody "
+            f"cannot narrow that person down to fewer than {k} people."
         )
     if name == "differential-privacy":
         return _epsilon_meaning(guarantee)
-    what, keys = listed(guarantee["columns"]), listed(guarantee["keys"])
+    what, keys = list_names(guarantee["columns"]), list_names(guarantee["keys"])
     where = f"Among the rows that share {keys},"
     if name == "l-diversity":
         return f"{where} {_DIVERSE[guarantee['kind']].format(**guarantee, what=what)}"
@@ -254,7 +254,7 @@ def group_size(size: int, remarks: Mapping[str, Any]) -> str:
     >>> group_size(4, {"counted": "persons"}), group_size(1, {})
     ('4 persons', '1 record')
     """
-    return counted(size, "person" if remarks.get("counted") == "persons" else "record")
+    return count_noun(size, "person" if remarks.get("counted") == "persons" else "record")
 
 
 def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
@@ -282,8 +282,8 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     if guarantee["epsilon"] is None:
         weak = f"{weak} A rho has such a factor for every delta; a smaller delta has a larger one."
     return (
-        f"For {listed(guarantee['protects'])}: {change}, no outcome of this release becomes more "
-        f"than {factor} times as likely. So an attacker's odds for any guess about {whom} "
+        f"For {list_names(guarantee['protects'])}: {change}, no outcome of this release becomes "
+        f"more than {factor} times as likely. So an attacker's odds for any guess about {whom} "
         f"change by a factor of at most {factor}, whatever else the attacker knows.{weak}"
     )
 
@@ -291,7 +291,7 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
 def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """How to use a released table, and how not to, by its form and by what was done."""
     form, kinds = manifest["release_form"], _kinds(manifest)
-    protected = [name for name in protected_by(manifest) if name in manifest["columns"]]
+    protected = [name for name in list_protected(manifest) if name in manifest["columns"]]
     ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
     cells = find(manifest["method"]).cells
@@ -314,14 +314,16 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         dont.append(
             "Do not take a row for the truth about a person."
             if not protected
-            else f"Do not take missing cells of {listed(protected)} for missing at random: cells "
-            "may have been blanked where combinations are rare."
+            else f"Do not take missing cells of {list_names(protected)} for missing at random: "
+            "cells may have been blanked where combinations are rare."
             if cells.blanks
-            else f"Do not take a protected cell for the truth about a person: {listed(protected)} "
-            "may have been changed."
+            else "Do not take a protected cell for the truth about a person: "
+            f"{list_names(protected)} may have been changed."
         )
     if ranges:
-        do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
+        do.append(
+            f"Treat {list_names(ranges)} as ranges: the value lies somewhere between the ends."
+        )
         dont.append("Do not replace a range by its middle where exactness matters; try both "
                     "ends.")  # fmt: skip
     if manifest["privacy_losses"]:
@@ -333,8 +335,8 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         )
     elif plain and form not in {"tree", "synthetic"} and not cells.keeps_numbers:
         dont.append(
-            f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
-            "value, so variances tend to be too small, and extremes to be lost."
+            f"Do not use {list_names(plain)} for extremes or for variances: similar people share "
+            "one value, so variances tend to be too small, and extremes to be lost."
         )
     weights = [
         n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
@@ -383,7 +385,7 @@ def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     # Cells may be intervals, sets, ancestors and stars.
     output = manifest["parameters"].get("output", "intervals")
     coarser = find(manifest["method"]).cells.generalises and output == "intervals"
-    names = protected_by(manifest) if coarser else _bucketed(manifest)
+    names = list_protected(manifest) if coarser else _list_bucketed(manifest)
     texts = [name for name in names if manifest["columns"].get(name) == "String"]
     dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
     delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
@@ -445,7 +447,7 @@ def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
 
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
-    stated, changed = manifest["policy"]["columns"], _changed(manifest)
+    stated, changed = manifest["policy"]["columns"], _describe_changes(manifest)
     found = []
     for name, dtype in manifest["columns"].items():
         spec = stated.get(name, {}) if manifest["release_form"] != "tree" else {}
@@ -469,7 +471,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _changed(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _describe_changes(manifest: Mapping[str, Any]) -> dict[str, str]:
     """What the method did to each released column."""
     if manifest["release_form"] == "tree":
         counts = "have noise" if manifest["privacy_losses"] else "are exact"
@@ -480,25 +482,25 @@ def _changed(manifest: Mapping[str, Any]) -> dict[str, str]:
             repairable(manifest),
             "no, released as it was, except in rows that were repaired to keep the rules, if any",
         ),
-        (_bucketed(manifest), "yes, values became buckets"),
+        (_list_bucketed(manifest), "yes, values became buckets"),
         (manifest["protected_columns"], "yes, protected by the method"),
     ):
         words |= {name: text for name in names if name in words}
     return words
 
 
-def protected_by(manifest: Mapping[str, Any]) -> list[str]:
+def list_protected(manifest: Mapping[str, Any]) -> list[str]:
     """The columns that the method protects, those included whose values became buckets."""
-    return list(dict.fromkeys((*manifest["protected_columns"], *_bucketed(manifest))))
+    return list(dict.fromkeys((*manifest["protected_columns"], *_list_bucketed(manifest))))
 
 
-def _bucketed(manifest: Mapping[str, Any]) -> list[str]:
+def _list_bucketed(manifest: Mapping[str, Any]) -> list[str]:
     return with_role(manifest, "confidential") if manifest["method"] == "bucketization" else []
 
 
-def unprotected(manifest: Mapping[str, Any]) -> list[str]:
+def list_unprotected(manifest: Mapping[str, Any]) -> list[str]:
     """The policy's columns that are published unprotected: cell by cell, or counted in boxes."""
-    protected = protected_by(manifest)
+    protected = list_protected(manifest)
     names = [name for name in manifest["policy"]["columns"] if name not in protected]
     if manifest["release_form"] == "tree":
         return [n for n in names if any(one.startswith(f"{n}=") for one in manifest["columns"])]
@@ -515,7 +517,7 @@ def repairable(manifest: Mapping[str, Any]) -> set[str]:
         return set()
     if stated.get("observed"):
         return set(names)
-    return {name for rule in stated.get("rules", ()) for name in mentioned(rule, names)}
+    return {name for rule in stated.get("rules", ()) for name in find_columns(rule, names)}
 
 
 def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:

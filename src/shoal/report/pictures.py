@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from shoal import io
 from shoal.core import Release, ReleaseForm
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 from shoal.report import released_columns
 from shoal.report.phrases import number, percent
 
@@ -54,7 +54,7 @@ class Drawing:
 
 def release(made: Release) -> Drawing:
     """Draw how each released column is distributed; all of it is in the released table."""
-    found = released(made)
+    found = count_released(made)
     if found is None:
         raise InputError(
             "Only rows on this machine are drawn; this table lies on Spark, or its rows are boxes. "
@@ -63,7 +63,7 @@ def release(made: Release) -> Drawing:
     return _sheet([(column(one), WIDE, HIGH) for one in found])
 
 
-def released(made: Release) -> list[dict[str, Any]] | None:
+def count_released(made: Release) -> list[dict[str, Any]] | None:
     """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
     if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
         return None
@@ -84,7 +84,7 @@ def evaluation(pictures: Mapping[str, Any]) -> Drawing:
     return _sheet(parts, title=CONFIDENTIAL)
 
 
-def drawn(pictures: Mapping[str, Any]) -> dict[str, Any]:
+def draw_all(pictures: Mapping[str, Any]) -> dict[str, Any]:
     """The pictures of an evaluation one by one, for a page."""
     if not pictures:
         return {}
@@ -110,12 +110,14 @@ def column(one: Mapping[str, Any]) -> Markup:
     draw = _bars if one["kind"] == "categories" else _histogram
     parts = [_text(6, 12, _short(one["name"], 22 if both else 30), bold=True)]
     if both:
-        parts.append(_text(WIDE - 6, 12, moved(one["distance"]), anchor="end", soft=True))
+        parts.append(
+            _text(WIDE - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True)
+        )
     parts.append(draw(one, shares, before))
     return _svg(WIDE, HIGH, parts, _column_words(one))
 
 
-def moved(distance: float) -> str:
+def describe_distance(distance: float) -> str:
     """How much of a distribution is elsewhere, in a word or two."""
     return "unchanged" if distance < NOTHING else f"{percent(distance)} moved"
 
@@ -123,7 +125,8 @@ def moved(distance: float) -> str:
 def _column_words(one: Mapping[str, Any]) -> str:
     if one.get("before") is None:
         return f"Distribution of {one['name']} in the release."
-    return f"Distribution of {one['name']}, original and release: {moved(one['distance'])}."
+    words = describe_distance(one["distance"])
+    return f"Distribution of {one['name']}, original and release: {words}."
 
 
 def _histogram(one: Mapping[str, Any], shares: Counts, before: Counts | None) -> Markup:
@@ -228,7 +231,7 @@ def pair(one: Mapping[str, Any]) -> Markup:
     across, up = one["names"]
     parts = [
         _text(6, 12, f"{_short(up, 18)} by {_short(across, 18)}", bold=True),
-        _text(PAIR[0] - 6, 12, moved(one["distance"]), anchor="end", soft=True),
+        _text(PAIR[0] - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True),
     ]
     size, gap, first = 84.0, 10.0, 56.0
     for place, (values, words) in enumerate(
@@ -249,7 +252,7 @@ def pair(one: Mapping[str, Any]) -> Markup:
             _text(x_last, y_last, high, anchor="end", size=9, soft=True),
         ]
     now, then = (f"{value:.2f}" for value in reversed(one["association"]))
-    words = f"{up} by {across}, original and release: {moved(one['distance'])}."
+    words = f"{up} by {across}, original and release: {describe_distance(one['distance'])}."
     return _svg(*PAIR, parts, f"{words} Association {then} before, {now} after.")
 
 
@@ -322,7 +325,7 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
     that cannot be told apart. `data-place` is a candidate's place in the list, for a page's script.
     """
     listed = [{"place": place, **row} for place, row in enumerate(facts["candidates"])]
-    candidates = [row for row in listed if _placed(row)]
+    candidates = [row for row in listed if _has_place(row)]
     largest = [max((row[axis]["value"] for row in candidates), default=0.0) or 1.0
                for axis in ("risk", "error")]  # fmt: skip
     # A share ends at 100%.
@@ -330,7 +333,7 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
     rows = candidates + [
         row
         for row in facts["baselines"]
-        if _placed(row) and row["risk"]["value"] <= most[0] and row["error"]["value"] <= most[1]
+        if _has_place(row) and row["risk"]["value"] <= most[0] and row["error"]["value"] <= most[1]
     ]
     left, right, top, floor = 52.0, FRONTIER[0] - 16.0, 16.0, FRONTIER[1] - 40.0
 
@@ -454,7 +457,7 @@ def _above(point: tuple[float, float], half: float) -> tuple[float, float]:
 def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
     """What a combination of levels does, in a line."""
     levels = " ".join(map(str, one["levels"]))
-    rows = counted(one["suppressed"], "row")
+    rows = count_noun(one["suppressed"], "row")
     if one["loss"] is None:
         return f"{levels}: lacks what is required; at least {rows} would be left out"
     least = ", the least" if one["levels"] == best else ""
@@ -463,7 +466,7 @@ def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
     return said + (unseen if one["pruned"] else "")
 
 
-def _placed(row: Mapping[str, Any]) -> bool:
+def _has_place(row: Mapping[str, Any]) -> bool:
     return all(row[axis] and isfinite(row[axis]["value"]) for axis in ("risk", "error"))
 
 

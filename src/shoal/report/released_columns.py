@@ -47,7 +47,7 @@ def columns(
     """
     counts = table if isinstance(table, ColumnCounts) else ColumnCounts(table)
     names = counts.frame.columns
-    return [_column(counts, name, _measured(measurements, name)) for name in names]
+    return [_column(counts, name, _list_measured(measurements, name)) for name in names]
 
 
 def _column(
@@ -105,7 +105,7 @@ def _place(text: str) -> float:
     return float((date.fromisoformat(text) - date(1970, 1, 1)).days)
 
 
-def _measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, float, float]]:
+def _list_measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, float, float]]:
     """The cells of a column's own measurement: what was counted, the answer, and its margin.
 
     Of several measurements the one with the least noise.

@@ -22,7 +22,7 @@ from shoal.core import (
     figure,
 )
 from shoal.core.serialise import plain
-from shoal.errors import InputError, counted, did_you_mean
+from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, TITLES, Method, Setting
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
@@ -61,16 +61,16 @@ def checks_text(checks: Iterable[Check]) -> str:
         lines.append(f"{verdict}: {check.guarantee}")
         if isinstance(check.guarantee, KeptRule):
             decide = check.remarks["rows_that_decide"]
-            broken = counted(check.witness["size"], "row breaks", "rows break")
+            broken = count_noun(check.witness["size"], "row breaks", "rows break")
             undecided = "not decided: no row has single values in its columns"
-            found = f"{broken} it, of {decide:,}{_named_rows(check)}" if decide else undecided
+            found = f"{broken} it, of {decide:,}{_name_rows(check)}" if decide else undecided
             lines.append(f"  {found}")
             continue
         if not isinstance(check.guarantee, KAnonymity):
             lines.append(f"  achieved: {figure(check.achieved)}")
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
-        lines.append(f"  {group} group: {group_size(size, check.remarks)}{_named_rows(check)}")
+        lines.append(f"  {group} group: {group_size(size, check.remarks)}{_name_rows(check)}")
         for name, value in check.remarks.items():
             text = value if isinstance(value, str) else f"{value:,}"
             words = REMARK_WORDS.get(name, name.replace("_", " "))
@@ -78,7 +78,7 @@ def checks_text(checks: Iterable[Check]) -> str:
     return "\n".join(lines)
 
 
-def _named_rows(check: Check) -> str:
+def _name_rows(check: Check) -> str:
     """Some rows of what decides, if they are known."""
     rows = check.witness.get("rows", [])
     noun = "row" if len(rows) == 1 else "rows"
@@ -92,7 +92,7 @@ def checks_json(checks: Iterable[Check]) -> str:
     return json.dumps(verdict, indent=2)
 
 
-def published_json(published: Any) -> str:
+def write_published_json(published: Any) -> str:
     """What was written and what it promises, as JSON; for `protect_file.Published`."""
     release = published.release
     facts = {
@@ -271,7 +271,7 @@ def _example(method: Method[Any], form: ReleaseForm) -> Setting[Any]:
 def _promises(method: Method[Any]) -> list[str]:
     """What a method claims for its two example columns, in each of its release forms."""
     given = ", ".join(f"{name} = {value}" for name, value in method.example.parameters.items())
-    lines = [f"promises, for {_described(method)} beside a public column c, with {given}:"]
+    lines = [f"promises, for {_describe_columns(method)} beside a public column c, with {given}:"]
     for form in method.forms.offered:
         claims = [
             f"{claim.guarantee} ({claim.status})"
@@ -285,7 +285,7 @@ def _not_claimed(method: Method[Any]) -> list[str]:
     return list(method.promises.not_claimed(_example(method, method.forms.offered[-1])))
 
 
-def _described(method: Method[Any]) -> str:
+def _describe_columns(method: Method[Any]) -> str:
     """The example columns in words."""
     if len({column.role for column in method.example.columns}) == 1:
         return "two columns a and b"

@@ -91,11 +91,9 @@ def whole(x: Floats) -> Ints:
     return (x + 0.5).astype(np.int64)
 
 
-def _rounded(values: Any) -> Floats:
+def _round(values: Any) -> Floats:
     return np.array([round(value, 9) for value in values])
 
 
-_QUANTILES: Final = _rounded(
-    NormalDist().inv_cdf((i + 0.5) / (_BINS + 1)) for i in range(_BINS + 1)
-)
-_POWERS: Final = _rounded(math.exp(i / _STEPS - _REACH) for i in range(2 * _REACH * _STEPS + 1))
+_QUANTILES: Final = _round(NormalDist().inv_cdf((i + 0.5) / (_BINS + 1)) for i in range(_BINS + 1))
+_POWERS: Final = _round(math.exp(i / _STEPS - _REACH) for i in range(2 * _REACH * _STEPS + 1))

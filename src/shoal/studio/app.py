@@ -56,7 +56,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(downloads.router)
     app.include_router(pages.router)
     for kind in (ShoalError, HTTPException, RequestValidationError):
-        app.add_exception_handler(kind, _refused)
+        app.add_exception_handler(kind, _refuse)
     return app
 
 
@@ -75,7 +75,7 @@ def _outside(status: int, sentence: str) -> str:
     return rendering.page("outside.html", sentence=sentence, code=status)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     """Answer with a sentence of ours, the user's move or a promise that cannot be kept."""
     status, sentence, kept = 422, str(error), None
     if isinstance(error, TooLargeError):

@@ -95,7 +95,7 @@ class Studio:
         Confirmed columns keep what the policy says of them; the others are guessed anew.
         """
         self._data(workspace)
-        self._settled(workspace)
+        self._check_settled(workspace)
         now = self.store.change(workspace.id, reading=reading, answered=())
         return self._read(now, again=True)
 
@@ -158,10 +158,10 @@ class Studio:
         """
         if invalid_input.TEXT in workspace.drafts and invalid_input.TEXT not in settles:
             raise InputError(invalid_input.sentence(workspace))
-        text = policy_document.reviewed(text, changed.get("confirmed", workspace.confirmed))
-        policy = policy_document.judged(text, folder=self.store.files(workspace.id))
+        text = policy_document.take_reviewed(text, changed.get("confirmed", workspace.confirmed))
+        policy = policy_document.judge(text, folder=self.store.files(workspace.id))
         policy_document.check_budget(policy, home=self.settings.home)
-        observed = policy_document.observed(text, before=workspace.observed, public=public)
+        observed = policy_document.list_observed(text, before=workspace.observed, public=public)
         return self.store.change(
             workspace.id,
             since=workspace.policy,
@@ -180,26 +180,26 @@ class Studio:
         wrong: tuple[str, ...] = (),
     ) -> Workspace:
         """Keep what was typed and cannot be used; nothing is released until that is settled."""
-        made = invalid_input.made(given, error, wrong)
+        made = invalid_input.make_draft(given, error, wrong)
         return self.store.note(
             workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
         )
 
-    def judged(self, workspace: Workspace) -> Policy:
+    def judge_policy(self, workspace: Workspace) -> Policy:
         """The policy of a workspace.
 
         Raises:
             InputError: there is none yet, or it cannot be used as it is.
         """
         text = policy_of(workspace)
-        return policy_document.judged(text, folder=self.store.files(workspace.id))
+        return policy_document.judge(text, folder=self.store.files(workspace.id))
 
-    def booked(self, workspace: Workspace, policy: Policy) -> Policy:
+    def add_budget(self, workspace: Workspace, policy: Policy) -> Policy:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
             policy_document.check_budget(policy, home=self.settings.home)
             return policy
-        return BudgetOptions(self.settings.budget, workspace.source).stated(policy)
+        return BudgetOptions(self.settings.budget, workspace.source).apply_to(policy)
 
     def start_protect(self, workspace: Workspace, *, evaluate: bool | None = None) -> str:
         """Make a release, in a job.
@@ -216,10 +216,12 @@ class Studio:
             ClaimViolationError: a required promise cannot be had.
         """
         self._data(workspace)
-        self._settled(workspace)
-        policy = self.judged(workspace)
+        self._check_settled(workspace)
+        policy = self.judge_policy(workspace)
         audience = policy_document.audience_of(workspace.policy)
-        planned = protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        planned = protect_table.foreseen(
+            replace(self.add_budget(workspace, policy), audience=audience)
+        )
         seen = self.profile(workspace)
         rows = None if seen is None else seen.rows
         id_ = new_id()
@@ -261,7 +263,7 @@ class Studio:
                 candidates: a grid as a mapping.
         """
         id_ = new_id()
-        self._settled(workspace)
+        self._check_settled(workspace)
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to compare on.")
@@ -283,10 +285,10 @@ class Studio:
         table itself where neither the method nor a budget knows an epsilon, and invented where one
         does.
         """
-        self._settled(workspace)
-        policy = self.judged(workspace)
+        self._check_settled(workspace)
+        policy = self.judge_policy(workspace)
         others = self.path(workspace, workspace.others)
-        private = find(policy.method).noisy or self.booked(workspace, policy).budget is not None
+        private = find(policy.method).noisy or self.add_budget(workspace, policy).budget is not None
         own = None if private else self.path(workspace, workspace.data)
         for one in self.jobs.of(workspace.id):
             if one.kind is JobKind.PREVIEW:
@@ -308,7 +310,7 @@ class Studio:
 
     def start_inspect(self, workspace: Workspace) -> str:
         """Inspect the table under the policy, in a job: recorded as `shoal inspect` records it."""
-        self._settled(workspace)
+        self._check_settled(workspace)
         id_, out = new_id(), str(self.inspection_file(workspace))
         arguments = self._arguments(workspace, JobKind.INSPECT, id_, out=out)
         return self._start(workspace, JobKind.INSPECT, arguments, id_=id_)
@@ -322,7 +324,7 @@ class Studio:
     ) -> str:
         """Choose one method privately, in a job, at a price of epsilon."""
         id_ = new_id()
-        self._settled(workspace)
+        self._check_settled(workspace)
         arguments = self._arguments(
             workspace,
             JobKind.SELECT,
@@ -333,7 +335,7 @@ class Studio:
         )
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
-    def released(self, release: str) -> Path:
+    def find_release(self, release: str) -> Path:
         """The public folder of a release.
 
         Raises:
@@ -353,19 +355,19 @@ class Studio:
         folder = self.jobs.comparison(id_)
         return folder if (folder / "comparison.json").is_file() else None
 
-    def compared(self, workspace: Workspace) -> dict[str, Any] | None:
+    def read_comparison(self, workspace: Workspace) -> dict[str, Any] | None:
         """What the latest comparison found, as `Comparison.facts` writes it; confidential."""
         folder = self.comparison(workspace)
         return None if folder is None else read_json(folder / "comparison.json")
 
     def candidate(self, workspace: Workspace, label: str) -> dict[str, Any]:
         """A candidate of the comparison, as `[protect]` and `[require]` would state it."""
-        facts = self.compared(workspace)
+        facts = self.read_comparison(workspace)
         rows = [] if facts is None else facts["candidates"]
         row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
-        stated = policy_document.parsed(policy_of(workspace)).get("protect", {})
+        stated = policy_document.parse_toml(policy_of(workspace)).get("protect", {})
         protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
         # A candidate's form and columns are not in its parameters, but in its label.
         label = row["label"]
@@ -374,7 +376,7 @@ class Studio:
             protect["release_form"] = form
         if stated.get("method") == row["method"] and stated.get("columns"):
             protect["columns"] = stated["columns"]
-        kept = policy_document.parsed(policy_of(workspace)).get("require", {})
+        kept = policy_document.parse_toml(policy_of(workspace)).get("require", {})
         own = row.get("require")
         return {"protect": protect, **({"require": {**kept, **own}} if own else {})}
 
@@ -393,7 +395,7 @@ class Studio:
             return schemes.again(workspace, label, options)
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 
-    def finished(self, status: JobStatus) -> None:
+    def finish(self, status: JobStatus) -> None:
         """Take what a job found into the workspace and the history; called by `Jobs`."""
         if status.kind is JobKind.PROTECT:
             state = "released" if status.state is JobState.DONE else status.state.value
@@ -403,7 +405,7 @@ class Studio:
             found = status.result
             given = read_json(self.jobs.folder(status.id) / "job.json")["arguments"]
 
-            def taken(now: Workspace) -> Workspace:
+            def take_result(now: Workspace) -> Workspace:
                 same = now.data is not None and now.data.id in given["data"]
                 if not same or dict(now.reading) != given["reading"]:
                     return now
@@ -411,11 +413,11 @@ class Studio:
                     return _anew(now, found["policy"])
                 if not given["again"]:
                     return now
-                text = policy_document.guessed_anew(now.policy, found["policy"], now.confirmed)
+                text = policy_document.guess_anew(now.policy, found["policy"], now.confirmed)
                 return replace(now, policy=text)
 
             try:
-                self.store.note(status.workspace, taken)
+                self.store.note(status.workspace, take_result)
             except InputError:
                 return  # The workspace was removed meanwhile.
 
@@ -426,7 +428,7 @@ class Studio:
         self.store.note(workspace.id, lambda now: replace(now, jobs={**now.jobs, kind.value: id_}))
         return id_
 
-    def _settled(self, workspace: Workspace) -> None:
+    def _check_settled(self, workspace: Workspace) -> None:
         if workspace.drafts:
             raise InputError(invalid_input.sentence(workspace))
 
@@ -437,7 +439,7 @@ class Studio:
         data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This task is already under way. Wait for it, or cancel it first.")
-        self.booked(workspace, self.judged(workspace))
+        self.add_budget(workspace, self.judge_policy(workspace))
         return {
             **given,
             "data": str(data),
@@ -491,7 +493,7 @@ def studio(settings: Settings) -> Iterator[Studio]:
         jobs.recover()
         history.recover(jobs.release)
         made = Studio(settings, WorkspaceStore(settings.home), jobs, history, temporary)
-        jobs.finished = made.finished
+        jobs.finished = made.finish
         try:
             yield made
         finally:
@@ -536,4 +538,4 @@ def _anew(now: Workspace, text: str) -> Workspace:
 
 
 def _columns(text: str) -> set[str]:
-    return set(policy_document.parsed(text).get("columns", {})) if text else set()
+    return set(policy_document.parse_toml(text).get("columns", {})) if text else set()

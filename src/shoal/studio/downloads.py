@@ -26,15 +26,15 @@ router = APIRouter(prefix="/releases/{job}", include_in_schema=False)
 Id = Annotated[str, PathParameter(pattern=ID)]
 
 
-def released(studio: TheStudio, job: Id) -> Path:
+def find_release(studio: TheStudio, job: Id) -> Path:
     """Dependency: the public folder of a release; 404 where there is none."""
     try:
-        return studio.released(job)
+        return studio.find_release(job)
     except InputError as error:
         raise HTTPException(404, str(error)) from None
 
 
-Released = Annotated[Path, Depends(released)]
+Released = Annotated[Path, Depends(find_release)]
 
 
 @router.get("/public.zip")

@@ -26,7 +26,7 @@ def column(name: str) -> str:
     return f"columns.{name}"
 
 
-def made(given: Mapping[str, str], error: str, wrong: Collection[str] = ()) -> Draft:
+def make_draft(given: Mapping[str, str], error: str, wrong: Collection[str] = ()) -> Draft:
     """A draft that a file can hold, whatever was sent."""
     return Draft(
         {_text(name): _text(text) for name, text in given.items()}, _text(error), tuple(wrong)

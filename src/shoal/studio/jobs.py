@@ -191,7 +191,7 @@ class Jobs:
             InputError: there is no such job.
         """
         here = id_ in self._running
-        noted = self._noted(id_)
+        noted = self._read_status(id_)
         if noted.final:
             if here and id_ in self._running:
                 return replace(
@@ -199,12 +199,12 @@ class Jobs:
                 )
             return noted
         if not here and id_ not in self._running:
-            noted = self._noted(id_)  # It may have ended between the two lines above.
+            noted = self._read_status(id_)  # It may have ended between the two lines above.
             if not noted.final:
                 return replace(noted, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
         return noted
 
-    def _noted(self, id_: str) -> JobStatus:
+    def _read_status(self, id_: str) -> JobStatus:
         """What the job's folder says."""
         folder = self.folder(id_)
         job = read_json(folder / "job.json") if _is_id(id_) else None
@@ -314,7 +314,7 @@ class Jobs:
                 self._room.release()
         self._close_one(running)
         try:
-            self.finished(self._noted(id_))
+            self.finished(self._read_status(id_))
         except Exception as error:  # noqa: BLE001 (a thread has nobody else to tell)
             sys.stderr.write(f"shoal: {withheld(error)}\n")
         finally:

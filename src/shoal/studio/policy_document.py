@@ -27,7 +27,7 @@ ABSENT = "not stated"
 """How a difference shows a key that one of two policies lacks."""
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """Read TOML text into plain values; numbers with a point become decimals.
 
     Raises:
@@ -36,7 +36,7 @@ def parsed(text: str) -> dict[str, Any]:
     return text_files.parse_toml(text, "The policy")
 
 
-def judged(text: str, *, folder: Path) -> Policy:
+def judge(text: str, *, folder: Path) -> Policy:
     """Check a policy and read it.
 
     Args:
@@ -47,7 +47,7 @@ def judged(text: str, *, folder: Path) -> Policy:
     Raises:
         InputError: it cannot be used as it is, in one sentence.
     """
-    for name in _named_files(parsed(text)):
+    for name in _list_files(parse_toml(text)):
         if not isinstance(name, str) or Path(name).name != name or name in {"", ".", ".."}:
             raise InputError(
                 "Expected the plain name of a file of this workspace, without folders, under "
@@ -80,7 +80,7 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
             other section is replaced whole, and taken out where it is none. JSON values will do:
             days may be texts.
     """
-    document = parsed(text)
+    document = parse_toml(text)
     for section, stated in changes.items():
         if stated is None:
             document.pop(section, None)
@@ -90,8 +90,8 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
                 columns[name] = _column(column)
             document["columns"] = columns
         else:
-            document[section] = _stated(stated)
-    return written(document)
+            document[section] = _to_toml_value(stated)
+    return write_toml(document)
 
 
 def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -100,7 +100,9 @@ def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {"role": stated} if isinstance(stated, str) else dict(stated)
 
 
-def observed(text: str, *, before: Collection[str], public: Collection[str]) -> tuple[str, ...]:
+def list_observed(
+    text: str, *, before: Collection[str], public: Collection[str]
+) -> tuple[str, ...]:
     """The columns whose categories count as copied from the data.
 
     Args:
@@ -113,7 +115,7 @@ def observed(text: str, *, before: Collection[str], public: Collection[str]) -> 
     """
     columns = {
         name: stated if isinstance(stated, Mapping) else {}
-        for name, stated in parsed(text)["columns"].items()
+        for name, stated in parse_toml(text)["columns"].items()
     }
     marked = [name for name, stated in columns.items() if stated.get("observed")]
     left = [name for name in before if name not in (*public, *marked)]
@@ -129,7 +131,7 @@ def observed(text: str, *, before: Collection[str], public: Collection[str]) -> 
 
 def differences(before: str, after: str) -> list[tuple[str, str, str]]:
     """The keys that two policies state otherwise: each with its old and its new value."""
-    old, new = _flat(parsed(before)), _flat(parsed(after))
+    old, new = _flat(parse_toml(before)), _flat(parse_toml(after))
     return [
         (key, old.get(key, ABSENT), new.get(key, ABSENT))
         for key in dict.fromkeys((*old, *new))
@@ -153,36 +155,36 @@ def _flat(document: Mapping[str, Any]) -> dict[str, str]:
 
 def without_observed(text: str) -> str:
     """Take categories out that were only observed; an ordinal column is nominal without them."""
-    document = parsed(text)
+    document = parse_toml(text)
     for column in document["columns"].values():
         if isinstance(column, dict) and column.pop("observed", False):
             column.pop("categories", None)
             column["kind"] = "nominal"
-    return written(document)
+    return write_toml(document)
 
 
-def reviewed(text: str, confirmed: Collection[str]) -> str:
+def take_reviewed(text: str, confirmed: Collection[str]) -> str:
     """Take out that nobody has reviewed a draft, once every column is confirmed.
 
     In the studio a person confirms each column, which is the review.
     """
-    document = parsed(text)
+    document = parse_toml(text)
     if document.get("review") != {} or not set(document["columns"]) <= set(confirmed):
         return text
     return re.sub(r"(?m)^\[review\][^\n]*\n(?:[ \t]*(?:#[^\n]*)?\n)*", "", text)
 
 
-def guessed_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
+def guess_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
     """Take how the file is read, and the columns that nobody has confirmed, from a new draft."""
-    document, new = parsed(text), parsed(drafted)
+    document, new = parse_toml(text), parse_toml(drafted)
     columns = {
         name: document["columns"][name] if name in confirmed else line
         for name, line in new["columns"].items()
     }
-    return written({**document, "columns": columns, "reading": new.get("reading", {})})
+    return write_toml({**document, "columns": columns, "reading": new.get("reading", {})})
 
 
-def written(document: Mapping[str, Any]) -> str:
+def write_toml(document: Mapping[str, Any]) -> str:
     """Write plain values, decimals and days as TOML text that reads back as the same policy."""
     lines = [f"version = {as_toml(document.get('version', 1))}"]
     known = [name for name in SECTIONS if name in document]
@@ -204,17 +206,23 @@ def written(document: Mapping[str, Any]) -> str:
 def _column(stated: Any) -> Any:
     if not isinstance(stated, Mapping):
         return stated
-    return _stated(with_days({key: value for key, value in stated.items() if value is not None}))
+    return _to_toml_value(
+        with_days({key: value for key, value in stated.items() if value is not None})
+    )
 
 
-def _stated(value: Any) -> Any:
+def _to_toml_value(value: Any) -> Any:
     """JSON values as TOML can write them: numbers exactly, and no key without a value."""
     if isinstance(value, Mapping):
-        return {key: _stated(item) for key, item in value.items() if item is not None}
-    return [_stated(item) for item in value] if isinstance(value, list | tuple) else exact(value)
+        return {key: _to_toml_value(item) for key, item in value.items() if item is not None}
+    return (
+        [_to_toml_value(item) for item in value]
+        if isinstance(value, list | tuple)
+        else exact(value)
+    )
 
 
-def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
+def _list_files(document: Mapping[str, Any]) -> Iterator[Any]:
     columns = document.get("columns")
     for column in columns.values() if isinstance(columns, Mapping) else ():
         if isinstance(column, Mapping):
@@ -230,11 +238,11 @@ def grid(content: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for row in rows:
         lines.append("[[candidate]]")
-        lines += [f"{bare(key)} = {as_toml(_stated(value))}" for key, value in row.items()]
+        lines += [f"{bare(key)} = {as_toml(_to_toml_value(value))}" for key, value in row.items()]
     return "\n".join(lines) + "\n"
 
 
 def audience_of(text: str) -> Audience:
     """Who will get the release, by the policy; anybody, where it does not say or is not there."""
-    stated = parsed(text).get("release", {}) if text else {}
-    return audiences.named(stated.get("audience", Audience.PUBLIC_USE))
+    stated = parse_toml(text).get("release", {}) if text else {}
+    return audiences.find_audience(stated.get("audience", Audience.PUBLIC_USE))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from shoal.errors import InputError, InternalError
-from shoal.io.disk import flush, locked
+from shoal.io.disk import flush, take_lock
 
 ID = r"^[0-9a-f]{16}$"
 """What the ids of workspaces, files, jobs and releases look like."""
@@ -67,7 +67,7 @@ def read_json(path: Path) -> Any:
 @contextmanager
 def alone_in(home: Path) -> Iterator[None]:
     """Keep other servers out of a home; a killed one leaves no lock behind."""
-    lock = locked(private_folder(home) / ".lock")
+    lock = take_lock(private_folder(home) / ".lock")
     if lock is None:
         raise InputError(
             f"Another studio works in '{home}'. End it, or choose another folder with --data."
@@ -97,7 +97,7 @@ def _own_folder() -> tuple[Path, BinaryIO]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # 0700
         with suppress(FileNotFoundError):
-            if (lock := locked(folder / ".lock")) is not None:
+            if (lock := take_lock(folder / ".lock")) is not None:
                 return folder, lock
 
 
@@ -107,14 +107,14 @@ def remove_left_behind() -> None:
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
-            if (lock := locked(folder / ".lock")) is not None:
+            if (lock := take_lock(folder / ".lock")) is not None:
                 with lock:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def hold(path: Path) -> BinaryIO:
     """Hold a lock while this process lives, and note its number in it."""
-    lock = locked(path)
+    lock = take_lock(path)
     if lock is None:
         raise InternalError(
             "Another process is already working on this task. Wait until it has ended."
@@ -132,9 +132,9 @@ def end_left_behind(path: Path) -> None:
     with suppress(OSError, ValueError):
         if not path.exists():
             return
-        lock = locked(path, timeout=PATIENCE)
+        lock = take_lock(path, timeout=PATIENCE)
         if lock is None:
             os.killpg(int(path.read_text("ascii")), signal.SIGKILL)
-            lock = locked(path, timeout=math.inf)
+            lock = take_lock(path, timeout=math.inf)
         if lock is not None:
             lock.close()

@@ -145,7 +145,7 @@ def write(
     drafted = from_guesses(raw, guesses, values, source=label, purpose=purpose, **marks)
     text = policy_document.without_observed(drafted.text)
     progress("drawing the columns", 0, 1)
-    read_as = policy_document.parsed(text).get("reading", {})
+    read_as = policy_document.parse_toml(text).get("reading", {})
     seen = profile(raw, drafted.guesses, values, reading=read_as, sheets=sheets)
     if purpose.template:
         seen = replace(seen, warnings=(*seen.warnings, *REMARKS))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def path_of(studio: "Studio", release: str) -> Path | None:
     """The scheme of a release; none if its method has none."""
-    folder = studio.released(release)
+    folder = studio.find_release(release)
     path = folder.with_name(folder.name + INTERNAL_SUFFIX) / scheme_files.SCHEME
     return path if path.is_file() else None
 
@@ -72,13 +72,13 @@ def take(
         raise InputError(str(error).replace(str(path), label)) from None
 
 
-def coarsened(studio: "Studio", workspace: Workspace, columns: Collection[str]) -> Workspace:
+def coarsen_columns(studio: "Studio", workspace: Workspace, columns: Collection[str]) -> Workspace:
     """Release columns a level higher than the scheme says, each as often as it is named."""
     taken = workspace.scheme
     if taken is None:
         raise InputError("The table is not recoded by a scheme. Take one on the screen Data first.")
     scheme = scheme_files.read(studio.store.files(workspace.id) / taken.file)
-    scheme_files.adjusted(scheme, coarsen=list(columns))
+    scheme_files.adjust(scheme, coarsen=list(columns))
     changed = replace(taken, coarsen=tuple(columns))
     return studio.store.change(workspace.id, scheme=changed)
 
@@ -89,7 +89,7 @@ def arguments(studio: "Studio", workspace: Workspace, folder: Path) -> dict[str,
     if taken is None:
         return {"scheme": None}
     path = studio.store.files(workspace.id) / taken.file
-    scheme_files.under(scheme_files.read(path), studio.judged(workspace))
+    scheme_files.under(scheme_files.read(path), studio.judge_policy(workspace))
     kept = taken.release and studio.jobs.release(taken.release)
     previous = str(kept) if kept and kept.is_dir() else None
     return {
@@ -155,5 +155,5 @@ def _text(policy: Policy, folder: Path, *, now: str) -> str:
             path.write_text(held.getvalue(), encoding="utf-8")
             path.chmod(0o600)
             document["columns"][name][key] = path.name
-    document["reading"] = policy_document.parsed(now).get("reading", {}) if now else {}
+    document["reading"] = policy_document.parse_toml(now).get("reading", {}) if now else {}
     return policy_document.with_fields("", document)

@@ -133,7 +133,7 @@ class Guard:
             await refusal(scope, receive, answer)
             return
         try:
-            await self._app(scope, self._counted(scope, receive), answer)
+            await self._app(scope, self._count(scope, receive), answer)
         except Exception as error:  # noqa: BLE001 (its message may quote a cell)
             sentence = withheld(error)
             sys.stderr.write(f"shoal: {sentence}\n")
@@ -153,12 +153,12 @@ class Guard:
         inside = not apart and self._has_cookie(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/" and method in READING:
-            return self._opened(scope, given[0], inside=inside)
+            return self._open(scope, given[0], inside=inside)
         if inside or (method in READING and scope["path"] in OUTSIDE):
             return None
         return self._sentence(401, NO_SESSION)
 
-    def _opened(self, scope: Scope, token: str, *, inside: bool) -> Response:
+    def _open(self, scope: Scope, token: str, *, inside: bool) -> Response:
         """Exchange a token, and lead to the address without it."""
         if inside:
             return RedirectResponse("/", status_code=303)
@@ -206,13 +206,13 @@ class Guard:
             return False
         return True
 
-    def _counted(self, scope: Scope, receive: Receive) -> Receive:
+    def _count(self, scope: Scope, receive: Receive) -> Receive:
         if UPLOADS.match(scope["path"]):
             return receive  # counted where it is written
         limit, seen = self._settings.body_limit, 0
         stated = Headers(scope=scope).get("content-length", "")
 
-        async def counted() -> Message:
+        async def count_message() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
@@ -220,7 +220,7 @@ class Guard:
                 raise HTTPException(413, "The request is too large.")
             return message
 
-        return counted
+        return count_message
 
 
 def _are_equal(known: str, given: str) -> bool:

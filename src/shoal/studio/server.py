@@ -74,7 +74,7 @@ def launch(
 
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: setattr(serving, "should_exit", True))
-        with _opened(address, home, wanted=browser):
+        with _open_browser(address, home, wanted=browser):
             try:
                 serving.run(sockets=[listening])
             except KeyboardInterrupt:
@@ -111,7 +111,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _opened(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
+def _open_browser(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
     """Open the browser, soon."""
     if not wanted:
         yield

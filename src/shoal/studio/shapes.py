@@ -81,9 +81,9 @@ def _numbers(numbers: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape
     numbers, counts = numbers[finite], counts[finite]
     if not numbers.size:
         return Shape("texts", range="no values")
-    words = _from_to(_shown(numbers.min()), _shown(numbers.max()))
+    words = _from_to(_write_number(numbers.min()), _write_number(numbers.max()))
     bars, edges = _histogram(numbers, counts)
-    names = tuple(_from_to(_shown(one), _shown(two)) for one, two in edges)
+    names = tuple(_from_to(_write_number(one), _write_number(two)) for one, two in edges)
     return Shape("numbers", bars, names, words)
 
 
@@ -118,7 +118,7 @@ def _categories(
 ) -> Shape:
     frequent = np.argsort(-counts, kind="stable")
     whole = counts.sum()
-    words = ", ".join(f"{_clipped(names[i])} {counts[i] / whole:.0%}" for i in frequent[:NAMED])
+    words = ", ".join(f"{_clip(names[i])} {counts[i] / whole:.0%}" for i in frequent[:NAMED])
     more = len(names) - NAMED
     if more > 0:
         words += f" and {more:,} more"
@@ -126,7 +126,7 @@ def _categories(
     if ordinal:
         place = {name: at for at, name in enumerate(stated)}
         order = sorted(range(len(names)), key=lambda i: place.get(names[i], len(place)))[:BARS]
-    shown = tuple(f"{_clipped(names[i])}: {counts[i]:,.0f}" for i in order)
+    shown = tuple(f"{_clip(names[i])}: {counts[i]:,.0f}" for i in order)
     return Shape("categories", _heights(counts[order]), shown, words, len(names) - len(order))
 
 
@@ -167,7 +167,7 @@ def _from_to(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _shown(number: float) -> str:
+def _write_number(number: float) -> str:
     """A number of at most three digits behind the first that counts; whole ones as they are.
 
     >>> _shown(1987.0), _shown(93712.0), _shown(0.123456), _shown(1234.5)
@@ -178,7 +178,7 @@ def _shown(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     flat = re.sub(r"\s+", " ", text)
     return flat if len(flat) <= 24 else flat[:23] + "\u2026"
 

@@ -74,7 +74,7 @@ def words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 def _policy(before: str, after: str) -> str:
     try:
-        old, new = (policy_document.parsed(text) if text else {} for text in (before, after))
+        old, new = (policy_document.parse_toml(text) if text else {} for text in (before, after))
     except InputError:
         return "the policy"
     tables = [name for name in {**old, **new} if old.get(name) != new.get(name)]
@@ -84,7 +84,7 @@ def _policy(before: str, after: str) -> str:
             return "the method"
         return TABLES.get(table, "the policy") if old else "the policy"
     stated = {
-        name: _changed(old["columns"].get(name), new["columns"].get(name))
+        name: _list_changes(old["columns"].get(name), new["columns"].get(name))
         for name in {**old["columns"], **new["columns"]}
     }
     changed = {name: keys for name, keys in stated.items() if keys}
@@ -100,7 +100,7 @@ def _method(document: Mapping[str, Any]) -> Any:
     return document.get("protect", {}).get("method")
 
 
-def _changed(one: Any, other: Any) -> set[str]:
+def _list_changes(one: Any, other: Any) -> set[str]:
     old, new = ({"role": each} if isinstance(each, str) else each or {} for each in (one, other))
     return {key for key in {**old, **new} if old.get(key) != new.get(key)}
 

@@ -79,18 +79,18 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
             target.chmod(0o600)
             if kind == b"multipart/form-data":
                 parts = _Parts(options.get(b"boundary"))
-                async for chunk in _counted(request, limit + BUFFER):
+                async for chunk in _count_bytes(request, limit + BUFFER):
                     parts.feed(chunk)
                     if len(parts.content) >= BUFFER:
-                        await to_thread.run_sync(file.write, parts.taken())
+                        await to_thread.run_sync(file.write, parts.take_all())
                     if parts.size > limit:
                         raise TooLargeError(_too_large(limit))
                 parts.finish()
-                await to_thread.run_sync(file.write, parts.taken())
+                await to_thread.run_sync(file.write, parts.take_all())
                 size, label = parts.size, parts.name or label
             else:
                 size, waiting = 0, bytearray()
-                async for chunk in _counted(request, limit):
+                async for chunk in _count_bytes(request, limit):
                     size += len(chunk)
                     waiting += chunk
                     if len(waiting) >= BUFFER:
@@ -99,7 +99,7 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
                 await to_thread.run_sync(file.write, bytes(waiting))
         if not size:
             raise InputError("The file is empty, or none was chosen. Choose a table of people.")
-        return _named(target, _label(label), size)
+        return _name_file(target, _label(label), size)
     except ClientDisconnect:
         raise InputError("The upload ended before the file was complete.") from None
     finally:
@@ -112,7 +112,7 @@ def take(content: bytes, folder: Path, *, label: str) -> DataFile:
     target = folder / f".{new_id()}.part"
     target.write_bytes(content)
     target.chmod(0o600)
-    return _named(target, label, len(content))
+    return _name_file(target, label, len(content))
 
 
 def path_of(file: DataFile, folder: Path) -> Path:
@@ -143,7 +143,7 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
         head = file.read(8)
     size: int | None = None
     if suffix in EXCEL:
-        size = excel_files.stated_size(path)
+        size = excel_files.read_stated_size(path)
     # What a gzip file unpacks to is not known before; `shoal.io.files.read` counts it.
     taken = size is not None or (io.is_packed(path) and head.startswith(b"\x1f\x8b"))
     archive = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
@@ -153,7 +153,7 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
             "or name it .xlsx or .csv.gz, and choose the table itself."
         )
     if suffix in {".parquet", ".pq", ".arrow", ".ipc", ".feather"}:
-        size = decoded_size.stated(path)
+        size = decoded_size.read_stated_size(path)
     elif suffix in io.STATS and library:
         size = _stats(path, suffix)
     if size is not None and size > limit:
@@ -176,7 +176,7 @@ def _stats(path: Path, suffix: str) -> int | None:
     return None if rows is None else int(rows) * int(columns) * CELL
 
 
-async def _counted(request: Request, limit: int) -> AsyncIterator[bytes]:
+async def _count_bytes(request: Request, limit: int) -> AsyncIterator[bytes]:
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > limit:
         raise TooLargeError(_too_large(limit))
@@ -192,7 +192,7 @@ def _too_large(limit: int) -> str:
     return f"The file is larger than {limit / (1 << 20):,.0f} MiB, the limit of the studio."
 
 
-def _named(target: Path, label: str, size: int) -> DataFile:
+def _name_file(target: Path, label: str, size: int) -> DataFile:
     suffix = next((one for one in SUFFIXES if _ends(label, one)), ".csv")
     made = DataFile(new_id(), label, suffix, size)
     place = path_of(made, target.parent)
@@ -254,7 +254,7 @@ class _Parts:
         if not self._ended or not self.found:
             raise InputError("Expected a form with one file in the field 'file', found none.")
 
-    def taken(self) -> bytes:
+    def take_all(self) -> bytes:
         content = bytes(self.content)
         self.content.clear()
         return content

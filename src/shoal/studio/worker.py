@@ -69,7 +69,7 @@ def main(folder: Path) -> None:
         write_json(folder / "result.json", result)
         status.end(JobState.DONE)
     except BaseException as error:  # noqa: BLE001 (a panic of Polars is no Exception)
-        if _asked_to_end():
+        if _is_interrupted():
             sys.exit(130)  # The server says why.
         status.end(JobState.FAILED, _why(error, job["arguments"].get("names", {})))
     finally:
@@ -78,14 +78,14 @@ def main(folder: Path) -> None:
 
 def _why(error: BaseException, names: Mapping[str, str]) -> str:
     if isinstance(error, ShoalError):
-        return named(str(error), names)
+        return name_files(str(error), names)
     if isinstance(error, MemoryError):
         return "This machine has too little memory for this table."
     sentence = withheld(error)
     return sentence[0].upper() + sentence[1:]
 
 
-def named(sentence: str, names: Mapping[str, str]) -> str:
+def name_files(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence that names files as their user does, and not where the studio keeps them.
 
     >>> named("'/tmp/x/1.csv' is empty.", {"/tmp/x/1.csv": "people.csv"})
@@ -151,7 +151,7 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
     applied = None
     if given["scheme"]:
-        applied = apply_scheme.applied(
+        applied = apply_scheme.prepare_scheme(
             given["scheme"],
             policy=given["policy"],
             previous=given.get("previous"),
@@ -222,10 +222,10 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     stated = policy.load(given["policy"])
     status("reading a few rows", 0, 1)
     if given["rows_of"] is None:
-        rows = preview.invented(stated, preview.rows_to_try(stated))
+        rows = preview.invent_rows(stated, preview.rows_to_try(stated))
     else:
         whole = io.read(given["rows_of"], **ReadingOptions().marks(stated)).frame
-        rows = preview.sampled(whole, preview.rows_to_try(stated))
+        rows = preview.sample_rows(whole, preview.rows_to_try(stated))
     status("protecting them", 0, 1)
     tried = preview.preview(stated, rows, progress=status)
     compared = evaluate.evaluate(rows, tried.release, stated, which=("marginals",))
@@ -296,7 +296,7 @@ def _interrupt(_number: int, _frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _asked_to_end() -> bool:
+def _is_interrupted() -> bool:
     """Whether it was interrupted; a library that was at work may raise an error of its own then."""
     return signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 

@@ -104,7 +104,7 @@ class Space(Protocol):
     def start(self, columns: Sequence[Ints]) -> "Descent":
         """Put the records of a block on their positions, at the root."""
 
-    def forced(self, lower: Ints, upper: Ints) -> Bools:
+    def is_forced(self, lower: Ints, upper: Ints) -> Bools:
         """Which nodes have a public cut, at which they are split whatever they count."""
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
@@ -143,7 +143,7 @@ class AdaptiveAxis:
         positions = [_positions(*pair) for pair in zip(own, self.domains, strict=True)]
         return Descent(own, np.vstack(positions))
 
-    def forced(self, lower: Ints, upper: Ints) -> Bools:
+    def is_forced(self, lower: Ints, upper: Ints) -> Bools:
         """Which nodes have a break inside."""
         breaks = np.array(self.breaks, dtype=np.int64)
         return np.asarray(((breaks > lower[:, :1]) & (breaks < upper[:, :1])).any(axis=1))
@@ -157,7 +157,7 @@ class AdaptiveAxis:
         for j, domain in enumerate(self.domains):
             nodes = split[axis[split] == j]
             cut[nodes] = _cuts(lower[nodes, j], upper[nodes, j], domain)
-        for node in np.flatnonzero(self.forced(lower, upper)):
+        for node in np.flatnonzero(self.is_forced(lower, upper)):
             low, high = lower[node, 0], upper[node, 0]
             inside = [at for at in self.breaks if low < at < high]
             cut[node] = min(inside, key=lambda at: abs(2 * at - low - high))
@@ -256,7 +256,7 @@ def grow(
     found, draws, depth = 0, 0, 0
     while counts.size:
         progress("splitting nodes", found, found + counts.size)
-        forced = space.forced(lower, upper)
+        forced = space.is_forced(lower, upper)
         can = np.flatnonzero(((upper - lower) > 1).any(axis=1) & ~forced)
         biased = np.maximum(UNITS * counts[can] - depth * penalty, threshold - penalty)
         drawn = can[noise.exceeds(biased, threshold=threshold, scale=scale)]
@@ -346,7 +346,7 @@ class NoisyHistogram:
         """Of the noise of each count."""
         return noise_variance(self.privacy_losses[-1])
 
-    def projected(self, n: int) -> Ints:
+    def project(self, n: int) -> Ints:
         """Non-negative whole numbers with sum n, nearest to the counts."""
         return apportion(project(self.counts, n), n)
 

@@ -49,7 +49,7 @@ from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import Columns, HeldColumns
 from shoal.mechanism.systematic_sampling import spread
 from shoal.synthesis.adaptive_tree import tree_histogram
-from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, checked
+from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, check_codes
 from shoal.synthesis.kernels.kendall import concordance
 
 
@@ -93,7 +93,7 @@ def copula(
         raise InternalError("A copula needs the records themselves, but they lie in blocks.")
     columns = [
         column if domain.positions is None else domain.positions[column]
-        for column, domain in zip(checked(codes, domains), domains, strict=True)
+        for column, domain in zip(check_codes(codes, domains), domains, strict=True)
     ]
     n, m = len(columns[0]), len(columns)
     if price.neighbours is not Neighbours.CHANGE_ONE:
@@ -110,7 +110,7 @@ def copula(
         each = own / m
         if margins is Margins.TREE:
             found = tree_histogram(HeldColumns(columns), j, domain, price=Price(each), noise=noise)
-            drawn = spread(found.edges, found.projected(n).astype(np.float64), n, rng)
+            drawn = spread(found.edges, found.project(n).astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
             privacy_losses += found.privacy_losses
             measurements.append(Measurement((j,), (found.edges,), found.counts, found.scale))

@@ -158,7 +158,9 @@ class SyntheticRows:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def checked(codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Domain]) -> list[Ints]:
+def check_codes(
+    codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Domain]
+) -> list[Ints]:
     """The columns as whole numbers within their domains, where the caller has clamped them.
 
     The error about a cell outside its domain does not show it.
@@ -182,7 +184,7 @@ def checked(codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Doma
 
 
 def records(codes: Sequence[NDArray[Any]] | Columns, domains: Sequence[Domain]) -> Columns:
-    """The columns as records that answer; arrays are checked, see `checked`."""
+    """The columns as records that answer; arrays are checked, see `check_codes`."""
     if isinstance(codes, Sequence | np.ndarray):
-        return HeldColumns(checked(codes, domains))
+        return HeldColumns(check_codes(codes, domains))
     return codes

@@ -31,7 +31,7 @@ from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import noise_variance, noisy_answers
-from shoal.mechanism.record_total import RecordTotal, permitted_total
+from shoal.mechanism.record_total import RecordTotal, permit_total
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import (
@@ -91,7 +91,7 @@ def privtree(
     The other arguments are those of `maxent`.
     """
     columns = records(codes, domains)
-    total = permitted_total(columns, price, total)
+    total = permit_total(columns, price, total)
     numeric = [j for j, domain in enumerate(domains) if domain.numeric]
     summed = numeric if fill is Fill.CENTROID else []
     share = Fraction(2, 5) if summed else Fraction(1, 2)
@@ -103,7 +103,7 @@ def privtree(
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, price=rest - sums, noise=noise)
     spread = float(counts.size * noise_variance(counted))
-    n = total.refined([(float(counts.sum()), spread)]).rows
+    n = total.refine([(float(counts.sum()), spread)]).rows
     privacy_losses = [tree.privacy_loss, counted]
     middles = (tree.lower + tree.upper - 1) / 2
     centres: Floats | None = None

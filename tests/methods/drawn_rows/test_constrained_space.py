@@ -13,8 +13,8 @@ import shoal
 from shoal.core import Column, Kind, Role, Schema
 from shoal.core.constraint_language import parse
 from shoal.errors import InputError
-from shoal.methods.drawn_rows.constrained_space import constrained_space
-from shoal.methods.drawn_rows.placed_columns import released_values
+from shoal.methods.drawn_rows.constrained_space import constrain_space
+from shoal.methods.drawn_rows.placed_columns import decode_values
 
 COLUMNS = {
     "age": Column("age", Role.CONFIDENTIAL, Kind.NUMERIC, (Decimal(0), Decimal(99)), step=1),
@@ -53,12 +53,12 @@ LINEAR = ["left >= came", "tax <= income", "sum = one + two"]
 
 def space_of(rules):
     read = [parse(text, SCHEMA, LOOKUPS) for text in rules]
-    return constrained_space(SCHEMA.columns, read), read
+    return constrain_space(SCHEMA.columns, read), read
 
 
 def holds(space, rules, codes):
     cells = {
-        axis.column.name: released_values(axis, own)
+        axis.column.name: decode_values(axis, own)
         for axis, own in zip(space.space, codes, strict=True)
     }
     return np.logical_and.reduce([rule.holds(cells) for rule in rules])
@@ -127,9 +127,9 @@ def test_rules_that_a_model_cannot_have_are_refused_in_a_sentence():
     ]
     rule = parse("f0 = 'a' implies f1 = 'a'", Schema(tuple(wide)))
     with pytest.raises(InputError, match="more than 20 columns"):
-        constrained_space(wide, [rule])
+        constrain_space(wide, [rule])
     with pytest.raises(InputError, match="'home', which is not among"):
-        constrained_space([COLUMNS["age"]], [parse(CATEGORICAL[6], SCHEMA)])
+        constrain_space([COLUMNS["age"]], [parse(CATEGORICAL[6], SCHEMA)])
 
 
 @pytest.mark.parametrize("method", ["maxent", "auto"])

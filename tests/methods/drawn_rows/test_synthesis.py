@@ -20,7 +20,7 @@ from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.methods.drawn_rows.merge_rare import merged
+from shoal.methods.drawn_rows.merge_rare import merge_rare_rows
 from shoal.methods.drawn_rows.synthesis_prices import domain_of
 from shoal.methods.trees.spatial_encoding import spatial_encoding
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
@@ -357,7 +357,7 @@ def test_merging_leaves_no_rare_combination_and_touches_no_other(case):
     rows, nominal, least = case
     before = Counter(map(tuple, rows))
 
-    source = merged(rows, nominal, least)
+    source = merge_rare_rows(rows, nominal, least)
 
     after = Counter(map(tuple, rows[source]))
     assert min(after.values()) >= least

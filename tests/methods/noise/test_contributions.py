@@ -17,10 +17,10 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io.table import Table
 from shoal.io.validate import at_most
-from shoal.mechanism.record_total import measured_total
+from shoal.mechanism.record_total import measure_total
 from shoal.methods import REGISTRY
 from shoal.methods.method import ContributionProof
-from shoal.methods.noise.contributions import fitted
+from shoal.methods.noise.contributions import fit_rows
 from shoal.metrics.epsilon_lower_bound import lower_bound
 from shoal.synthesis.domain import Domain
 
@@ -136,7 +136,7 @@ def test_a_table_is_brought_to_the_noisy_number(n, total, seed):
     rng = np.random.default_rng(seed)
     codes = [rng.permutation(1000)[:n], rng.integers(0, 3, n)]
 
-    made = fitted(codes, attributes, total=total, noise=SeededNoise(seed))
+    made = fit_rows(codes, attributes, total=total, noise=SeededNoise(seed))
 
     assert [len(column) for column in made] == [total, total]
     kept = min(n, total)
@@ -333,8 +333,8 @@ def test_a_record_that_goes_changes_one_record_that_the_mechanism_sees(n, gone, 
     streams = [rng.integers(0, a.size, 40) for a in attributes]
     rest = np.delete(np.arange(n), gone % n)
 
-    whole = fitted(codes, attributes, total=total, noise=Fixed(priorities, streams))
-    less = fitted([c[rest] for c in codes], attributes, total=total,
+    whole = fit_rows(codes, attributes, total=total, noise=Fixed(priorities, streams))
+    less = fit_rows([c[rest] for c in codes], attributes, total=total,
                   noise=Fixed(priorities[rest], streams))  # fmt: skip
 
     one, other = (Counter(zip(*made, strict=True)) for made in (whole, less))
@@ -396,7 +396,7 @@ def numbers(n, rows, noise):
     price = Price(Fraction(3) / rows, Neighbours.ADD_REMOVE)
 
     def sample(runs):
-        found = [measured_total(n, price=price, noise=noise)[0].estimate for _ in range(runs)]
+        found = [measure_total(n, price=price, noise=noise)[0].estimate for _ in range(runs)]
         return np.array(found, float)
 
     return sample
@@ -473,6 +473,6 @@ def test_who_is_left_out_follows_the_priorities_of_the_noise(priorities, total):
     """Not the order of the file, which somebody may know."""
     attributes = [Domain("a", Kind.NUMERIC, 8)]
 
-    (kept,) = fitted([np.arange(8)], attributes, total=total, noise=Fixed(priorities, [[]]))
+    (kept,) = fit_rows([np.arange(8)], attributes, total=total, noise=Fixed(priorities, [[]]))
 
     assert {priorities[int(row)] for row in kept} == set(range(total))

@@ -23,8 +23,8 @@ from shoal.methods import (
     mdav_laplace,
     noise_on_groups,
 )
-from shoal.methods.noise.epsilon_claims import fixed_blocks
-from shoal.methods.noise.noisy_microaggregation import NominalOrder, protected_axis
+from shoal.methods.noise.epsilon_claims import has_fixed_blocks
+from shoal.methods.noise.noisy_microaggregation import NominalOrder, put_on_grid
 from shoal.partition import grouping_cost, individual_ranking, insensitive, mdav, noise_aware
 
 STEPS = FixedPointGrid(0, 1).steps
@@ -395,7 +395,7 @@ def test_sums_of_insensitive_groups_move_by_at_most_a_width_each(n, k, seed, ord
 @given(st.integers(2, 5), st.integers(4, 60), st.integers(0, 999))
 @settings(max_examples=60)
 def test_mdav_on_one_column_cuts_at_fixed_ranks_where_we_say_so(k, n, seed):
-    if n < k or not fixed_blocks(n, k):
+    if n < k or not has_fixed_blocks(n, k):
         return
     rng = np.random.default_rng(seed)
 
@@ -481,7 +481,7 @@ def test_mdav_on_one_column_moves_its_larger_group_with_the_data(k):
 
     assert sums(pair.before) == [(k, 0), (k, k), (k, k), (k + 1, 0)]
     assert sums(pair.after) == [(k, 0), (k, 0), (k, k), (k + 1, k + 1)]
-    assert not fixed_blocks(len(pair.before), k)
+    assert not has_fixed_blocks(len(pair.before), k)
 
 
 def test_a_scale_from_the_data_breaks_the_bound_of_insensitive_groups():
@@ -752,7 +752,7 @@ def test_block_sums_of_public_places_move_by_at_most_the_number_of_categories_le
 
     def units(cells):
         table = validate.validate(pl.DataFrame({"c": cells}), schema)
-        return protected_axis(table, "c", ranked=NominalOrder.MARGINALITY).units
+        return put_on_grid(table, "c", ranked=NominalOrder.MARGINALITY).units
 
     one, other = units(cells), units(changed)
 

@@ -31,7 +31,7 @@ from shoal.errors import (
     InternalError,
     ShoalError,
     SparkError,
-    lost_spark,
+    is_spark_lost,
 )
 
 SEQ, RID = "\0seq", "\0rid"
@@ -151,9 +151,9 @@ class Blocks:
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, frame in reader(batches):
-                yield from _written(_stepped(steps, number, frame))
+                yield from _write(_take_steps(steps, number, frame))
 
-        return self._source.mapInArrow(_guarded(run), FORM)
+        return self._source.mapInArrow(_guard(run), FORM)
 
     def fold(
         self,
@@ -171,7 +171,7 @@ class Blocks:
         reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            made = chain.from_iterable(_stepped(steps, *block) for block in reader(batches))
+            made = chain.from_iterable(_take_steps(steps, *block) for block in reader(batches))
             return put(ask(number, frame) for number, frame in made if number >= 0)
 
         def again(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -182,9 +182,9 @@ class Blocks:
             for first in islice(answers, 1):
                 yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
 
-        few = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        few = self._source.coalesce(tasks).mapInArrow(_guard(run), FORM)
         if tasks > _ANSWERS:
-            few = few.repartition(_ANSWERS).mapInArrow(_guarded(again), FORM)
+            few = few.repartition(_ANSWERS).mapInArrow(_guard(again), FORM)
         with speaking():
             answers = few.select("data").collect()
         return reduce(add, (pickle.loads(row["data"]) for row in answers))  # noqa: S301 (our own)
@@ -242,10 +242,10 @@ class Blocks:
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, frame in reader(batches):
-                for _, made in _stepped(steps, number, frame):
+                for _, made in _take_steps(steps, number, frame):
                     yield from made.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
-        return self._source.mapInArrow(_guarded(run), form)
+        return self._source.mapInArrow(_guard(run), form)
 
 
 class Kept(Blocks):
@@ -289,7 +289,7 @@ def exchange(
             shipped = order.select(frame)
             if ends is None:
                 return [(which * STRIDE, shipped)]
-            return _parted(shipped, order.keys(shipped), unpack(ends), which * STRIDE)
+            return _split(shipped, order.keys(shipped), unpack(ends), which * STRIDE)
 
         return cut
 
@@ -334,7 +334,7 @@ def _order(keys: pl.DataFrame) -> pl.Series:
     return keys.select(pl.arg_sort_by(keys.columns)).to_series()
 
 
-def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
+def _split(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
     """Cut a block at the borders; a record equal to a border comes after it."""
     both = pl.concat([borders, keys])
     mark = pl.Series("\0mark", np.arange(both.height) >= borders.height)
@@ -352,14 +352,14 @@ def cut_by(frame: pl.DataFrame, block: Ints) -> Numbered:
         yield int(block[begin]), frame[int(begin) : int(end)]
 
 
-def _stepped(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numbered:
+def _take_steps(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numbered:
     if not steps:
         return [(number, frame)]
     made = steps[0](number, frame)
     if len(steps) == 1:
         return made
     return chain.from_iterable(
-        [(one, some)] if one < 0 else _stepped(steps[1:], one, some) for one, some in made
+        [(one, some)] if one < 0 else _take_steps(steps[1:], one, some) for one, some in made
     )
 
 
@@ -370,7 +370,7 @@ def read(batches: Iterator[pa.RecordBatch]) -> Numbered:
             yield number.as_py(), unpack(data.as_buffer())
 
 
-def _written(blocks: Numbered) -> Iterator[pa.RecordBatch]:
+def _write(blocks: Numbered) -> Iterator[pa.RecordBatch]:
     for number, frame in blocks:
         yield _row(number, frame.height, pack(frame))
 
@@ -386,12 +386,12 @@ def _row(number: int, rows: int, data: bytes) -> pa.RecordBatch:
     )
 
 
-def _guarded(
+def _guard(
     run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Let no error that may quote a cell out of a task: Spark would log it."""
 
-    def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle()
         try:
             yield from run(batches)
@@ -402,7 +402,7 @@ def _guarded(
                 f"{_MARK}InternalError:A task failed: {type(error).__name__}.:{_MARK}"
             ) from None
 
-    return guarded
+    return run_guarded
 
 
 _loaded = 0
@@ -430,7 +430,7 @@ def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not lost_spark(error):
+        if not is_spark_lost(error):
             raise
         text = str(error)
         if _MARK in text:

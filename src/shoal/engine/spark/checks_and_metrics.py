@@ -380,14 +380,14 @@ def _scale(template: Table, name: str, known: Sequence[float]) -> ColumnAxis:
 def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) -> BlockLosses:
     """Add up what losses, marginals and queries are made of: one pass over both tables."""
     losses: BlockLosses = pairs(records, released).fold(
-        lambda _number, frame: measured(frame, facts),
+        lambda _number, frame: add_up_losses(frame, facts),
         lambda one, other: one + other,
         tasks=records.store.tasks,
     )
     return losses
 
 
-def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
+def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     """Add up the rows of one frame of `pairs`."""
     names = facts.names
     was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
@@ -416,7 +416,7 @@ def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     return BlockLosses(
         len(places),
         Losses.of(places[:, numeric], _middles(lower, upper, hidden, facts.scales)[:, numeric]),
-        np.array([_changed(table, frame, name) for name in names]),
+        np.array([_count_changes(table, frame, name) for name in names]),
         np.array(
             [[table.frame[n].null_count() for n in names], [frame[n].null_count() for n in names]]
         ),
@@ -436,7 +436,7 @@ def _middles(
     return np.where(hidden, np.nan, middle)
 
 
-def _changed(table: Table, frame: pl.DataFrame, name: str) -> int:
+def _count_changes(table: Table, frame: pl.DataFrame, name: str) -> int:
     """Rows whose released cell is not the original one, as it is written."""
     before, after = table.frame[name], frame[name]
     if after.dtype == pl.String or table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -466,7 +466,7 @@ def compare(
     before, after, alike = _few(records.base, released, keys, bare, tasks)
     return local.figures(
         sums.rows,
-        uniques=(None if _stepped(schema, keys) else before, sums.rows, after),
+        uniques=(None if _has_steps(schema, keys) else before, sums.rows, after),
         homogeneous={
             name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
         },
@@ -485,7 +485,7 @@ def compare(
     }
 
 
-def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
+def _has_steps(schema: Schema, keys: Sequence[str]) -> bool:
     """Whether the policy coarsens a column, so the blocks do not hold it as it came."""
     columns = [schema[name] for name in keys]
     return any(

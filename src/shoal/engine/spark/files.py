@@ -63,10 +63,10 @@ def read(
     with path.open("rb") as file:
         sample = file.read(io.SAMPLE)
     sample = sample[: sample.rfind(b"\n") + 1] or sample  # no half a character at the end
-    known = encoding or io.found_encoding(sample, path, alone=alone)
+    known = encoding or io.find_encoding(sample, path, alone=alone)
     text = sample.decode(known, "ignore").removeprefix("\ufeff")
     guide = io.header_line(text) if alone else text
-    mark = io.stated_delimiter(delimiter) or io.found_delimiter(guide)
+    mark = io.check_delimiter(delimiter) or io.find_delimiter(guide)
     by_line = alone and not multiline
     head = streams.StringIO(text.partition("\n")[0] if by_line else text)
     header = next(csv.reader(head, delimiter=mark), [])
@@ -182,17 +182,19 @@ def note(path: Path, key: str, text: str) -> None:
         start = file.seek(-8 - length, os.SEEK_END)
         footer = file.read(length)
         stated.sort(key=footer.find)  # they come in no order
-        before = _listed(stated)
+        before = _encode_list(stated)
         known = bool(stated) and footer.count(before) == 1
         if known:
-            footer = footer.replace(before, _listed([*stated, _entry(key.encode(), text.encode())]))
+            footer = footer.replace(
+                before, _encode_list([*stated, _entry(key.encode(), text.encode())])
+            )
             file.seek(start)
             file.write(footer + len(footer).to_bytes(4, "little") + b"PAR1")
     if not known:
-        _written_again(path, {key: text})
+        _rewrite(path, {key: text})
 
 
-def _written_again(path: Path, more: dict[str, str]) -> None:
+def _rewrite(path: Path, more: dict[str, str]) -> None:
     """Write a Parquet file once more, with more metadata."""
     beside = path.with_name(f".{path.name}.noted")
     with pq.ParquetFile(path) as old:
@@ -204,7 +206,7 @@ def _written_again(path: Path, more: dict[str, str]) -> None:
     beside.replace(path)
 
 
-def _listed(entries: Sequence[bytes]) -> bytes:
+def _encode_list(entries: Sequence[bytes]) -> bytes:
     """A list of structs in Thrift's compact protocol; a struct is of type 12."""
     count = len(entries)
     head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + _varint(count)
@@ -224,7 +226,7 @@ def _varint(number: int) -> bytes:
     return more + bytes([number])
 
 
-def fetched(frame: DataFrame) -> pl.DataFrame:
+def fetch(frame: DataFrame) -> pl.DataFrame:
     """Bring a small Spark table here."""
     with speaking():
         return pl.DataFrame(pl.from_arrow(frame.toArrow()))

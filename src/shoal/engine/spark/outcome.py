@@ -120,7 +120,7 @@ class SparkOutcome:
     def released(self) -> Kept:
         """The released rows in blocks, kept on the workers' disks."""
         with speaking():
-            return self._arranged().keep()
+            return self._arrange().keep()
 
     @cached_property
     def rows(self) -> int:
@@ -136,7 +136,7 @@ class SparkOutcome:
     @property
     def extras(self) -> dict[str, DataFrame]:
         """Tables beside it, by name."""
-        return {name: self._sent(local.framed(some)) for name, some in self.tables.items()}
+        return {name: self._sent(local.make_frame(some)) for name, some in self.tables.items()}
 
     def _sent(self, frame: pl.DataFrame) -> DataFrame:
         arrow = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -147,10 +147,10 @@ class SparkOutcome:
     def _leaving(self) -> dict[str, tuple[pl.DataType, bool]]:
         """For each column the type that it leaves in, and whether all its cells fit the old one."""
         dtypes = self.records.layout.dtypes
-        notes = dict(_kept(self.protected).notes)
+        notes = dict(_require_kept(self.protected).notes)
         types = notes[_TYPES]
         misfits = np.logical_or.reduce(
-            [frame["misfit"].to_numpy() for note, frame in _kept(self.protected).notes
+            [frame["misfit"].to_numpy() for note, frame in _require_kept(self.protected).notes
              if note == _MISFITS]
         )  # fmt: skip
         leaving: dict[str, tuple[pl.DataType, bool]] = {}
@@ -163,19 +163,19 @@ class SparkOutcome:
 
     @property
     def _columns(self) -> Sequence[str]:
-        return dict(_kept(self.protected).notes)[_TYPES].columns
+        return dict(_require_kept(self.protected).notes)[_TYPES].columns
 
     @property
     def _types(self) -> dict[str, pl.DataType]:
         return {name: dtype for name, (dtype, _) in self._leaving.items()}
 
-    def _arranged(self) -> Blocks:
+    def _arrange(self) -> Blocks:
         """The released rows in the order of the release form."""
-        kept = _kept(self.protected)
+        kept = _require_kept(self.protected)
         leaving, dtypes = self._leaving, self.records.layout.dtypes
         count = self.records.block_count()
 
-        def dressed(number: int, frame: pl.DataFrame) -> Numbered:
+        def dress(number: int, frame: pl.DataFrame) -> Numbered:
             columns = [
                 as_it_came(frame[name], dtypes[name]) if fits else frame[name].cast(dtype)
                 for name, (dtype, fits) in leaving.items()
@@ -183,18 +183,18 @@ class SparkOutcome:
             return [(number, pl.DataFrame(columns))]
 
         if self.form is ReleaseForm.COLUMN_SHUFFLED:
-            made = permuted(kept, list(leaving), count, len(self.records), self._secret)
-            return made.map(dressed)
+            made = permute_columns(kept, list(leaving), count, len(self.records), self._secret)
+            return made.map(dress)
         by = None
         if self.form is ReleaseForm.ROW_ALIGNED:
             by = [SEQ]
         if self.form is ReleaseForm.CANONICAL and GROUP in self._columns:
             by = [GROUP, RID]
         if by is None:
-            return shuffled(kept, count, self._secret).map(dressed)
-        order = SortOrder(lambda frame: frame, lambda frame: frame.select(by), dressed)
+            return shuffle(kept, count, self._secret).map(dress)
+        order = SortOrder(lambda frame: frame, lambda frame: frame.select(by), dress)
         made = exchange(kept, [order], [count], rows=len(self.records))
-        return Blocks(levelled(made, count, len(self.records)).frame.orderBy("block"))
+        return Blocks(level(made, count, len(self.records)).frame.orderBy("block"))
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released, all in one pass or two."""
@@ -220,7 +220,7 @@ class SparkOutcome:
             return bare | {"remarks": [_PREPARED]}
         rng = np.random.default_rng()
         return checks_and_metrics.compare(
-            self.records, _kept(self.protected), columns, form, rng=rng
+            self.records, _require_kept(self.protected), columns, form, rng=rng
         )
 
     @property
@@ -237,7 +237,7 @@ _PREPARED = (
 _TYPES, _MISFITS = -1, -2
 
 
-def protected(
+def replace_columns(
     records: SparkRows,
     changes: Sequence[ReplacedColumns],
     move: Callable[[Table], Table] | None = None,
@@ -259,12 +259,12 @@ def protected(
         yield _TYPES, frame.clear()
         yield _MISFITS, pl.DataFrame({"misfit": misfit})
 
-    made = records.changed(changes).map(note).keep()
+    made = records.change_columns(changes).map(note).keep()
     records.forget()
     return made
 
 
-def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
+def _require_kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
     if not isinstance(protected, Kept):
         raise InternalError(
             "The result on Spark has no blocks of records, but they were requested."
@@ -272,7 +272,7 @@ def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
     return protected
 
 
-def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
+def shuffle(blocks: Blocks, count: int, secret: bytes) -> Blocks:
     """Put all records in a secret random order.
 
     A record's key is 64 bits of SHAKE-256 over a secret that the driver drew and
@@ -282,7 +282,7 @@ def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
         keys = random_keys(secret, number, frame.height)
-        return _scattered(frame.with_columns(pl.Series(_KEY, keys)), keys, count)
+        return _scatter(frame.with_columns(pl.Series(_KEY, keys)), keys, count)
 
     return blocks.map(part).gather(count, _by_key)
 
@@ -291,7 +291,7 @@ def _by_key(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
     return [(number, pl.concat(frames).sort(_KEY, RID))]
 
 
-def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
+def level(blocks: Blocks, count: int, rows: int) -> Blocks:
     """Cut ordered records into blocks whose sizes depend on the number of records alone.
 
     Where sorted blocks end depends on what was sorted, and blocks become files: their lengths
@@ -315,7 +315,9 @@ def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
     return kept.map(cut).gather(count, merge)
 
 
-def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int, secret: bytes) -> Blocks:
+def permute_columns(
+    blocks: Blocks, names: Sequence[str], count: int, rows: int, secret: bytes
+) -> Blocks:
     """Put each column in a random order of its own.
 
     A column's cells are sorted by random keys; the cell of rank p goes to row p.
@@ -326,7 +328,7 @@ def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int, secret
         for place, name in enumerate(names):
             keys = random_keys(secrets_of[place], number, frame.height)
             cells = frame.select(pl.col(name), pl.Series(_KEY, keys), RID)
-            for block, some in _scattered(cells, keys, count):
+            for block, some in _scatter(cells, keys, count):
                 yield place * STRIDE + block, some
 
     sorted_cells = blocks.map(part).gather(count * len(names), _by_key).keep()
@@ -352,7 +354,7 @@ def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int, secret
     return sorted_cells.map(place_cells).gather(count, together)
 
 
-def _scattered(frame: pl.DataFrame, keys: NDArray[np.uint64], count: int) -> Numbered:
+def _scatter(frame: pl.DataFrame, keys: NDArray[np.uint64], count: int) -> Numbered:
     """Cut records by random keys into blocks of about equal size."""
     block = ((keys >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
     order = np.argsort(block, kind="stable")

@@ -63,7 +63,7 @@ class Typed:
         return len(self.blocks)
 
 
-def typed(frame: DataFrame, how: Adoption) -> Typed:
+def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
     """Bring the rows of a DataFrame, of any plain types, to a policy's types, and keep them."""
     store, schema = BlockStore(frame.sparkSession), how.schema
     empty = _empty(frame)
@@ -87,7 +87,7 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
     bring = _bringing(columns, quiet, how, evidence)
     if how.constraints.rules:
         bring = _repairing(bring, how, released)
-    unit = schema.flagged("privacy_unit")
+    unit = schema.column_with_flag("privacy_unit")
     if unit is not None:
         validate.refuse_odd(empty[unit])
         bring = _with_unit(bring, schema[unit])
@@ -101,7 +101,7 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
         dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
     broken = _broken(made.notes)
     how.refuse(broken)
-    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes), broken)
+    return Typed(store, made, Layout(released, dtypes, types), _collect_clamped(made.notes), broken)
 
 
 def _bringing(
@@ -117,7 +117,7 @@ def _bringing(
         series, misfits, counts = [], [], []
         for name, column in columns.items():
             if name in quiet:
-                values, changed = clamp.clamped(block[name], column, decimal)
+                values, changed = clamp.clamp_column(block[name], column, decimal)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
                 values, wrong = _read(block[name], column, decimal, evidence.get(name))
@@ -152,7 +152,7 @@ def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
                 yield note, frame
                 continue
             bare = frame.drop(SEQ)
-            made = how.repaired(Table(bare, schema, dict(bare.schema)), block)
+            made = how.repair(Table(bare, schema, dict(bare.schema)), block)
             yield number, made.table.frame.with_columns(frame[SEQ])
             broken = {"rule": list(made.broken), "rows": list(made.broken.values())}
             yield _BROKEN, pl.DataFrame(broken, schema={"rule": pl.String, "rows": pl.Int64})
@@ -161,10 +161,10 @@ def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
 
 
 def _with_unit(bring: Step, column: Column) -> Step:
-    """Add to typed blocks whose rows they are: `limited` needs it, and takes it out."""
+    """Add to typed blocks whose rows they are: `limit_contributions` needs it, and takes it out."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
-        unit = validate.spelled(block[column.name], column).alias(UNIT)
+        unit = validate.spell_persons(block[column.name], column).alias(UNIT)
         for note, frame in bring(number, block):
             yield note, frame if note < 0 else frame.with_columns(unit)
 
@@ -194,16 +194,16 @@ def _raw(frame: DataFrame, block_rows: int) -> Blocks:
             held.append(batch)
             rows += batch.num_rows
             if rows >= block_rows:
-                yield _framed(held, names)
+                yield _collect_frame(held, names)
                 held, rows = [], 0
         if rows:
-            yield _framed(held, names)
+            yield _collect_frame(held, names)
 
     numbered = frame.toDF(*(f"c{place}" for place in range(len(names) - 1)))
     return Blocks(numbered.withColumn("seq", f.monotonically_increasing_id()), cut)
 
 
-def _framed(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.DataFrame]:
+def _collect_frame(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.DataFrame]:
     frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches(batches).rename_columns(names)))
     return int(frame[SEQ][0]), dates.in_calendar(frame, alone=True)
 
@@ -214,13 +214,13 @@ def _read(
     """Type a column of a block as the whole column would be; and count what does not fit."""
     both = cells if evidence is None else pl.concat([cells, evidence])
     try:
-        return validate.typed(both, column, decimal)[: cells.len()], []
+        return validate.parse_column(both, column, decimal)[: cells.len()], []
     except validate.MisfitError as error:
         misfits = error.misfits
     twice: dict[str, int] = {}
     if evidence is not None:
         try:
-            validate.typed(evidence, column, decimal)
+            validate.parse_column(evidence, column, decimal)
         except validate.MisfitError as error:
             twice = {misfit.what: misfit.cells for misfit in error.misfits}
     own = [one._replace(cells=one.cells - twice.get(one.what, 0)) for one in misfits]
@@ -243,7 +243,7 @@ def _evidence(
 
     def gather(_number: int, block: pl.DataFrame) -> Numbered:
         for name, look in looks.items():
-            cells = validate.marked_missing(block[name], columns[name])
+            cells = validate.mark_missing(block[name], columns[name])
             yield places[name], cells.filter(look(cells)).alias("cell").to_frame()
 
     parts: dict[int, list[pl.Series]] = {place: [] for place in places.values()}
@@ -256,7 +256,7 @@ def _evidence(
         cells = pl.concat(parts[places[name]]).alias(name)
         column = columns[name]
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
-            read = validate.typed(cells.unique(maintain_order=True), column, None)
+            read = validate.parse_column(cells.unique(maintain_order=True), column, None)
             categories[name] = tuple(read.cast(pl.String).drop_nulls().unique().sort().to_list())
         evidence[name] = cells.filter(look(cells)) if name not in categories else _first_odd(cells)
     return evidence, categories
@@ -343,7 +343,7 @@ def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:
     return dict(schemas[0])
 
 
-def _clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, int]]:
+def _collect_clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
     for name, sort, cells in (row for n, fr in notes if n == _CLAMPED for row in fr.iter_rows()):
         sorts = counts.setdefault(name, {})
@@ -368,10 +368,12 @@ def single(typed: Typed, persons: Persons) -> Typed:
         "On Spark, k counts rows, not persons. Bring the table to one row per person, or "
         "protect it on one machine, where persons are counted."
     )
-    return limited(typed, Persons(persons.column), key=0, move=move)
+    return limit_contributions(typed, Persons(persons.column), key=0, move=move)
 
 
-def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST) -> Typed:
+def limit_contributions(
+    typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST
+) -> Typed:
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
     As on one machine: rows of a person stand in the order of the file, and cells are hashed

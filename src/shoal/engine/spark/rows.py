@@ -187,11 +187,11 @@ class SparkRows:
         """Every record is a group of its own, numbered in canonical order."""
         return BaseGroups(self, np.ones(len(self), dtype=np.int64), None)
 
-    def grouped(self, partition: Partition) -> "BaseGroups":
+    def group(self, partition: Partition) -> "BaseGroups":
         """Groups that were formed from what was brought."""
         return BaseGroups(self, partition.sizes, partition.labels)
 
-    def changed(self, changes: Sequence[ReplacedColumns]) -> Blocks:
+    def change_columns(self, changes: Sequence[ReplacedColumns]) -> Blocks:
         """The base with its columns changed, gathered again in canonical order."""
         if not changes:
             return self.base
@@ -253,7 +253,7 @@ class _Groups(ABC):
     def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
         """The group of each record of a block; None if the block is of another order."""
 
-    def answered(
+    def answer(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> ReplacedColumns:
         """Change columns by what was answered for each group."""
@@ -292,7 +292,7 @@ class BaseGroups(_Groups):
         sent = self._sent
         return lambda _number, frame: sent.value[frame[RID].to_numpy()]
 
-    def recoded(
+    def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> ReplacedColumns:
         """Not supported: only runs are brought together in blocks."""
@@ -363,7 +363,7 @@ class RunGroups(_Groups):
             group(first[number] + np.arange(frame.height)) if number in first else None
         )
 
-    def recoded(
+    def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> ReplacedColumns:
         """Change columns on blocks that hold whole groups, their records in canonical order."""
@@ -388,7 +388,7 @@ class RunGroups(_Groups):
 
         return ReplacedColumns(tuple(columns), (self.blocks, recode))
 
-    def labelled(self) -> ReplacedColumns:
+    def label(self) -> ReplacedColumns:
         """The group of each record, as one more column."""
         labels, home = self.labeller(), _homing(self.rows.starts)
 

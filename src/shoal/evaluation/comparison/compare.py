@@ -32,7 +32,7 @@ from shoal.evaluation.comparison.results import (
     Comparison,
     Row,
     in_words,
-    placed,
+    place_row,
 )
 from shoal.io import text_files
 from shoal.io.validate import check_names
@@ -136,7 +136,7 @@ def compare(
     """
     policy = policies.load(policy)
     axes = Axes.of(axes)
-    listed = _listed(candidates, policy)
+    listed = _list_candidates(candidates, policy)
     text_files.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.take(data if on_sample is None else on_sample, policy=policy).frame
     check_names(frame, policy.schema)
@@ -186,7 +186,7 @@ def compare(
         return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
 
     able = [place for place, reason in enumerate(refused) if reason is None]
-    wanted = [_wanted(listed[place], policy) for place in able]
+    wanted = [_what_to_run(listed[place], policy) for place in able]
     shares = (1.0, *SHARES)
     unbooked = replace(policy, budget=None)
     raw = [(unbooked, share, False) for share in shares]
@@ -197,27 +197,27 @@ def compare(
         for share, batch in zip(shares, done[len(able) :], strict=True)
     ]
 
-    def compared() -> Comparison:
+    def run_comparison() -> Comparison:
         rows = [
             _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys, axes)
             for place, one in enumerate(listed)
         ]
-        return _compared(rows, baselines, costs, settings)
+        return _rank(rows, baselines, costs, settings)
 
-    comparison = compared()
+    comparison = run_comparison()
     # More repeats of some may leave others undecided. Each is repeated once, so this ends, and
     # each is seen after `repeats` and after all: the two looks that its intervals allow for.
     while open_ := [one for one in comparison.choice.open if len(batches[one]) == repeats]:
-        again = [_wanted(listed[place], policy) for place in open_]
+        again = [_what_to_run(listed[place], policy) for place in open_]
         more = releases(again, range(repeats, MORE * repeats), _again(progress))
         for place, batch in zip(open_, more, strict=True):
             batches[place] = [*batches[place], *batch]
-        comparison = compared()
+        comparison = run_comparison()
     return comparison
 
 
-def _wanted(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
-    return candidate.applied(policy), None, candidate.require is not None
+def _what_to_run(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
+    return candidate.apply(policy), None, candidate.require is not None
 
 
 def _again(progress: Progress) -> Progress:
@@ -251,7 +251,7 @@ def select(
     policy = policies.load(policy)
     price = text_files.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
-    listed = _listed(candidates, policy)
+    listed = _list_candidates(candidates, policy)
     frame = io.take(data, policy=policy).frame
     check_names(frame, policy.schema)
     return private_selection.select(
@@ -267,7 +267,7 @@ def selection_costs(epsilon: float) -> str:
     )
 
 
-def _listed(
+def _list_candidates(
     candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None, policy: Policy
 ) -> tuple[Candidate, ...]:
     if candidates is None:
@@ -291,7 +291,7 @@ def _prepare(folder: Path) -> None:
 def _refusal(candidate: Candidate, policy: Policy) -> str | None:
     """Why a candidate cannot even be planned; what the policy requires aside."""
     try:
-        plan(grid.without_requirements(candidate.applied(policy)))
+        plan(grid.without_requirements(candidate.apply(policy)))
     except ShoalError as error:
         return str(error)
     return None
@@ -361,7 +361,7 @@ def _by_figure(
             if (estimate := _estimate(figure, "value", "low", "high")) is not None:
                 by_key.setdefault(key, []).append(estimate)
     return {
-        key: frontier.combined(estimates)
+        key: frontier.combine(estimates)
         for key, estimates in by_key.items()
         if len(estimates) == len(repeats)
     }
@@ -388,7 +388,7 @@ def _axes(
     # columns, which comes first, is the paper's.
     error = None
     if errors:
-        error = _from_zero(frontier.combined(list(errors.values())[workload], frontier.EACH_LOOK))
+        error = _from_zero(frontier.combine(list(errors.values())[workload], frontier.EACH_LOOK))
     if not gains:
         return None, None, error
     attack, risk = frontier.worst(gains, frontier.EACH_LOOK)
@@ -413,7 +413,7 @@ def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Est
     return Estimate(point, ends[0], ends[1], frontier.CONFIDENCE)
 
 
-def _compared(
+def _rank(
     rows: Sequence[Row],
     baselines: Sequence[Row],
     costs: tuple[str, ...],
@@ -432,7 +432,7 @@ def _compared(
     own = [point for place, point in zip(places, points, strict=True) if place in met]
     stands |= zip(met, frontier.standings(own), strict=True)
     shown = tuple(
-        placed(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
+        place_row(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
     )
     eligible = [
         shown[place].unmet is None and (shown[place].proved or settings["any_claim"])
@@ -447,7 +447,7 @@ def _compared(
     )
     return Comparison(
         rows=shown,
-        baselines=(*(placed(row, None, None) for row in baselines), nothing),
+        baselines=(*(place_row(row, None, None) for row in baselines), nothing),
         choice=choice,
         recommendation=_sentence(
             shown, choice, [places[at] for at, may in enumerate(eligible) if may], settings
@@ -482,7 +482,7 @@ def _sentence(
     if choice.best is None:
         least = min((rows[place] for place in eligible), key=_most_risk)
         return (
-            f"No candidate is recommended: of {_counted(len(eligible))} "
+            f"No candidate is recommended: of {_write_count(len(eligible))} "
             f"{single if len(eligible) == 1 else whom}, none is shown to keep {risk} at {limit}. "
             f"{least.label} has the lowest upper end of its interval, {_most_risk(least):.1%}."
             f"{unsure}"
@@ -491,10 +491,10 @@ def _sentence(
         names = _names([rows[place].label for place in choice.ties])
         times = min(rows[place].repeats for place in choice.ties)
         return (
-            f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep {risk} "
-            f"at {limit}, none is clearly the best: after {times:,} repeats, their intervals "
-            "overlap. Choose among them for other reasons, or compare again with more repeats."
-            f"{unsure}"
+            f"Cannot be told apart: {names}. Of {_write_count(choice.within)} {whom} and keep "
+            f"{risk} at {limit}, none is clearly the best: after {times:,} repeats, their "
+            "intervals overlap. Choose among them for other reasons, or compare again with more "
+            f"repeats.{unsure}"
         )
     row, point = rows[choice.index], rows[choice.index].point
     single_out = row.singling_out or 0.0
@@ -518,7 +518,7 @@ def _sentence(
             f"{len(choice.close)} whose counts have the smallest error up to noise; its counts are "
             f"off by {wrong}"
         )
-    head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep {risk} at {limit}, "
+    head = f"Take {row.label}: of {_write_count(choice.within)} {whom} and keep {risk} at {limit}, "
     return f"{head}{reason}.{unsure}"
 
 
@@ -536,7 +536,7 @@ def _most_risk(row: Row) -> float:
     return np.inf if row.point is None else row.point.risk.high
 
 
-def _counted(number: int) -> str:
+def _write_count(number: int) -> str:
     return f"{number:,} candidate{'' if number == 1 else 's'}"
 
 

@@ -47,7 +47,7 @@ class Point:
     error: Estimate
 
 
-def combined(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Estimate:
+def combine(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Estimate:
     """The mean of repeated estimates, with an interval for people sampled and noise drawn.
 
     With R repeats, w the mean of their own variances (half-length over normal quantile, squared),
@@ -101,7 +101,7 @@ def worst(
     `attacks` has the gains of each attack, one per repeat. Of equal attacks the first is returned.
     """
     each = 1 - (1 - confidence) / len(attacks)
-    estimates = {name: combined(gains, each) for name, gains in attacks.items()}
+    estimates = {name: combine(gains, each) for name, gains in attacks.items()}
     name = max(estimates, key=lambda one: estimates[one].value)
     low, high = (max(getattr(one, end) for one in estimates.values()) for end in ("low", "high"))
     return name, Estimate(estimates[name].value, low, high, confidence)

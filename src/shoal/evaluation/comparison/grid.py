@@ -16,7 +16,7 @@ from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.methods import REGISTRY, Method, find
-from shoal.pipeline.planning import suggested
+from shoal.pipeline.planning import suggest_parameters
 
 GROUP_SIZES = (5, 15, 50)
 """Of the methods that make groups: usual, cautious, and coarse."""
@@ -51,15 +51,15 @@ class Candidate:
         >>> Candidate("mdav", {"k": 5}).label
         'mdav k=5'
         """
-        stated = [f"{name}={_written(value)}" for name, value in self.parameters.items()]
+        stated = [f"{name}={_write_value(value)}" for name, value in self.parameters.items()]
         if self.columns is not None:
             stated.append(f"columns={'+'.join(self.columns)}")
         if self.release_form is not None:
             stated.append(f"form={self.release_form.value}")
-        stated += [f"{name}={_written(value)}" for name, value in (self.require or {}).items()]
+        stated += [f"{name}={_write_value(value)}" for name, value in (self.require or {}).items()]
         return " ".join([self.method, *stated])
 
-    def applied(self, policy: Policy) -> Policy:
+    def apply(self, policy: Policy) -> Policy:
         """The policy with this candidate under `[protect]`, and without a budget file.
 
         Candidate releases are experiments: they are never published and never booked.
@@ -111,7 +111,7 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
 
 def _ladder(method: Method[Any], policy: Policy) -> Iterator[dict[str, Any]]:
     """Sizes and prices of a method; whatever else it needs is as in its example."""
-    example = suggested(method, policy)
+    example = suggest_parameters(method, policy)
     steps: dict[str, Sequence[Any]] = {}
     if "epsilon" in example:
         steps["epsilon"] = EPSILONS
@@ -189,13 +189,13 @@ def _candidate(stated: dict[str, Any], where: str, number: int) -> Candidate:
     )
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_write_value, value)) + "]"
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}={_written(one)}" for name, one in value.items()) + "}"
+        return "{" + ",".join(f"{name}={_write_value(one)}" for name, one in value.items()) + "}"
     return str(value)
 
 

@@ -122,7 +122,7 @@ def select(
         )
     score = epsilon / PRICE * SCORE_SHARE
     each = epsilon / PRICE - score
-    plans, left_out = _priced(policy, candidates, each, frame.height)
+    plans, left_out = _price(policy, candidates, each, frame.height)
     if not plans:
         reasons = sorted({reason for _, reason in left_out})
         raise InputError(
@@ -146,7 +146,7 @@ def select(
     return Selection(plans[best][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out))
 
 
-def _priced(
+def _price(
     policy: Policy, candidates: Sequence[Candidate], each: Fraction, rows: int
 ) -> tuple[list[tuple[Candidate, Plan]], list[tuple[Candidate, str]]]:
     """Candidates at the common price that are proved for all columns, each once."""
@@ -164,7 +164,7 @@ def _priced(
             continue
         try:
             # A claim may depend on the number of rows, which is public.
-            planned = with_rows(plan(without_requirements(tried.applied(policy))), rows)
+            planned = with_rows(plan(without_requirements(tried.apply(policy))), rows)
         except ShoalError as error:
             lost.append((candidate, str(error)))
             continue

@@ -294,6 +294,6 @@ def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
     )
 
 
-def placed(row: Row, standing: Standing | None, like: str | None) -> Row:
+def place_row(row: Row, standing: Standing | None, like: str | None) -> Row:
     """The row, with what only the whole comparison shows."""
     return replace(row, standing=standing, like=like)

@@ -138,7 +138,7 @@ def run(
     """
     results: dict[str, dict[str, Any]] = {}
     for job in jobs:
-        if (kept := _kept(folder, job)) is not None:
+        if (kept := _read_kept(folder, job)) is not None:
             results[job.key] = kept
     pending = list({job.key: job for job in jobs if job.key not in results}.values())
     started, already, total = time.monotonic(), len(results), len({job.key for job in jobs})
@@ -242,7 +242,7 @@ def _done(frame: pl.DataFrame, job: Job, folder: Path | None) -> dict[str, Any]:
     """Do one job and keep its result."""
     started = time.monotonic()
     try:
-        result = _measured(frame, job)
+        result = _measure(frame, job)
     except ShoalError as error:
         result = {"failed": str(error)}
     except Exception as error:  # noqa: BLE001 (one broken candidate must not end the comparison)
@@ -254,9 +254,9 @@ def _done(frame: pl.DataFrame, job: Job, folder: Path | None) -> dict[str, Any]:
     return result
 
 
-def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
+def _measure(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
     rng = np.random.default_rng([job.seed, job.repeat])
-    inside, outside = (frame[rows] for rows in held_out(frame, job.policy.schema, rng))
+    inside, outside = (frame[rows] for rows in hold_out(frame, job.policy.schema, rng))
     if job.share is not None:
         return _baseline(inside, outside, job, rng)
     raw, unmet = Raw(inside), None
@@ -324,7 +324,7 @@ def _seed(job: Job) -> int:
     return 1000 * job.seed + job.repeat
 
 
-def held_out(
+def hold_out(
     frame: pl.DataFrame, schema: Schema, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows that are released, and those of a third of the people, who are held out.
@@ -332,7 +332,7 @@ def held_out(
     Households stay together where the policy names them, and persons with several rows too: a
     relative would otherwise stand in for a person who is held out.
     """
-    name = schema.flagged("household") or schema.flagged("privacy_unit")
+    name = schema.column_with_flag("household") or schema.column_with_flag("privacy_unit")
     if name in frame.columns:
         groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
         alone = groups == 0  # People without a number share no household.
@@ -345,7 +345,7 @@ def held_out(
     return np.flatnonzero(~out), np.flatnonzero(out)
 
 
-def _kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
+def _read_kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
     """What an earlier run has kept of a job; what is damaged is done again."""
     if folder is None:
         return None

@@ -194,7 +194,7 @@ def around(value: float, *, whole: bool) -> Span:
 
 
 def _set_of(text: str, point: Point) -> Cell | None:
-    inner = _unwrapped(text, "{")
+    inner = _unwrap(text, "{")
     if inner is None:
         return None
     for mark in (";", "|", ","):
@@ -214,7 +214,7 @@ def _hull(form: Form, spans: Sequence[Span]) -> Cell:
     return Cell(form, lower, reached, gap)
 
 
-def dated(text: str, form: str | None, *, days: bool) -> Cell:
+def read_date(text: str, form: str | None, *, days: bool) -> Cell:
     """Read a cell of a date column: a day, a time, a month, a year, or an interval of them.
 
     Args:
@@ -245,7 +245,7 @@ def moment(text: str, form: str | None) -> Span | None:
     if form:
         try:
             time = datetime.strptime(text, form).replace(tzinfo=UTC)
-            return _covered(time, instant="%H" in form or "%T" in form)
+            return _cover(time, instant="%H" in form or "%T" in form)
         except ValueError:
             pass
     try:
@@ -260,7 +260,7 @@ def moment(text: str, form: str | None) -> Span | None:
         time = datetime.fromisoformat(text)
     except ValueError:  # no such month or day
         return None
-    return _covered(time if time.tzinfo else time.replace(tzinfo=UTC), instant=len(text) > 10)
+    return _cover(time if time.tzinfo else time.replace(tzinfo=UTC), instant=len(text) > 10)
 
 
 def _quarter_or_week(year: int, letter: str, number: int) -> Span:
@@ -276,7 +276,7 @@ def _day(year: int, month: int, day: int = 1) -> float:
     return float((date(year, month, day) - date(1970, 1, 1)).days)
 
 
-def _covered(time: datetime, *, instant: bool) -> Span:
+def _cover(time: datetime, *, instant: bool) -> Span:
     since = time - datetime(1970, 1, 1, tzinfo=UTC)
     # As Polars divides: by the reciprocal. Otherwise a time would miss its own place by a bit.
     at = since // timedelta(microseconds=1) * (1 / 86_400e6)
@@ -330,7 +330,7 @@ class Categories:
             or absent(text)
             or (interval(text, self._span) if self._ordered else None)
             or self._set(text)
-            or self._masked(text)
+            or self._read_mask(text)
             or Cell(Form.UNKNOWN)
         )
 
@@ -339,7 +339,7 @@ class Categories:
         return (cell.lower, cell.upper) if cell else None
 
     def _set(self, text: str) -> Cell | None:
-        inner = _unwrapped(text, "{") or _unwrapped(text, "[") or text
+        inner = _unwrap(text, "{") or _unwrap(text, "[") or text
         for mark in _MARKS:
             if mark in inner or inner is not text:
                 ways = (False, True) if self._longest[mark] > 1 else (False,)
@@ -375,7 +375,7 @@ class Categories:
             at += chosen[0]
         return spans
 
-    def _masked(self, text: str) -> Cell | None:
+    def _read_mask(self, text: str) -> Cell | None:
         """Read a mask such as "130**" as all categories that it fits, by length if any has it."""
         if "*" not in text:
             return None
@@ -394,7 +394,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\.0$", "", " ".join(text.split()).casefold())
 
 
-def _unwrapped(text: str, opening: str) -> str | None:
+def _unwrap(text: str, opening: str) -> str | None:
     """What stands between the braces of a set, also of one that Python wrote."""
     closing = {"{": "}", "[": "]"}[opening]
     match = re.fullmatch(r"(?:frozenset|set)\((.*)\)", text)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
-from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
+from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.dates import read_days
 from shoal.io.decomposition_table import category_order
-from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
+from shoal.io.external.cells import Categories, Cell, Form, numeric, read_date
 from shoal.io.original import read_original
 from shoal.io.table import Table
 
@@ -135,22 +135,22 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
     are taken at once; every other distinct text is parsed once. Cost O(n + distinct texts).
     """
     if not validate.is_plain(released.dtype):
-        return _boxed(scale, [Cell(Form.UNKNOWN)], np.zeros(released.len(), np.int64))
-    series = validate.marked_missing(released, scale.column)
+        return _box(scale, [Cell(Form.UNKNOWN)], np.zeros(released.len(), np.int64))
+    series = validate.mark_missing(released, scale.column)
     if scale.discrete:
         return _texts(validate.as_text(series), scale, _categories(scale).read)
     if scale.column.kind is Kind.DATE:
         return _date_column(series, scale)
     if series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
         return _values(series.cast(pl.Float64), series.is_null(), scale)
-    text = _trimmed(series)
+    text = _trim(series)
     marks = _marks(text, scale, decimal)
     plain = text.str.replace(",", ".", literal=True) if marks[0] == "," else text
     if marks[0] == ",":
         plain = plain.set(text.str.contains(".", literal=True).fill_null(value=False), None)
     values = plain.cast(pl.Float64, strict=False)
     values = values.set(~values.is_finite().fill_null(value=False), None)
-    return _mixed(
+    return _mix_boxes(
         text,
         values,
         scale,
@@ -169,7 +169,7 @@ def _marks(text: pl.Series, scale: ColumnAxis, decimal: str | None) -> Sequence[
     return (",",) if bare else (",", ".")
 
 
-def _trimmed(series: pl.Series) -> pl.Series:
+def _trim(series: pl.Series) -> pl.Series:
     return validate.as_text(series).str.strip_chars()
 
 
@@ -182,7 +182,7 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
             validate.naive(series).cast(pl.Datetime("us")).to_physical().cast(pl.Float64) / 86_400e6
         )
         return _values(at, series.is_null(), scale)
-    text = _trimmed(series)
+    text = _trim(series)
     form = scale.column.date_format
 
     def dates(text: pl.Series) -> Floats:
@@ -192,11 +192,11 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
         return values.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
 
     def parse(cell: str) -> Cell:
-        return dated(cell, form, days=days)
+        return read_date(cell, form, days=days)
 
     if not days:  # there, a day is an interval of times
         return _texts(text, scale, parse)
-    return _mixed(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
+    return _mix_boxes(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
 
 
 def _categories(scale: ColumnAxis) -> Categories:
@@ -220,7 +220,7 @@ def _values(values: pl.Series, gone: pl.Series, scale: ColumnAxis) -> ReleasedCo
     return _boxes(scale, forms, numbers, numbers)
 
 
-def _mixed(
+def _mix_boxes(
     text: pl.Series,
     values: pl.Series,
     scale: ColumnAxis,
@@ -257,7 +257,7 @@ def _texts(
         for cell, (low, high) in zip(distinct.to_list(), quick, strict=True)
     ]
     cells.append(Cell(Form.MISSING))
-    return _boxed(scale, cells, codes.fill_null(len(cells) - 1).to_numpy())
+    return _box(scale, cells, codes.fill_null(len(cells) - 1).to_numpy())
 
 
 def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float], list[float]]:
@@ -290,7 +290,7 @@ def _numbers(text: pl.Series) -> Floats:
     return values.set(~(values.abs() <= validate.LARGEST), None).fill_null(np.nan).to_numpy()
 
 
-def _boxed(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
+def _box(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
     form, lower, upper, gap, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
     remarks = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
@@ -329,7 +329,7 @@ def _boxes(
     return ReleasedColumn(lower, upper, hidden, exact, forms == Form.MISSING, gap, counts, notes)
 
 
-def typed_alike(
+def type_alike(
     original: pl.DataFrame,
     control: pl.DataFrame | None,
     schema: Schema,
@@ -396,10 +396,10 @@ def match(
     Refused are a `rename` of a column that is not there, and two tables that share none.
     """
     schema = policy.schema
-    source = _stated(released, schema.names, rename)
+    source = _apply_renames(released, schema.names, rename)
     free = [name for name in released.columns if name not in source.values()]
     source |= {name: name for name in schema.names if name in free and name not in source}
-    guessed = _guessed(
+    guessed = _guess_names(
         [name for name in schema.names if name not in source],
         [name for name in free if name not in source.values()],
     )
@@ -417,16 +417,16 @@ def match(
         raise InputError(_nothing(original, released, schema.released))
     gone = [n for n in schema.released if n not in source and n in original.columns]
     extra = [name for name in released.columns if name not in source.values()]
-    findings += _listed(gone, "The release lacks {}, which the original has: nothing about {} is "
-                        "evaluated.", "it", "them")  # fmt: skip
-    findings += _listed(lacking, "The original lacks {}, which the policy names: {} not evaluated.",
-                        "it is", "they are")  # fmt: skip
-    findings += _listed(plain, "{} {} no kind in the policy and {} not evaluated.", "has", "have",
-                        "is", "are")  # fmt: skip
+    about_gone = "The release lacks {}, which the original has: nothing about {} is evaluated."
+    about_lacking = "The original lacks {}, which the policy names: {} not evaluated."
+    about_plain = "{} {} no kind in the policy and {} not evaluated."
+    findings += _list_names(gone, about_gone, "it", "them")
+    findings += _list_names(lacking, about_lacking, "it is", "they are")
+    findings += _list_names(plain, about_plain, "has", "have", "is", "are")
     if unlike("The release", source, schema.released) or not all(map(quotable, extra)):
         # Names may be cells of a file without a header.
         extra = [f"column {1 + released.columns.index(name)}" for name in extra]
-    findings += _listed(
+    findings += _list_names(
         extra,
         "The release holds {}, which the policy does not name: {} ignored. If a column was "
         "renamed, state its new name.",
@@ -436,7 +436,7 @@ def match(
     return Names(source, shared, tuple(findings))
 
 
-def _stated(
+def _apply_renames(
     released: pl.DataFrame, known: tuple[str, ...], rename: Mapping[str, str]
 ) -> dict[str, str]:
     for theirs, name in rename.items():
@@ -453,12 +453,12 @@ def _stated(
     return source
 
 
-def _guessed(wanted: list[str], free: list[str]) -> dict[str, str]:
+def _guess_names(wanted: list[str], free: list[str]) -> dict[str, str]:
     """Names that are alike but for case, spaces, points and underscores, where only one is."""
     alike: dict[str, list[str]] = {}
     for name in free:
-        alike.setdefault(_folded(name), []).append(name)
-    folded = [_folded(name) for name in wanted]
+        alike.setdefault(_fold(name), []).append(name)
+    folded = [_fold(name) for name in wanted]
     return {
         name: alike[key][0]
         for name, key in zip(wanted, folded, strict=True)
@@ -466,7 +466,7 @@ def _guessed(wanted: list[str], free: list[str]) -> dict[str, str]:
     }
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return re.sub(r"[\s_.\-]+", "", name).casefold()
 
 
@@ -475,12 +475,12 @@ def _nothing(original: pl.DataFrame, released: pl.DataFrame, wanted: tuple[str, 
     return (
         unlike("The original", original.columns, wanted)
         or f"The release has no column that can be evaluated: expected some of {_names(wanted)}, "
-        f"found {counted(released.width, 'other')}. If columns were renamed, say which became "
+        f"found {count_noun(released.width, 'other')}. If columns were renamed, say which became "
         "which; if the file lacks a header, add one."
     )
 
 
-def _listed(names: list[str], form: str, *verbs: str) -> list[str]:
+def _list_names(names: list[str], form: str, *verbs: str) -> list[str]:
     if not names:
         return []
     several = len(names) > 1

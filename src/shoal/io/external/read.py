@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Policy, Schema, SpatialDecomposition
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.external import columns, sentences
 from shoal.io.external.columns import (
@@ -23,7 +23,7 @@ from shoal.io.external.columns import (
     places_of,
     read_column,
     scale_of,
-    typed_alike,
+    type_alike,
 )
 from shoal.io.table import Table
 
@@ -153,7 +153,7 @@ def read_external_release(
         return _read_tree(original, released, policy, control, silent=silent)
     matched = columns.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
-    table, others = typed_alike(original, control, schema, decimal=decimal, silent=silent)
+    table, others = type_alike(original, control, schema, decimal=decimal, silent=silent)
     released, aligned, keyed = _in_order(original, released, policy, matched, aligned)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in schema.names]
     axes = [
@@ -180,7 +180,7 @@ def read_external_release(
             *matched.findings,
             *sentences.rows(original.height, released.height),
             *sentences.hidden_rows(schema, suppressed),
-            *sentences.left_under_stars(schema, suppressed),
+            *sentences.find_left_under_stars(schema, suppressed),
             *strange,
         ),
         weights=_weights(original, policy, decimal),
@@ -220,7 +220,7 @@ def _in_order(
             f"The rows are stated to correspond; expected {original.height:,} released rows, found "
             f"{released.height:,}."
         )
-    key = policy.schema.flagged("privacy_unit")
+    key = policy.schema.column_with_flag("privacy_unit")
     if key is None or key not in original.columns or key not in matched.source:
         return released, aligned, []
     ours = original[key].cast(pl.String).str.strip_chars()
@@ -230,7 +230,7 @@ def _in_order(
     if aligned:
         raise InputError(
             f"The rows are stated to correspond, but the row key '{key}' differs in "
-            f"{counted(int((ours != theirs).sum()), 'row')}."
+            f"{count_noun(int((ours != theirs).sum()), 'row')}."
         )
     distinct = ours.n_unique() == ours.len() == theirs.len() == theirs.n_unique()
     if not distinct or ours.null_count() or not theirs.is_in(ours.implode()).all():
@@ -243,15 +243,15 @@ def _in_order(
 def _weights(
     original: pl.DataFrame, policy: Policy, decimal: str | None
 ) -> NDArray[np.float64] | None:
-    name = policy.schema.flagged("sampling_weight")
+    name = policy.schema.column_with_flag("sampling_weight")
     if name is None or name not in original.columns:
         return None
-    values = validate.typed(original[name], policy.schema[name], decimal).cast(pl.Float64)
+    values = validate.parse_column(original[name], policy.schema[name], decimal).cast(pl.Float64)
     bad = values.null_count() + int((values < 0).sum())
     if bad:
         raise InputError(
-            f"Column '{name}' is the sampling weight, but {counted(bad, 'row has', 'rows have')} "
-            "none, or a negative one."
+            f"Column '{name}' is the sampling weight, but "
+            f"{count_noun(bad, 'row has', 'rows have')} none, or a negative one."
         )
     return values.to_numpy()
 
@@ -266,13 +266,13 @@ def _read_tree(
 ) -> ExternalRelease:
     """Read a release that is a spatial tree: one box per row, with counts."""
     decimal = policy.reading.decimal
-    boxes = decomposition_table.from_frame(_typed_tree(released, policy.schema), policy.schema)
+    boxes = decomposition_table.from_frame(_type_tree(released, policy.schema), policy.schema)
     wanted = {*boxes.columns, boxes.column}
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in wanted))
     absent = [name for name in schema.names if name not in original.columns]
     if absent:
         raise InputError(f"The release is a tree over '{absent[0]}', which the original lacks.")
-    table, others = typed_alike(original, control, schema, decimal=decimal, silent=silent)
+    table, others = type_alike(original, control, schema, decimal=decimal, silent=silent)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in boxes.columns]
     least, beyond = boxes.extent
     domains = np.array([scale.domain for scale in scales])
@@ -282,7 +282,7 @@ def _read_tree(
     lower, upper = np.maximum(boxes.lower, domains[:, 0]), np.minimum(boxes.upper, domains[:, 1])
     unit = np.array([scale.unit for scale in scales])
     number, column = (
-        counted(len(boxes), "box", "boxes"),
+        count_noun(len(boxes), "box", "boxes"),
         f" by '{boxes.column}'" if boxes.column else "",
     )
     lost = [name for name in policy.schema.released
@@ -310,7 +310,7 @@ def _read_tree(
     )
 
 
-def _typed_tree(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+def _type_tree(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Give the cells of a tree that came as text their types."""
     ends = {f"{c.name}_{side}": c for c in schema.columns for side in ("lower", "upper")}
     series: list[Any] = []
@@ -326,7 +326,7 @@ def _typed_tree(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         if bad:
             raise InputError(
                 f"Column '{cells.name}' of the tree: expected {'dates' if days else 'numbers'}, "
-                f"found something else in {counted(bad, 'row')}."
+                f"found something else in {count_noun(bad, 'row')}."
             )
         series.append(typed)
     return pl.DataFrame(series)

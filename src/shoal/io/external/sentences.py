@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Role, Schema
-from shoal.errors import counted
+from shoal.errors import count_noun
 from shoal.io.external.cells import Form
 from shoal.io.external.columns import ColumnAxis, ReleasedColumn
 
@@ -36,29 +36,29 @@ _SCORED = {
 
 def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
     """Say how the cells of one column were read and scored, with counts alone."""
-    said = [counted(int(axis.counts[form]), *words) for form, words in _SCORED.items()
+    said = [count_noun(int(axis.counts[form]), *words) for form, words in _SCORED.items()
             if axis.counts[form]]  # fmt: skip
-    total = counted(axis.suppressed.size, "cell", "cells")
+    total = count_noun(axis.suppressed.size, "cell", "cells")
     text = f"'{name}': of {total}, {'; '.join(said)}."
     hidden, gone = int(axis.suppressed.sum()), int(axis.missing.sum())
     if scale.discrete and scale.domain[1] > len(scale.categories) and gone:
-        text += f" {counted(gone, 'empty cell counts', 'empty cells count')} as missing."
+        text += f" {count_noun(gone, 'empty cell counts', 'empty cells count')} as missing."
         hidden, gone = hidden - gone, 0
     if hidden:
-        cells = counted(hidden, "cell counts", "cells count")
+        cells = count_noun(hidden, "cell counts", "cells count")
         but = "; where distributions are compared, what is missing is missing" if gone else ""
         text += f" {cells} as the whole domain of the column, that is {_whence(scale)}{but}."
     if axis.notes["hull"]:
-        sets = counted(axis.notes["hull"], "set or mask was", "sets or masks were")
+        sets = count_noun(axis.notes["hull"], "set or mask was", "sets or masks were")
         text += (
             f" {sets} scored with all values in between, because its values are not neighbours "
             f"in the order of the column."
         )
     if axis.notes["loose"]:
-        cells = counted(axis.notes["loose"], "cell matches a category", "cells match a category")
+        cells = count_noun(axis.notes["loose"], "cell matches a category", "cells match a category")
         text += f" {cells} except for case, spaces or a final '.0'."
     if axis.notes["outside"]:
-        cells = counted(axis.notes["outside"], "cell lies", "cells lie")
+        cells = count_noun(axis.notes["outside"], "cell lies", "cells lie")
         text += f" {cells} outside {_whence(scale)}; such cells are not moved."
     return text
 
@@ -77,7 +77,7 @@ def rows(original: int, released: int) -> list[str]:
     return [f"The release has {released:,} rows and the original {original:,}: {more}."]
 
 
-def left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
+def find_left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
     """Find rows that hide every quasi-identifier and still show a confidential cell.
 
     ARX writes the rows that it suppresses so. Who knows that a person's row was suppressed, or
@@ -92,7 +92,7 @@ def left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]
     for name in schema.with_role(Role.CONFIDENTIAL):
         left = int((hidden & ~suppressed[:, names.index(name)]).sum())
         if left:
-            rows = counted(left, "row has", "rows have")
+            rows = count_noun(left, "row has", "rows have")
             their = "shows its" if left == 1 else "show their"
             drop = "drop this row" if left == 1 else "drop these rows"
             found.append(
@@ -110,7 +110,7 @@ def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
     keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
     starred = int(suppressed[:, keys].all(axis=1).sum()) if keys else 0
     if starred:
-        rows = counted(starred, "row has every quasi-identifier suppressed",
+        rows = count_noun(starred, "row has every quasi-identifier suppressed",
                         "rows have every quasi-identifier suppressed")  # fmt: skip
         found.append(f"{rows}: such rows count as released and cover the whole domain.")
     return found
@@ -136,7 +136,7 @@ def other_people(
     findings, record = [], []
     checked, fit = _fitting(scales, axes, np.flatnonzero(wide))
     if fit < checked:
-        rows = counted(checked, "generalised row that was", "generalised rows that were")
+        rows = count_noun(checked, "generalised row that was", "generalised rows that were")
         cover = "covers" if checked - fit == 1 else "cover"
         text = f"Of {rows} checked, {checked - fit:,} {cover} no row of the original"
         other = "the two files may not be about the same people, or cells were changed as well"
@@ -144,7 +144,9 @@ def other_people(
         findings.append(f"{text}: {other if fit < FEW * checked else changed}.")
     checked, fit = _fitting(scales, axes, np.flatnonzero(shown.any(axis=1) & ~wide))
     if checked and fit < FEW * checked:
-        rows = counted(checked, "row of single values that was", "rows of single values that were")
+        rows = count_noun(
+            checked, "row of single values that was", "rows of single values that were"
+        )
         text = f"Of {rows} checked, {fit:,} {'is' if fit == 1 else 'are'} found in the original"
         far = [name for name, scale, axis in zip(keys, scales, axes, strict=True)
                if _far(scale, axis)]  # fmt: skip

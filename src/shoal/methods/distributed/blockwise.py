@@ -21,7 +21,7 @@ import numpy as np
 
 from shoal.core import Column, Partition
 from shoal.core._arrays import Floats, Ints
-from shoal.io.table import ColumnScale, Table, edges_of, placed, transformed
+from shoal.io.table import ColumnScale, Table, edges_of, place_column, transform
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.grouping.microaggregation import MicroaggregationParameters
 from shoal.methods.grouping.recode import Aggregate, medoids, recode
@@ -52,7 +52,7 @@ APPROXIMATE = (
 HALF_WORD = 2.0**31
 
 
-def distributed(
+def run_blockwise(
     rows: DistributedRows, setting: Setting[Any], tools: Tools, method: Grouper
 ) -> Distributed:
     """Group the records of each cell by a method."""
@@ -84,12 +84,12 @@ def _finishing(
 ) -> Callable[[int, Table], Table]:
     def finish(_cell: int, table: Table) -> Table:
         partition = method(table.matrix(columns, scales), parameters.k)
-        return recoded(table, columns, partition, parameters, scales)
+        return recode_groups(table, columns, partition, parameters, scales)
 
     return finish
 
 
-def recoded(
+def recode_groups(
     table: Table,
     columns: Sequence[str],
     partition: Partition,
@@ -121,20 +121,20 @@ def _routing(
     columns, k = setting.columns, setting.parameters.k
     size, least = sizes_wanted
     count = max(-(-SAMPLED * len(rows) // size), SAMPLED * 64)
-    sample = sampled(rows, columns, count)
+    sample = sample_rows(rows, columns, count)
     X = np.hstack([
-        placed(raw, setting.schema[name], scale, edges_of(rows.template, name))
+        place_column(raw, setting.schema[name], scale, edges_of(rows.template, name))
         for raw, name, scale in zip(sample.T, columns, scales, strict=True)
     ])  # fmt: skip
     cells = coarse_cells(X, len(rows), k, size=size, least=least, method=method)
-    cells = cells.merged(_sizes(rows, columns, scales, cells), least)
+    cells = cells.merge_small(_sizes(rows, columns, scales, cells), least)
     sizes = _sizes(rows, columns, scales, cells)
     parts = np.where(sizes >= MOST * size, sizes // size, 1)
     first = np.concatenate([[0], np.cumsum(parts)])
 
     def route(table: Table, places: Ints) -> Ints:
         cell = cells.route(table.matrix(columns, scales))
-        return first[cell] + scattered(places, parts[cell])
+        return first[cell] + scatter(places, parts[cell])
 
     return route
 
@@ -171,24 +171,24 @@ class Sample(NamedTuple):
 
     def of(self, table: Table, places: Ints) -> SampledRecords:
         """The sampled records of a block."""
-        chosen = np.flatnonzero(_mixed(places) < self.share)
+        chosen = np.flatnonzero(_mix(places) < self.share)
         raws = np.column_stack([table.raw(name) for name in self.columns])
         return SampledRecords(places[chosen], raws[chosen])
 
 
-def sampled(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
+def sample_rows(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
     """Raw values of about `count` records, in canonical order: one column each."""
     draw = Sample(tuple(columns), min(count / len(rows), 1.0))
     drawn: SampledRecords = rows.fold(draw.of, operator.add)
     return drawn.in_order()
 
 
-def scattered(places: Ints, parts: Ints) -> Ints:
+def scatter(places: Ints, parts: Ints) -> Ints:
     """Divide records into `parts`, by their places in the canonical order."""
-    return np.minimum((_mixed(places) * parts).astype(np.int64), parts - 1)
+    return np.minimum((_mix(places) * parts).astype(np.int64), parts - 1)
 
 
-def _mixed(places: Ints) -> Floats:
+def _mix(places: Ints) -> Floats:
     """A pseudo-random number in [0, 1) for each place: the finaliser of splitmix64."""
     x = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -226,7 +226,7 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
 
     def add(table: Table, _places: Ints) -> Ints:
         return np.stack([
-            _moments(transformed(table.raw(name), column), m, h)
+            _moments(transform(table.raw(name), column), m, h)
             for name, column, m, h in zip(columns, schema, middle, half, strict=True)
         ])  # fmt: skip
 
@@ -246,7 +246,7 @@ def _ends(
     """Least and largest value of each column, and how many cells have each category or none."""
     limits, counts = np.zeros((2, len(columns))), []
     for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
-        raw = transformed(table.raw(name), column)
+        raw = transform(table.raw(name), column)
         gone = np.isnan(raw)
         present = raw[~gone]
         limits[0, place] = present.min(initial=np.inf)

@@ -15,7 +15,7 @@ class Cut(NamedTuple):
     fewer: int
 
 
-def merged(slot: Ints, values: Floats, counts: Ints) -> tuple[Ints, Floats, Ints]:
+def merge_equal(slot: Ints, values: Floats, counts: Ints) -> tuple[Ints, Floats, Ints]:
     """Sort by node and value, and add up the counts of equal ones."""
     order = np.lexsort((values, slot))
     slot, values, counts = slot[order], values[order], counts[order]
@@ -40,7 +40,7 @@ def middle_place(held: Ints, rank: int) -> tuple[int, int, int]:
 def around(middle: float, fewer: int, upto: int, size: int, top: float) -> list[Cut]:
     """The two cuts nearest the median, the more balanced first, as `mondrian_tree` has them."""
     above = float(np.nextafter(middle, np.inf))
-    return _ordered([Cut(middle, fewer), Cut(above, upto if middle < top else 0)], size)
+    return _order_cuts([Cut(middle, fewer), Cut(above, upto if middle < top else 0)], size)
 
 
 def border_cuts(held: Ints, borders: Ints) -> list[Cut]:
@@ -62,9 +62,9 @@ def border_cuts(held: Ints, borders: Ints) -> list[Cut]:
             cuts[0] = Cut(float(code + 1), passed)
         elif not cuts[1].fewer:
             cuts[1] = Cut(float(code + 1), passed)
-    return _ordered(cuts, size)
+    return _order_cuts(cuts, size)
 
 
-def _ordered(cuts: list[Cut], size: int) -> list[Cut]:
+def _order_cuts(cuts: list[Cut], size: int) -> list[Cut]:
     balance = [min(cut.fewer, size - cut.fewer) for cut in cuts]
     return cuts[::-1] if balance[1] > balance[0] else cuts

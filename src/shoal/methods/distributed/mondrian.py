@@ -25,7 +25,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError
 from shoal.io.table import Table
 from shoal.methods.distributed import blockwise
-from shoal.methods.distributed.cuts import Cut, around, border_cuts, merged, middle_place
+from shoal.methods.distributed.cuts import Cut, around, border_cuts, merge_equal, middle_place
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.grouping.partition_encoding import (
     Encoding,
@@ -39,7 +39,7 @@ from shoal.methods.method import Tools
 from shoal.partition import Requirement, mondrian_tree, unmet
 from shoal.partition.kernels.coarse_tree import descend, tally_grid
 from shoal.partition.kernels.requirement import Rules, meets
-from shoal.partition.requirement import compiled
+from shoal.partition.requirement import compile_requirements
 
 NODE = 2
 """Nodes of up to this many blocks are finished on one machine."""
@@ -150,12 +150,12 @@ class Upper:
         self.ends.pop(end, None)
 
 
-def distributed(rows: DistributedRows, asked: Asked, release: Release, tools: Tools) -> Distributed:
+def cut_blocks(rows: DistributedRows, asked: Asked, release: Release, tools: Tools) -> Distributed:
     """Cut from the root down, and finish each small node by itself."""
     tools.progress("counting values", 0, 1)
     columns = asked.columns
     halts = () if asked.halt is None else (asked.halt,)
-    counted = [_counted(rows, guarantee) for guarantee in (*asked.required, *halts)]
+    counted = [_count_guarantee(rows, guarantee) for guarantee in (*asked.required, *halts)]
     most = max(NODE * rows.block_rows, 2 * asked.k)
     some = counted[: len(asked.required)]
     missed = unmet([own.requirement(_one(own.totals)) for own in some])
@@ -189,7 +189,7 @@ def _rulers(rows: DistributedRows, columns: Sequence[str]) -> list[Encoding]:
     ]
 
 
-def _counted(rows: DistributedRows, guarantee: LDiversity | TCloseness) -> CountedGuarantee:
+def _count_guarantee(rows: DistributedRows, guarantee: LDiversity | TCloseness) -> CountedGuarantee:
     """Find which values the whole table has, and how often."""
     names = guarantee.columns
 
@@ -251,7 +251,7 @@ class _Work:
         self.rows, self.columns, self.asked = rows, asked.columns, asked
         self.rulers, self.counted = rulers, counted
         own = [one.requirement(_one(one.totals)) for one in counted]
-        self.rules: Rules = compiled(own, 1)[0]
+        self.rules: Rules = compile_requirements(own, 1)[0]
         self.halting = -1 if asked.halt is None else len(counted) - 1
         self.whole: Floats | None = None
         self.sample = np.empty((0, len(asked.columns)))
@@ -263,7 +263,7 @@ class _Work:
         while active := self._active(upper, most):
             if not level:
                 count = min(len(self.rows), GRID // (2 * len(self.columns)))
-                raws = blockwise.sampled(self.rows, self.columns, count)
+                raws = blockwise.sample_rows(self.rows, self.columns, count)
                 self.sample = self._places(list(raws.T))
             tools.progress("cutting at medians", level, level + 1)
             self._level(upper, active)
@@ -313,7 +313,7 @@ class _Work:
             axes = {slot: waiting.pop(0) for slot, waiting in queue.items()}
             sizes = {slot: upper.sizes[active[slot]] for slot in axes}
             cuts = self._cuts(look, seen, axes, sizes)
-            for slot, cut in self._allowed(look, axes, cuts, sizes, seen.values).items():
+            for slot, cut in self._find_allowed(look, axes, cuts, sizes, seen.values).items():
                 upper.divide(active[slot], axes[slot], cut.value, cut.fewer)
                 del queue[slot]
 
@@ -428,17 +428,17 @@ class _Work:
             slot = slot[rows]
             x = X[rows, axis[slot]]
             inside = (x > low[slot]) & (x < high[slot])
-            return merged(slot[inside], x[inside], np.ones(int(inside.sum()), np.int64))
+            return merge_equal(slot[inside], x[inside], np.ones(int(inside.sum()), np.int64))
 
         def join(one: Any, other: Any) -> Any:
-            return merged(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+            return merge_equal(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
         slot, values, counts = self.rows.fold(ask, join)
         return {
             own: (values[slot == own], counts[slot == own]) for own in sorted(asked)
         }  # fmt: skip
 
-    def _allowed(
+    def _find_allowed(
         self,
         look: Callable[[Table], Any],
         axes: dict[int, int],
@@ -558,7 +558,7 @@ class _Work:
 
         def route(table: Table, places: Ints) -> Ints:
             end = look(table)[1]
-            cells: Ints = first[end] + blockwise.scattered(places, parts[end])
+            cells: Ints = first[end] + blockwise.scatter(places, parts[end])
             return cells
 
         def finish(cell: int, table: Table) -> Table:

@@ -35,7 +35,7 @@ from shoal.core import Column, Kind
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.constraints import Constraint
 from shoal.errors import InputError
-from shoal.methods.drawn_rows.placed_columns import PlacedColumn, placements, released_values
+from shoal.methods.drawn_rows.placed_columns import PlacedColumn, decode_values, placements
 from shoal.methods.trees.spatial_encoding import SpatialEncoding, spatial_encoding
 from shoal.synthesis.maxent.plan import WIDE
 from shoal.synthesis.maxent.structural_zeros import Component
@@ -115,7 +115,7 @@ class ConstrainedSpace:
     def _values(self, codes: Any, which: Any) -> dict[int, Floats]:
         numeric = {j for one in self.placed for limit in one.limits for j in limit.factors}
         return {
-            j: released_values(self.space[j], codes[j]).astype(np.float64)
+            j: decode_values(self.space[j], codes[j]).astype(np.float64)
             for j in which
             if j in numeric
         }
@@ -125,7 +125,7 @@ _MADE: deque[tuple[tuple[Any, ...], ConstrainedSpace]] = deque(maxlen=4)
 """The last ones: a page plans every method for the same columns and rules."""
 
 
-def constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
+def constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
     """The modelled columns that rules leave.
 
     Raises:
@@ -134,12 +134,12 @@ def constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) ->
     asked = (tuple(columns), tuple(rules))
     found = next((made for known, made in tuple(_MADE) if known == asked), None)
     if found is None:
-        found = _constrained_space(*asked)
+        found = _constrain_space(*asked)
         _MADE.appendleft((asked, found))
     return found
 
 
-def _constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
+def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
     space = [spatial_encoding(column, scaled=True, gaps=True) for column in columns]
     names = [column.name for column in columns]
     if foreign := {name for rule in rules for name in rule.columns} - set(names):
@@ -152,7 +152,7 @@ def _constrained_space(columns: Sequence[Column], rules: Sequence[Constraint]) -
     for one in placed:
         space[one.column] = one.plain
     zeros = _components(space, names, joined)
-    zeros, compounds = _merged(space, zeros)
+    zeros, compounds = _merge_columns(space, zeros)
     sources: list[int | _Compound] = []
     derived = {one.column for one in placed if one.derived}
     for j in sorted(set(range(len(space))) - derived):
@@ -198,7 +198,7 @@ def _components(
             )
             atoms[j] = atoms[j].ravel()
     found = []
-    for members in _connected([columns for columns, _ in tables]):
+    for members in _connect([columns for columns, _ in tables]):
         shape = [int(atoms[j].max()) + 1 for j in members]
         if prod(shape) > _MOST:
             raise InputError(
@@ -233,7 +233,7 @@ def _classes(axis: SpatialEncoding, rules: Sequence[Constraint]) -> Ints:
     codes = np.arange(axis.count)
     if axis.order is not None:
         return codes
-    name, cells = axis.column.name, released_values(axis, codes)
+    name, cells = axis.column.name, decode_values(axis, codes)
     starts = np.zeros(axis.count, dtype=bool)
     for rule in rules:
         for atom in rule.atoms():
@@ -260,13 +260,13 @@ def _table(
         )
     places = np.unravel_index(np.arange(prod(shape)), shape)
     cells = {
-        space[j].column.name: released_values(space[j], codes)[place]
+        space[j].column.name: decode_values(space[j], codes)[place]
         for j, codes, place in zip(columns, first, places, strict=True)
     }
     return columns, rule.holds(cells).reshape(shape)
 
 
-def _connected(sets: Sequence[Sequence[int]]) -> list[list[int]]:
+def _connect(sets: Sequence[Sequence[int]]) -> list[list[int]]:
     """Columns that sets join, directly or by others; each list in increasing order."""
     found: list[set[int]] = []
     for one in sets:
@@ -292,7 +292,7 @@ def _coarse(one: Component) -> Component:
     return Component(one.columns, tuple(atoms), allowed)
 
 
-def _merged(
+def _merge_columns(
     space: Sequence[SpatialEncoding], zeros: Sequence[Component]
 ) -> tuple[list[Component], list[_Compound]]:
     """Columns of categories merged while their allowed combinations are no more than both have."""

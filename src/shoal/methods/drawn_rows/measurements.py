@@ -28,20 +28,20 @@ from shoal.methods.trees.spatial_encoding import SpatialEncoding
 from shoal.synthesis.domain import Measurement, Sort
 
 
-def tabulated(
+def tabulate(
     measurements: Sequence[Measurement], space: Sequence[SpatialEncoding]
 ) -> dict[str, NDArray[Any]]:
     """One row per answer; see above."""
     sizes = [measured.counts.size for measured in measurements]
     table: dict[str, NDArray[Any]] = {
         "measurement": np.repeat(np.arange(len(sizes)), sizes),
-        "sort": _repeated([measured.sort.value for measured in measurements], sizes),
+        "sort": _repeat([measured.sort.value for measured in measurements], sizes),
         "answer": np.concatenate([measured.counts.ravel() for measured in measurements]),
         "scale": np.repeat([float(measured.scale) for measured in measurements], sizes),
     }
     laws = [measured.mechanism for measured in measurements]
     if GAUSSIAN in laws:
-        table["noise"] = _repeated(laws, sizes)
+        table["noise"] = _repeat(laws, sizes)
     described = [_cells(measured, space) for measured in measurements]
     for j, axis in enumerate(space):
         parts = [
@@ -52,7 +52,7 @@ def tabulated(
     return table
 
 
-def stacked(
+def stack_strata(
     tables: Mapping[str, Mapping[str, NDArray[Any]]], column: str
 ) -> dict[str, NDArray[Any]]:
     """The tables of several strata as one, with the stratum of each answer."""
@@ -67,7 +67,7 @@ def stacked(
         parts = numbers if name == "measurement" else [table[name] for table in tables.values()]
         joined[name] = np.concatenate(parts)
     sizes = [len(table["answer"]) for table in tables.values()]
-    joined[f"cell_{column}"] = _repeated(list(tables), sizes)
+    joined[f"cell_{column}"] = _repeat(list(tables), sizes)
     return joined
 
 
@@ -102,20 +102,20 @@ def _groups(axis: SpatialEncoding, groups: Ints) -> Texts:
         return _sides(axis, groups[:-1], groups[1:])
     order = np.argsort(groups, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-    return _texts([_listed(axis, codes.tolist()) for codes in members])
+    return _texts([_list_categories(axis, codes.tolist()) for codes in members])
 
 
 def _sides(axis: SpatialEncoding, lower: Ints, upper: Ints) -> Texts:
     """Runs lower <= code < upper, each different one written once."""
     ends, back = np.unique(np.column_stack([lower, upper]), axis=0, return_inverse=True)
     texts = [
-        axis.text(a, b) if axis.order is None else _listed(axis, range(a, b))
+        axis.text(a, b) if axis.order is None else _list_categories(axis, range(a, b))
         for a, b in ends.tolist()
     ]
     return _texts(texts)[back.ravel()]
 
 
-def _listed(axis: SpatialEncoding, codes: Sequence[int]) -> str:
+def _list_categories(axis: SpatialEncoding, codes: Sequence[int]) -> str:
     """Categories by name; of an ordinal's run the first and the last."""
     names = [axis.text(code, code + 1) for code in codes]
     if axis.order is None:  # a number that was counted in groups of single codes
@@ -132,5 +132,5 @@ def _texts(values: Sequence[str]) -> Texts:
     return texts
 
 
-def _repeated(values: Sequence[str], sizes: Sequence[int]) -> Texts:
+def _repeat(values: Sequence[str], sizes: Sequence[int]) -> Texts:
     return np.repeat(_texts(values), sizes)

@@ -17,7 +17,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.partition import mondrian
 
 
-def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
+def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
     """For each row, the row whose combination it takes, so each is shared by `least` rows.
 
     Cost: O(n log n) per column. Rows are at least `least`, in [0, 1]. Nominal columns are compared

@@ -98,7 +98,7 @@ class PlacedColumn:
         return codes if self.plain.grid is not None else codes.astype(np.int64)
 
 
-def released_values(axis: SpatialEncoding, codes: Ints | Floats) -> Array:
+def decode_values(axis: SpatialEncoding, codes: Ints | Floats) -> Array:
     """The values of codes, as rules compare them."""
     gone = axis.gap & (np.rint(codes) >= axis.present)
     if axis.order is None:
@@ -211,7 +211,7 @@ def _limits(
         constant = sign * relation.constant
         for k, factor in terms.items():
             if k != j and k not in earlier:
-                ends = released_values(space[k], np.array([0, space[k].present - 1]))
+                ends = decode_values(space[k], np.array([0, space[k].present - 1]))
                 constant -= float((sign * factor * ends).min())
         upper = sign * own > 0
         constant /= sign * own

@@ -79,7 +79,7 @@ def refuse(setting: Setting[Any], name: str) -> None:
         )
 
 
-def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
+def divide(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
     """The strata, in the order of the categories; the empty ones only if sizes are hidden."""
     codes = table.codes(name)
     lacking = int((codes < 0).sum())

@@ -41,22 +41,22 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
-from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measured_total
+from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measure_total
 from shoal.mechanism.records import Columns, HeldColumns
 from shoal.methods.distributed_rows import Coded, CountableRows, Distributed
 from shoal.methods.drawn_rows import strata
 from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace
-from shoal.methods.drawn_rows.measurements import stacked, tabulated
-from shoal.methods.drawn_rows.merge_rare import merged
+from shoal.methods.drawn_rows.measurements import stack_strata, tabulate
+from shoal.methods.drawn_rows.merge_rare import merge_rare_rows
 from shoal.methods.drawn_rows.strata import Stratum
 from shoal.methods.drawn_rows.synthesis_prices import (
     PureAlone,
     SynthesisParameters,
-    constrained_of,
+    constrain_columns,
     domain_of,
+    find_stated_rho,
     refuse_prices,
     row_price,
-    stated_rho,
 )
 from shoal.methods.method import (
     ContributionProof,
@@ -75,7 +75,7 @@ from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggreg
 from shoal.methods.trees.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
 from shoal.synthesis.auto import AS_MUCH, groups_text, pairs_text, warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
-from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, expected_errors, worth
+from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, foresee_errors, worth
 from shoal.synthesis.maxent.structural_zeros import Component
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
@@ -197,17 +197,17 @@ def synthetic_method(
             source=credit,
             assumes=(*empty, *strata.assumes(divided)),
             invariants=strata.invariants(setting, divided),
-            rho=stated_rho(setting, pure),
+            rho=find_stated_rho(setting, pure),
         )
         return (claim,)
 
     run = partial(_run, choose=choose, native=added is not None, pure=pure)
 
-    def refused(setting: Setting[SynthesisParameters]) -> None:
+    def refuse_setting(setting: Setting[SynthesisParameters]) -> None:
         _refuse(setting)
         refuse(setting)
 
-    def refused_distributed(setting: Setting[SynthesisParameters]) -> None:
+    def refuse_in_blocks(setting: Setting[SynthesisParameters]) -> None:
         _refuse_distributed(setting)
         if refuse_distributed is not None:
             refuse_distributed(setting)
@@ -225,15 +225,15 @@ def synthetic_method(
             ContributionProof.ANY,
         ),
         run=run,
-        expect=partial(_expected, choose=choose, native=added is not None, pure=pure),
-        refuse=refused,
+        expect=partial(_foresee, choose=choose, native=added is not None, pure=pure),
+        refuse=refuse_setting,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=missing),
         cost=cost,
         distributed=None
         if refuse_distributed is None
         else DistributedRun(
-            lambda rows, setting, tools: _distributed(run(rows, setting, tools)),
-            refused_distributed,
+            lambda rows, setting, tools: _to_distributed(run(rows, setting, tools)),
+            refuse_in_blocks,
         ),
     )
 
@@ -261,7 +261,7 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
     noisy_microaggregation.refuse_bare(setting)
     contributions.refuse_many_rows(setting)
     noisy_microaggregation.nobody_beside(setting)
-    constrained_of(setting)
+    constrain_columns(setting)
     if least is not None:
         if setting.constraints.rules:
             raise InputError(
@@ -317,7 +317,7 @@ def _run(
 ) -> Masked:
     """Learn the table, or each stratum by itself, and draw rows."""
     price = row_price(setting, pure)
-    space = constrained_of(setting)
+    space = constrain_columns(setting)
     domains = [domain_of(axis) for axis in space.modelled]
     learnt: list[_Learnt] = []
     for stratum, codes in _parts(rows, setting, space):
@@ -325,7 +325,7 @@ def _run(
         task = replace(task, zeros=space.zeros)
         synthesizer = choose(task, setting)
         if synthesizer.padded and contributions.adds(setting):
-            task = _padded(task, setting, tools.noise, least=2)
+            task = _pad(task, setting, tools.noise, least=2)
         known = {"total": task.total} if task.price.neighbours is Neighbours.ADD_REMOVE else {}
         drawn = synthesizer.generate(
             task.codes,
@@ -336,17 +336,17 @@ def _run(
             progress=tools.progress,
             **known,
         )
-        losses = contributions.restated((*task.measured, *drawn.privacy_losses), setting)
+        losses = contributions.restate_losses((*task.measured, *drawn.privacy_losses), setting)
         notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
         learnt.append(_Learnt(stratum, drawn, losses, notes))
     template = rows if isinstance(rows, Table) else rows.template
     columns = zip(*(one.drawn.rows for one in learnt), strict=True)
     cells = [
-        _settled(*pair)
+        _settle_cells(*pair)
         for pair in zip(space.space, space.decode(list(map(np.concatenate, columns))), strict=True)
     ]
     if setting.parameters.strata is not None:
-        return _stacked(template, learnt, cells, setting, space)
+        return _stack(template, learnt, cells, setting, space)
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare combinations", 0, 1)
         cells = _without_rare(space.space, cells, setting.parameters.min_cell)
@@ -355,11 +355,11 @@ def _run(
         data=redrawn(template, list(zip(space.space, cells, strict=True))),
         privacy_losses=whole.privacy_losses,
         notes=whole.notes,
-        extras=_published(setting, tabulated(whole.drawn.measurements, space.modelled)),
+        extras=_publish_answers(setting, tabulate(whole.drawn.measurements, space.modelled)),
     )
 
 
-def _expected(
+def _foresee(
     setting: Setting[SynthesisParameters],
     *,
     choose: Choose,
@@ -370,7 +370,7 @@ def _expected(
     n = setting.rows or 0
     if not n or setting.parameters.strata is not None:
         return ()
-    space = constrained_of(setting)
+    space = constrain_columns(setting)
     names = [axis.column.name for axis in space.modelled]
     domains = [domain_of(axis) for axis in space.modelled]
     price = row_price(setting, pure)
@@ -400,7 +400,7 @@ def _expected(
     plan = choose(task, setting).plan
     if plan is None:
         return tuple(found)
-    one_way, two_way = expected_errors(domains, plan, n=n, price=price)
+    one_way, two_way = foresee_errors(domains, plan, n=n, price=price)
     for name, error in zip(names, one_way, strict=True):
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
         found.append(Expectation(f"one_way.{name}", error, text))
@@ -417,7 +417,7 @@ def _expected(
     return tuple(found)
 
 
-def _distributed(done: Masked) -> Distributed:
+def _to_distributed(done: Masked) -> Distributed:
     """The result of counts, in the form of a run on many machines."""
     return Distributed(
         data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
@@ -431,13 +431,13 @@ def _parts(
 ) -> list[tuple[Stratum | None, Columns]]:
     """The codes of each stratum, or of the whole table."""
     if not isinstance(rows, Table):
-        return [(None, Coded(rows, partial(_encoded, space=space)))]
-    codes, name = _encoded(rows, space), setting.parameters.strata
+        return [(None, Coded(rows, partial(_encode, space=space)))]
+    codes, name = _encode(rows, space), setting.parameters.strata
     if name is None:
         return [(None, HeldColumns(codes))]
     return [
         (stratum, HeldColumns([column[stratum.members] for column in codes]))
-        for stratum in strata.divided(rows, setting, name)
+        for stratum in strata.divide(rows, setting, name)
     ]
 
 
@@ -461,13 +461,13 @@ def _task(
     least = setting.parameters.min_cell or 1
     if not native or not contributions.adds(setting):
         whole = SynthesisTask(codes, domains, price, RecordTotal(0.0))
-        return _padded(whole, setting, noise, least=least if native else max(least, 2))
+        return _pad(whole, setting, noise, least=least if native else max(least, 2))
     own = price * TOTAL_SHARE
-    total, number = measured_total(len(codes), price=own, noise=noise, least=least)
+    total, number = measure_total(len(codes), price=own, noise=noise, least=least)
     return SynthesisTask(codes, domains, price - own, total, (number,))
 
 
-def _padded(
+def _pad(
     task: SynthesisTask, setting: Setting[SynthesisParameters], noise: Noise, *, least: int
 ) -> SynthesisTask:
     """Measure the number of rows, and bring the table to it; see `contributions`.
@@ -476,12 +476,12 @@ def _padded(
     """
     own = task.price * contributions.SHARE
     least = max(least, setting.parameters.min_cell or 1)
-    total, number = measured_total(len(task.codes), price=own, noise=noise, least=least)
+    total, number = measure_total(len(task.codes), price=own, noise=noise, least=least)
     if task.measured:
-        total = total.refined([(task.total.estimate, task.total.variance)])
+        total = total.refine([(task.total.estimate, task.total.variance)])
     if not isinstance(task.codes, HeldColumns):
         raise InternalError("Records in blocks cannot be brought to a noisy number.")
-    shown = contributions.fitted(task.codes.columns, task.domains, total=total.rows, noise=noise)
+    shown = contributions.fit_rows(task.codes.columns, task.domains, total=total.rows, noise=noise)
     rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
     public = RecordTotal(float(total.rows))
     measured = (*task.measured, number)
@@ -493,10 +493,10 @@ def _notes(
 ) -> tuple[str, ...]:
     """What a reader should know of a run."""
     sizes = [
-        f"The number of rows was measured with noise of scale {_shown(number.scale)}."
+        f"The number of rows was measured with noise of scale {_write_value(number.scale)}."
         for number in task.measured
     ]
-    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
+    ran = "; ".join(f"{name}: {_write_value(value)}" for name, value in facts.items())
     warned = warnings(task.domains, n=task.total.rows, price=task.price)
     return (
         *sizes,
@@ -506,7 +506,7 @@ def _notes(
     )
 
 
-def _stacked(
+def _stack(
     table: Table,
     learnt: Sequence[_Learnt],
     cells: Sequence[Ints | Floats],
@@ -524,27 +524,27 @@ def _stacked(
     where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
     column = np.argsort(cast("Ints", axis.order))[where] - axis.first
     own = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
-    measured = {s.name: tabulated(one.drawn.measurements, space.modelled) for s, one in parts}
+    measured = {s.name: tabulate(one.drawn.measurements, space.modelled) for s, one in parts}
     return Masked(
         data=redrawn(table, [*zip(space.space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
         notes=(*strata.notes(setting.schema, name, sizes), *own),
-        extras=_published(setting, stacked(measured, name)),
+        extras=_publish_answers(setting, stack_strata(measured, name)),
     )
 
 
-def _published(
+def _publish_answers(
     setting: Setting[SynthesisParameters], measurements: Mapping[str, Any]
 ) -> dict[str, Mapping[str, Any]]:
     """The noisy answers, unless their cells would show rules that were copied from the data."""
     return {} if setting.constraints.observed else {"measurements": measurements}
 
 
-def _encoded(table: Table, space: ConstrainedSpace) -> list[Ints]:
+def _encode(table: Table, space: ConstrainedSpace) -> list[Ints]:
     return space.encode([axis.cells(table) for axis in space.space])
 
 
-def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
+def _settle_cells(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
     """Whole cells, except on a grid, where a mean of codes is a value."""
     return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
 
@@ -556,13 +556,13 @@ def _without_rare(
     keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
     unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
     nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])
-    source = merged(unit, nominal, least)
+    source = merge_rare_rows(unit, nominal, least)
     return [cells[source] if j in keys else cells for j, cells in enumerate(rows)]
 
 
-def _shown(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if isinstance(value, float | Fraction):
         return f"{float(value):.3g}"
     if isinstance(value, list):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_write_value, value))
     return str(value)

@@ -17,7 +17,7 @@ from pydantic import Field
 from shoal.core import Kind, Price, PrivacyMeasure
 from shoal.core.concentrated import rho_of
 from shoal.errors import InputError
-from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace, constrained_space
+from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace, constrain_space
 from shoal.methods.method import CostModel, Setting
 from shoal.methods.noise import contributions
 from shoal.methods.noise.noisy_microaggregation import EpsilonParameters
@@ -85,7 +85,7 @@ def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
         )
 
 
-def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
+def find_stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
     """The rho that a release costs a person, if its prices are counted in rho.
 
     It follows from the policy as it is published: neither rules nor categories that were copied
@@ -112,24 +112,24 @@ def stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fracti
     rules = setting.constraints.rules
     if setting.constraints.observed or columns != stated:
         rules = ()
-    domains = [domain_of(axis) for axis in constrained_space(columns, rules).modelled]
+    domains = [domain_of(axis) for axis in constrain_space(columns, rules).modelled]
     in_rho = worth(domains, Price(rho, neighbours, PrivacyMeasure.RHO))
     return rho if in_rho > worth(domains, Price(epsilon, neighbours)) else None
 
 
 def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
     """What one row of a person may cost: epsilon / r, or rho / r^2."""
-    rho = stated_rho(setting, pure)
+    rho = find_stated_rho(setting, pure)
     if rho is None:
         return Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
     each = rho / contributions.most(setting.schema) ** 2
     return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
 
 
-def constrained_of(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
+def constrain_columns(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
     """The columns, and how they are modelled so that rows keep the constraints."""
     columns = [setting.schema[name] for name in setting.columns]
-    return constrained_space(columns, setting.constraints.rules)
+    return constrain_space(columns, setting.constraints.rules)
 
 
 def domain_of(axis: SpatialEncoding) -> Domain:

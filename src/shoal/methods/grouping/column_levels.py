@@ -15,7 +15,7 @@ import polars as pl
 
 from shoal.core import Column, Kind
 from shoal.core._arrays import Floats, Ints
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.hierarchy.ranges import (
     ROOT,
     date_levels,
@@ -51,7 +51,7 @@ class ColumnLevels:
     penalties: Floats
     labels: tuple[tuple[str | None, ...], ...]
 
-    def released(self, table: Table, name: str, level: int) -> Table:
+    def write_level(self, table: Table, name: str, level: int) -> Table:
         """Write a column at one level."""
         if level == 0:
             return table
@@ -131,7 +131,7 @@ def _by_hierarchy(table: Table, column: Column, values: Floats, held: Ints) -> l
     if lacking:
         raise InputError(
             f"Column '{column.name}': expected leaves of its hierarchy, found others in "
-            f"{counted(lacking, 'row')}. Add them to the file."
+            f"{count_noun(lacking, 'row')}. Add them to the file."
         )
     levels: list[Level] = []
     for level in tree.levels()[1:]:

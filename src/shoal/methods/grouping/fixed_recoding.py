@@ -15,7 +15,7 @@ import polars as pl
 
 from shoal.core import Kind
 from shoal.core._arrays import Floats, Ints
-from shoal.errors import ClaimViolationError, InputError, counted
+from shoal.errors import ClaimViolationError, InputError, count_noun
 from shoal.io.table import Table
 from shoal.methods.grouping.partition_encoding import encoding
 from shoal.methods.grouping.steering import judge_of, requirement_of, steering
@@ -28,7 +28,7 @@ RECODED_AS_BEFORE = (
 )
 
 
-def kept_places(table: Table, columns: Sequence[str]) -> dict[str, Any]:
+def describe_places(table: Table, columns: Sequence[str]) -> dict[str, Any]:
     """How the cells of some columns became numbers to cut them by."""
     kept: dict[str, Any] = {}
     for name in columns:
@@ -63,13 +63,14 @@ def same_places(table: Table, columns: Sequence[str], kept: Mapping[str, Any]) -
         if strange:
             raise InputError(
                 f"Column '{name}': expected categories that the scheme knows, found others in "
-                f"{counted(strange, 'row')}. Recode them in the policy, or protect the table anew."
+                f"{count_noun(strange, 'row')}. Recode them in the policy, or protect the table "
+                "anew."
             )
         axes.append(cells)
     return np.column_stack(axes)
 
 
-def kept_cells(table: Table, columns: Sequence[str], labels: Ints) -> dict[str, Any]:
+def describe_cells(table: Table, columns: Sequence[str], labels: Ints) -> dict[str, Any]:
     """What a cover of each group depends on: ends, categories, and which lack cells."""
     kept: dict[str, Any] = {}
     for name in columns:
@@ -136,7 +137,7 @@ def without_lacking(made: Table, table: Table, setting: Setting[Any]) -> Masked:
     judge = judge_of(table, require)
     limit = int(Fraction(parameters.record_suppression) * len(table))
 
-    def kept(most: int) -> Ints | None:
+    def keep_at_most(most: int) -> Ints | None:
         found = full_domain(
             codes,
             [np.arange(int(own.max()) + 1)[None] for own in codes.T],
@@ -148,9 +149,9 @@ def without_lacking(made: Table, table: Table, setting: Setting[Any]) -> Masked:
         )
         return None if found is None else np.flatnonzero(found.labels >= 0)
 
-    stays = kept(limit)
+    stays = keep_at_most(limit)
     if stays is None:
-        least = kept(len(table))
+        least = keep_at_most(len(table))
         raise ClaimViolationError(
             no_longer(setting, len(table), 0 if least is None else len(least))
             + " Or protect the table anew, by a scheme of its own."
@@ -167,8 +168,8 @@ def no_longer(setting: Setting[Any], rows: int, stays: int) -> str:
     share = -((-1000 * lost) // rows) / 1000
     return (
         f"By this scheme {' and '.join(promised)} no longer {'hold' if promised[1:] else 'holds'}: "
-        f"{counted(lost, 'row')} of {rows:,} would have to be suppressed, and {allowed:,} may be. "
-        "Nothing was written. "
+        f"{count_noun(lost, 'row')} of {rows:,} would have to be suppressed, and {allowed:,} may "
+        "be. Nothing was written. "
         + (
             f"Suppress them (record_suppression = {share:g})."
             if stays

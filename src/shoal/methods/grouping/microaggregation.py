@@ -162,7 +162,7 @@ def column_method(
         forms=FORMS,
         promises=Promises(column_claims(source), no_joint_promise),
         run=run_columns(rank),
-        distributed=DistributedRun(distributed_columns(cut), no_medoid),
+        distributed=DistributedRun(run_columns_in_blocks(cut), no_medoid),
         cost=cost,
         cells=cells,
     )
@@ -226,7 +226,7 @@ def no_joint_promise(setting: Setting[MicroaggregationParameters]) -> tuple[str,
     return (text,)
 
 
-def masked(
+def mask_groups(
     table: Table,
     setting: Setting[MicroaggregationParameters],
     partition: Partition,
@@ -235,11 +235,11 @@ def masked(
 ) -> Masked:
     """Give every group one value in every protected column; see `whole_persons`."""
     columns, parameters = setting.columns, setting.parameters
-    made, _ = whole_persons.released(
+    made, _ = whole_persons.release_groups(
         table,
         columns,
         partition,
-        lambda groups: _recoded(table, columns, groups, parameters),
+        lambda groups: _recode_groups(table, columns, groups, parameters),
         k=parameters.k,
         places=lambda: table.matrix(columns),
         require=require,
@@ -253,14 +253,14 @@ def run_columns(
     """Make a method of a function that groups one column of numbers."""
 
     def run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
-        def made(name: str) -> pl.Series:
+        def make_column(name: str) -> pl.Series:
             partition = rank(ranks(table, name), setting.parameters.k)
             return _column(table, name, partition, setting.parameters).frame[name]
 
         # Columns do not depend on each other, and kernels run outside Python's lock.
         released = []
         with ThreadPoolExecutor(cores() if len(table) >= _LONG else 1) as pool:
-            for number, series in enumerate(pool.map(made, setting.columns)):
+            for number, series in enumerate(pool.map(make_column, setting.columns)):
                 tools.progress("ranking columns", number, len(setting.columns))
                 released.append(series)
         return Masked(replace(table, frame=table.frame.with_columns(released)))
@@ -272,17 +272,17 @@ def _column(
     table: Table, name: str, partition: Partition, parameters: MicroaggregationParameters
 ) -> Table:
     """Give every group of one column one value."""
-    return whole_persons.released(
+    return whole_persons.release_groups(
         table,
         [name],
         partition,
-        lambda groups: _recoded(table, [name], groups, parameters),
+        lambda groups: _recode_groups(table, [name], groups, parameters),
         k=parameters.k,
         places=lambda: ranks(table, name)[:, None],
     )[0]
 
 
-def distributed_columns(
+def run_columns_in_blocks(
     cut: Cut | None,
 ) -> Callable[[DistributedRows, Setting[MicroaggregationParameters], Tools], Distributed]:
     """Group one column after the other in blocks: each order on its own, ties as on one machine.
@@ -303,7 +303,7 @@ def distributed_columns(
         ]
         grouped = rows.runs(orders, setting.parameters.k)
         changes = [
-            distributed_recoded(groups, order.columns, setting.parameters)
+            recode_in_blocks(groups, order.columns, setting.parameters)
             for order, groups in zip(orders, grouped, strict=True)
         ]
         return Distributed(tuple(changes))
@@ -311,11 +311,11 @@ def distributed_columns(
     return run
 
 
-def distributed_recoded(
+def recode_in_blocks(
     groups: DistributedGroups, columns: Sequence[str], parameters: MicroaggregationParameters
 ) -> ReplacedColumns:
     """Give every group one value in some columns, for records in blocks."""
-    return groups.recoded(
+    return groups.recode(
         columns, partial(_recode_block, columns=tuple(columns), parameters=parameters)
     )
 
@@ -357,7 +357,7 @@ def _recode_block(
     columns: Sequence[str],
     parameters: MicroaggregationParameters,
 ) -> Table:
-    return _recoded(table, columns, partition, parameters)
+    return _recode_groups(table, columns, partition, parameters)
 
 
 def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
@@ -409,7 +409,7 @@ def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     )
 
 
-def _recoded(
+def _recode_groups(
     table: Table,
     columns: Sequence[str],
     partition: Partition,

@@ -16,7 +16,7 @@ from shoal.io.table import Table, leaf_edges
 from shoal.partition import hierarchy_order
 
 
-def encoded(
+def encode(
     table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
     """Numbers to cut each column by, and where the columns with a hierarchy may be cut."""

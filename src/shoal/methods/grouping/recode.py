@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Hierarchy, Kind, Partition
-from shoal.core._arrays import Floats, Ints, fixed
+from shoal.core._arrays import Floats, Ints, freeze
 from shoal.core.distinct import LONG
 from shoal.io.table import Table, leaf_edges
 from shoal.partition.kernels.univariate import add_present
@@ -70,12 +70,12 @@ def recode(
             centre = _NUMERIC[aggregate](table.numbers(name), partition)
             if kind is Kind.NUMERIC and aggregate is Aggregate.MEAN:
                 step = table.schema[name].step if integers else None
-                centre = shortened(centre) if step is None else to_decimals_of(step, centre)
+                centre = shorten(centre) if step is None else to_decimals_of(step, centre)
             table = table.with_numbers(name, centre[partition.labels], integers=integers)
     return table
 
 
-def shortened(values: Floats) -> Floats:
+def shorten(values: Floats) -> Floats:
     """Round to ten significant digits: a mean is then off by at most 5e-10 of itself.
 
     Sums of decimals leave noise behind the digits that mean something. Numbers below 1e-12 and
@@ -152,7 +152,7 @@ def name_buckets(
     held = _ends(held)
     wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
     if table.schema[name].kind is Kind.NOMINAL:
-        wide = pl.Series(_named(table, name, inside), dtype=pl.String)
+        wide = pl.Series(_name_buckets(table, name, inside), dtype=pl.String)
     one = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
     present = pl.when(pl.col("low").is_null()).then(None).otherwise(one.otherwise(wide))
     missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
@@ -161,7 +161,7 @@ def name_buckets(
     return replace(table, frame=frame)
 
 
-def _named(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
+def _name_buckets(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
     hierarchy, categories = table.schema[name].hierarchy, table.categories(name)
     present = cells.drop_nulls().with_columns(pl.col("cell").to_physical().cast(pl.Int64))
@@ -246,7 +246,7 @@ def means(values: Floats, partition: Partition) -> Floats:
     total: Floats = np.zeros(len(partition))
     count: Ints = np.zeros(len(partition), np.int64)
     if values.size >= LONG:
-        add_present(fixed(values), partition.labels, total, count)
+        add_present(freeze(values), partition.labels, total, count)
     else:
         present = ~np.isnan(values)
         np.add.at(total, partition.labels[present], values[present])
@@ -256,7 +256,7 @@ def means(values: Floats, partition: Partition) -> Floats:
 
 def medians(values: Floats, partition: Partition) -> Floats:
     """Median of the present members of each group; of two middle values their mean."""
-    ordered, starts, count = _sorted_by_group(values, partition)
+    ordered, starts, count = _sort_by_group(values, partition)
     low = ordered[starts + np.maximum(count - 1, 0) // 2]
     middle = (low + ordered[starts + np.maximum(count, 1) // 2]) / 2
     return np.where(2 * count > partition.sizes, middle, np.nan)
@@ -285,7 +285,7 @@ def median_category(codes: Ints, partition: Partition) -> Ints:
 
 def modes(values: Floats, partition: Partition) -> Floats:
     """Most frequent present value of each group; of several the smallest."""
-    ordered, _, count = _sorted_by_group(values, partition)
+    ordered, _, count = _sort_by_group(values, partition)
     labels = np.sort(partition.labels)
     present = ~np.isnan(ordered)
     kept, groups = ordered[present], labels[present]
@@ -345,7 +345,7 @@ def medoids(X: Floats, partition: Partition) -> Ints:
     return nearest
 
 
-def _sorted_by_group(values: Floats, partition: Partition) -> tuple[Floats, Ints, Ints]:
+def _sort_by_group(values: Floats, partition: Partition) -> tuple[Floats, Ints, Ints]:
     """Values sorted within groups, missing last; where groups start; how many are present."""
     ordered = values[np.lexsort((values, partition.labels))]
     starts = np.cumsum(partition.sizes) - partition.sizes

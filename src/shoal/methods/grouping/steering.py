@@ -12,7 +12,7 @@ from shoal.io.table import Table
 from shoal.methods.grouping.partition_encoding import Values, levels_of, way
 from shoal.methods.method import Setting
 from shoal.partition import Requirement
-from shoal.privacy_models import decided
+from shoal.privacy_models import decide
 
 
 def steering(setting: Setting[Any]) -> list[LDiversity | TCloseness]:
@@ -79,7 +79,7 @@ def judge_of(table: Table, require: Sequence[Requirement]) -> Callable[[Ints], I
     def judge(labels: Ints) -> Ints:
         kept = labels >= 0
         failing = [
-            decided(
+            decide(
                 labels[kept],
                 own.codes[kept],
                 own.guarantee,

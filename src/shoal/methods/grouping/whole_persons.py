@@ -2,7 +2,7 @@
 
 A method groups rows. If persons have several, a group of k rows may be one person's, so groups
 are merged until each released class keeps what is promised in persons
-(`shoal.privacy_models.decided`):
+(`shoal.privacy_models.decide`):
 
 1.  Release the groups, and judge the classes of equal released values, counted in persons.
 2.  Merge each group of a class that fails with the group whose centre is nearest. Repeat.
@@ -28,10 +28,10 @@ from shoal.errors import ClaimViolationError, InputError
 from shoal.io.table import Table
 from shoal.methods.grouping.recode import means
 from shoal.partition import Requirement
-from shoal.privacy_models import decided
+from shoal.privacy_models import decide
 
 
-def released(
+def release_groups(
     table: Table,
     columns: Sequence[str],
     partition: Partition,
@@ -71,7 +71,7 @@ def released(
         failing = (persons_in(alike[partition.labels], table.persons) < k)[alike]
         for own in require:
             alike = _classes(made, own.guarantee.keys, partition)
-            verdict, _ = decided(
+            verdict, _ = decide(
                 alike[partition.labels],
                 own.codes,
                 own.guarantee,
@@ -87,7 +87,7 @@ def released(
                 )
         if not failing.any():
             return made, partition
-        partition = merged(X, partition, failing)
+        partition = merge_groups(X, partition, failing)
         made = release(partition)
 
 
@@ -101,7 +101,7 @@ def persons_in(labels: Ints, persons: Ints) -> Ints:
     return np.bincount(np.unique(labels * many + persons) // many)
 
 
-def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Partition:
+def merge_groups(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Partition:
     """Merge each failing group with the group whose centre is nearest.
 
     >>> three = Partition(np.array([0, 0, 1, 2]))

@@ -97,7 +97,7 @@ def row_epsilon(setting: Setting[Any]) -> Fraction:
     return Fraction(setting.parameters.epsilon) / most(setting.schema)
 
 
-def restated(
+def restate_losses(
     privacy_losses: Iterable[PrivacyLoss], setting: Setting[Any]
 ) -> tuple[PrivacyLoss, ...]:
     """What a row costs as what a person costs, the noise being the same.
@@ -145,14 +145,14 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
         return
     shown = "the rows in their original order" if public is None else f"'{public}' unchanged"
     raise InputError(
-        f"Column '{schema.flagged('privacy_unit')}', max_contributions: of a person with several "
-        f"rows one is kept, which depends on protected cells, and '{method}' would show which "
-        f"one, because it releases {shown}. Bring the table to one row per person and drop "
+        f"Column '{schema.column_with_flag('privacy_unit')}', max_contributions: of a person with "
+        f"several rows one is kept, which depends on protected cells, and '{method}' would show "
+        f"which one, because it releases {shown}. Bring the table to one row per person and drop "
         "max_contributions, or use auto."
     )
 
 
-def fitted(
+def fit_rows(
     codes: Sequence[Ints],
     attributes: Sequence[Domain],
     *,

@@ -12,7 +12,7 @@ from shoal.core import (
     Neighbours,
     ReleaseForm,
     Status,
-    shown,
+    write_fraction,
 )
 from shoal.methods.grouping.microaggregation import of_persons, one_row
 from shoal.methods.method import (
@@ -115,16 +115,18 @@ def privacy_claim(
 
 def _in_rho(rho: Fraction, delta: Fraction) -> str:
     """Where a claim in rho comes from, in words."""
-    added = f"in zero-concentrated differential privacy, losses add up to rho = {shown(rho)}"
+    added = (
+        f"in zero-concentrated differential privacy, losses add up to rho = {write_fraction(rho)}"
+    )
     if not delta:
         return added
     return (
-        f"{added}, which is epsilon at delta; delta is a probability, {shown(delta)} at most over "
-        "the whole release, with which more than epsilon may become known"
+        f"{added}, which is epsilon at delta; delta is a probability, {write_fraction(delta)} at "
+        "most over the whole release, with which more than epsilon may become known"
     )
 
 
-def fixed_blocks(rows: int, k: int) -> bool:
+def has_fixed_blocks(rows: int, k: int) -> bool:
     """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
 
     It takes k values from the lower and the upper end in turn. If k divides the number of rows,
@@ -144,7 +146,7 @@ def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) ->
         return privacy_claim(
             setting, Status.CONDITIONAL, basis=LIST_BASIS, source=OURS, assumes=[given]
         )
-    if fixed_blocks(setting.rows, k):
+    if has_fixed_blocks(setting.rows, k):
         return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
     return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
 
@@ -160,7 +162,7 @@ def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool
     return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
 
 
-def shared_rows(
+def claim_shared_rows(
     setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
 ) -> Claim:
     """Claim k-anonymity: noise is drawn once per group, so its records stay alike.

@@ -35,7 +35,7 @@ from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
 from shoal.mechanism.microaggregate_noise import (
     Purchase,
     categories_of_counts,
-    chosen_categories,
+    choose_categories,
     isotonic,
     means_of_sums,
     noisy_means,
@@ -283,15 +283,15 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
         )
 
 
-def protected_axes(
+def put_on_grids(
     table: Table, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
     """Put the protected columns on their grids; with `ranked`, nominals by ranks in that order."""
-    return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
+    return tuple(put_on_grid(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
 
-def protected_axis(
+def put_on_grid(
     table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: NominalOrder | None = None
 ) -> ProtectedColumn:
     """Put one column on its grid."""
@@ -306,7 +306,7 @@ def protected_axis(
         elif kind is Kind.NOMINAL and ranked is None:
             edges = leaf_edges(table, name)
             distances = path_lengths(top_down(edges)).astype(np.int64)
-            embedding = _embedded(edges) / np.sqrt(max(int(distances.max()), 1))
+            embedding = _embed(edges) / np.sqrt(max(int(distances.max()), 1))
         encoded = grid.encode(codes.astype(np.float64))
         return ProtectedColumn(
             name, kind, grid, encoded, Fraction(last), distances, embedding, order
@@ -332,7 +332,7 @@ def budgets(given: Sequence[ProtectedColumn], epsilon: Fraction, split: Split) -
     return [epsilon * axis.width / total for axis in given]
 
 
-def _embedded(edges: Ints) -> Floats:
+def _embed(edges: Ints) -> Floats:
     """One axis for each edge of the hierarchy, 1 where it lies above the category."""
     places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
     level, step = np.nonzero(edges >= 0)
@@ -364,7 +364,7 @@ def nominal_codes(table: Table, given: Sequence[ProtectedColumn]) -> dict[str, I
     return {axis.name: table.codes(axis.name) for axis in given if axis.distances is not None}
 
 
-def perturbed(
+def perturb(
     table: Table,
     tools: Tools,
     parts: Iterable[tuple[ProtectedColumn, Partition, Purchase]],
@@ -379,7 +379,7 @@ def perturbed(
     privacy_losses = []
     for axis, partition, purchase in parts:
         if axis.distances is not None:
-            chosen, privacy_loss = chosen_categories(
+            chosen, privacy_loss = choose_categories(
                 table.codes(axis.name),
                 partition,
                 distances=axis.distances,
@@ -397,45 +397,45 @@ def perturbed(
             )
             if monotone:
                 means = isotonic(means, partition.sizes)
-            table = _released(table, axis, means[partition.labels])
+            table = _release_column(table, axis, means[partition.labels])
         privacy_losses.append(privacy_loss)
     return table, tuple(privacy_losses)
 
 
-def distributed_columns(
+def grids_in_blocks(
     rows: CountableRows, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
     """The grids of the protected columns, without their records."""
-    return protected_axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
+    return put_on_grids(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
 
 
 def units_of(table: Table, name: str, *, ranked: NominalOrder) -> Ints:
     """A column of a block in the units of its public grid."""
-    return protected_axis(table, name, ranked=ranked).units
+    return put_on_grid(table, name, ranked=ranked).units
 
 
-def distributed_perturbed(
+def perturb_in_blocks(
     rows: DistributedRows,
     tools: Tools,
     parts: Iterable[tuple[ProtectedColumn, DistributedGroups, Purchase]],
     *,
     monotone: bool = False,
 ) -> tuple[tuple[ReplacedColumns, ...], tuple[PrivacyLoss, ...]]:
-    """Replace each column by its noisy group values: `perturbed`, for records in blocks.
+    """Replace each column by its noisy group values: `perturb`, for records in blocks.
 
     Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
     here, once per group; blocks get the answers, and look them up.
     """
     changes, privacy_losses = [], []
     held = list(parts)
-    sums = rows.sums([(groups, _asked(one)) for one, groups, _ in held])
+    sums = rows.sums([(groups, _question_of(one)) for one, groups, _ in held])
     for (one, groups, purchase), found in zip(held, sums, strict=True):
         if one.distances is not None:
             chosen, privacy_loss = categories_of_counts(
                 found, distances=one.distances, purchase=purchase, noise=tools.noise
             )
             put = partial(_put_codes, name=one.name)
-            changes.append(groups.answered([one.name], chosen, put))
+            changes.append(groups.answer([one.name], chosen, put))
         else:
             means, privacy_loss = means_of_sums(
                 found[:, 0], groups.sizes, steps=one.grid.steps, purchase=purchase,
@@ -443,12 +443,12 @@ def distributed_perturbed(
             )  # fmt: skip
             if monotone:
                 means = isotonic(means, groups.sizes)
-            changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
+            changes.append(groups.answer([one.name], means, partial(_put_units, one=one)))
         privacy_losses.append(privacy_loss)
     return tuple(changes), tuple(privacy_losses)
 
 
-def _asked(one: ProtectedColumn) -> Callable[[Table], Ints]:
+def _question_of(one: ProtectedColumn) -> Callable[[Table], Ints]:
     """What is added up of a column: its categories, or its units."""
     if one.distances is not None:
         return partial(_present, name=one.name, count=len(one.distances))
@@ -467,7 +467,7 @@ def _put_codes(table: Table, codes: Ints, name: str) -> Table:
 
 
 def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
-    return _released(table, one, units)
+    return _release_column(table, one, units)
 
 
 def public_only(setting: Setting[NoisyParameters]) -> None:
@@ -481,7 +481,7 @@ def public_only(setting: Setting[NoisyParameters]) -> None:
             raise InputError(f"[protect], {name}: expected public on Spark, found from-data.")
 
 
-def _released(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
+def _release_column(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         # The grid of a single category is as wide as that of two.
@@ -508,6 +508,8 @@ def each(
     ]
 
 
-def grouped(table: Table, privacy_losses: tuple[PrivacyLoss, ...], partition: Partition) -> Masked:
+def mask_in_group_order(
+    table: Table, privacy_losses: tuple[PrivacyLoss, ...], partition: Partition
+) -> Masked:
     """A masked table whose canonical order is that of its groups."""
     return Masked(table, privacy_losses, np.argsort(partition.labels, kind="stable"))

@@ -57,7 +57,7 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods.grouping.microaggregation import MicroaggregationParameters, of_persons, one_row
-from shoal.methods.grouping.partition_encoding import encoded
+from shoal.methods.grouping.partition_encoding import encode
 from shoal.methods.grouping.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.methods.noise import epsilon_claims, noisy_microaggregation
@@ -195,11 +195,11 @@ def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) ->
     if setting.parameters.partition is GroupFormation.MDAV:
         return mdav(table.matrix(names), k, progress=tools.progress)
     tools.progress("cutting at medians", 0, 1)
-    X, borders = encoded(table, names)
+    X, borders = encode(table, names)
     return mondrian(X, k, borders=borders)
 
 
-def centred(table: Table, setting: Setting[RecordwiseParameters], partition: Partition) -> Table:
+def centre(table: Table, setting: Setting[RecordwiseParameters], partition: Partition) -> Table:
     """Give every group one value in every quasi-identifier."""
     parameters = setting.parameters
     return recode(
@@ -256,12 +256,12 @@ def claims(
         source=SOURCE,
         release_form=setting.release_form,
     )
-    spoken = [_weakened(setting, reading) for reading in readings]
+    spoken = [_weaken(setting, reading) for reading in readings]
     prices = [_price_claim(setting, reading) for reading in spoken]
     return (k_anonymity, *prices, *_closeness(setting, spoken[0]))
 
 
-def _weakened(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> EpsilonReading:
+def _weaken(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> EpsilonReading:
     """Categories that were copied from the data make a proof conditional."""
     schema = setting.schema
     observed = [name for name in confidential(schema) if schema[name].observed]

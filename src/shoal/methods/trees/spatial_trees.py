@@ -145,7 +145,7 @@ def tree_method(
         )
         return (claim,)
 
-    def distributed(
+    def run_distributed(
         rows: CountableRows, setting: Setting[SpatialTreeParameters], tools: Tools
     ) -> Distributed:
         return _run(rows, setting, tools, *shape(setting))
@@ -158,15 +158,17 @@ def tree_method(
         example=Example({"epsilon": 1}),
         forms=ReleaseForms((ReleaseForm.SYNTHETIC, ReleaseForm.TREE), implied=_form),
         promises=Promises(claims, _not_claimed, ContributionProof.ANY),
-        run=lambda table, setting, tools: masked(distributed(HeldTable(table), setting, tools)),
+        run=lambda table, setting, tools: to_masked(
+            run_distributed(HeldTable(table), setting, tools)
+        ),
         refuse=_refuse,
         input=noisy_microaggregation.UNSORTED,
-        distributed=DistributedRun(distributed),
+        distributed=DistributedRun(run_distributed),
         cost=cost,
     )
 
 
-def masked(done: Distributed) -> Masked:
+def to_masked(done: Distributed) -> Masked:
     """The result of counts, in the form of a run on one machine."""
     if done.data is None:
         raise InternalError("The method returned neither synthetic rows nor boxes.")
@@ -200,7 +202,7 @@ def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
         )
     if setting.release_form is ReleaseForm.SYNTHETIC:
         contributions.refuse_many_rows(setting)
-    counted = counted_column(setting)
+    counted = find_counted_column(setting)
     if counted is not None and len(setting.columns) < 2:
         raise InputError(
             "A tree needs at least one column to cut, besides the column that is counted."
@@ -219,7 +221,7 @@ def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
         )
 
 
-def counted_column(setting: Setting[SpatialTreeParameters]) -> str | None:
+def find_counted_column(setting: Setting[SpatialTreeParameters]) -> str | None:
     """The confidential column that is counted in each box: the named one, or the only one."""
     schema, named = setting.schema, setting.parameters.count
     confidential = [name for name in setting.columns if schema[name].role is Role.CONFIDENTIAL]
@@ -248,7 +250,7 @@ class _Histogram:
 
     @classmethod
     def of(cls, setting: Setting[SpatialTreeParameters]) -> "_Histogram":
-        name = counted_column(setting)
+        name = find_counted_column(setting)
         if name is None:
             return cls(None, np.array([0, 1]))
         counted = spatial_encoding(setting.schema[name])
@@ -276,7 +278,7 @@ def _run(
     stride: int,
     structure: Fraction,
 ) -> Distributed:
-    schema, counted, parameters = setting.schema, counted_column(setting), setting.parameters
+    schema, counted, parameters = setting.schema, find_counted_column(setting), setting.parameters
     histogram = _Histogram.of(setting)
     space = [spatial_encoding(schema[name]) for name in setting.columns if name != counted]
     bins = len(histogram.edges) - 1
@@ -295,12 +297,12 @@ def _run(
         progress=tools.progress,
     )
     total, counts = tree.estimates(parameters.fit)
-    privacy_losses = contributions.restated((*spent, *tree.privacy_losses), setting)
+    privacy_losses = contributions.restate_losses((*spent, *tree.privacy_losses), setting)
     if setting.release_form is ReleaseForm.TREE:
         boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
         return Distributed(data=boxes, privacy_losses=privacy_losses)
     number = setting.rows or max(1, round(total))
-    drawn = _drawn(tree.lower, tree.upper, np.maximum(counts, 0.0), number, tools.rng)
+    drawn = _draw_cells(tree.lower, tree.upper, np.maximum(counts, 0.0), number, tools.rng)
     data = _rows(rows.template, space, histogram, drawn, tools.rng)
     return Distributed(data=data, privacy_losses=privacy_losses)
 
@@ -352,7 +354,7 @@ def _boxes(
     )
 
 
-def _drawn(
+def _draw_cells(
     lower: Ints, upper: Ints, counts: Floats, rows: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """Cells of rows drawn from boxes, and which bin of the histogram each has."""

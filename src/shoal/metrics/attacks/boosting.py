@@ -149,16 +149,16 @@ def code_attack(
     Codes are -1 where unknown. At most `most` people of either sort are attacked; `rng` draws them.
     """
 
-    def attacked(places: Floats, codes: Ints) -> tuple[Guesses, Ints]:
+    def run_attack(places: Floats, codes: Ints) -> tuple[Guesses, Ints]:
         if len(places) > most:
             chosen = np.sort(rng.choice(len(places), most, replace=False))
             places, codes = places[chosen], codes[chosen]
         return guess_codes(model, places), codes
 
-    main = attacked(np.asarray(targets, dtype=np.float64), np.asarray(truth))
+    main = run_attack(np.asarray(targets, dtype=np.float64), np.asarray(truth))
     others = None
     if control is not None:
-        others = attacked(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
+        others = run_attack(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
     return empirical_privacy(*main, control=others, top=top, confidence=confidence)
 
 

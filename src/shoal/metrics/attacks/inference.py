@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from shoal.core._arrays import Bools, Floats
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
-from shoal.metrics.boxes import boxes_of, check_attacks, drawn, nearest, people_on
+from shoal.metrics.boxes import boxes_of, check_attacks, draw_rows, nearest, people_on
 
 
 def inference(
@@ -41,8 +41,8 @@ def inference(
         raise InputError("Expected a confidential value for each released box and for each person.")
     every = np.arange(x.shape[1])
 
-    def guessed(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
-        chosen = drawn(len(rows), attacks, rng)
+    def guess(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
+        chosen = draw_rows(len(rows), attacks, rng)
         if blindly:
             guesses = released[rng.integers(len(released), size=len(chosen))]
         else:
@@ -52,11 +52,11 @@ def inference(
     known = None
     if control is not None:
         others = np.asarray(control[1], dtype=np.float64)
-        known = guessed(people_on(control[0], boxes), others, blindly=False)
+        known = guess(people_on(control[0], boxes), others, blindly=False)
     secrets = np.asarray(truth, dtype=np.float64)
     return attack(
-        guessed(x, secrets, blindly=False),
-        baseline=guessed(x, secrets, blindly=True),
+        guess(x, secrets, blindly=False),
+        baseline=guess(x, secrets, blindly=True),
         control=known,
         note="The baseline guesses the confidential value of a released record drawn at random.",
         confidence=confidence,

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
-from shoal.metrics.boxes import boxes_of, check_attacks, drawn, log_choose, nearest, people_on
+from shoal.metrics.boxes import boxes_of, check_attacks, draw_rows, log_choose, nearest, people_on
 
 
 def linkability(
@@ -48,18 +48,18 @@ def linkability(
     if k < 1:
         raise InputError(f"The number of nearest neighbours must be at least 1; got {neighbours}.")
 
-    def linked(rows: Floats) -> tuple[int, int]:
-        targets = rows[drawn(len(rows), attacks, rng)]
+    def link(rows: Floats) -> tuple[int, int]:
+        targets = rows[draw_rows(len(rows), attacks, rng)]
         near = [nearest(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
         met = (near[0][:, :, None] == near[1][:, None, :]).any(axis=(1, 2))
         return int(met.sum()), len(targets)
 
-    main = linked(x)
+    main = link(x)
     n = len(boxes.lower)
     return attack(
         main,
         baseline=float(-np.expm1(log_choose(n - k, k) - log_choose(n, k))) if n >= 2 * k else 1.0,
-        control=None if control is None else linked(people_on(control, boxes)),
+        control=None if control is None else link(people_on(control, boxes)),
         note="The baseline picks released records at random.",
         confidence=confidence,
     )

@@ -193,7 +193,7 @@ def empirical_privacy(
             confidences the first.
         confidence: of all intervals.
     """
-    right, codes, beliefs = _scored(guesses, truth)
+    right, codes, beliefs = _score(guesses, truth)
     if not codes.size:
         raise InputError(
             "No person in the table has a known confidential value, so there is nothing to guess."
@@ -201,7 +201,7 @@ def empirical_privacy(
     frequent = codes == np.bincount(codes).argmax()
     others = None
     if control is not None:
-        outside = _scored(*control)[0]
+        outside = _score(*control)[0]
         others = (int(outside.sum()), outside.size)
     hits, people = int(right.sum()), right.size
     rates = attack(
@@ -228,7 +228,7 @@ def empirical_privacy(
     )
 
 
-def _scored(guesses: Guesses, truth: Ints) -> tuple[NDArray[np.bool_], Ints, Floats]:
+def _score(guesses: Guesses, truth: Ints) -> tuple[NDArray[np.bool_], Ints, Floats]:
     known = truth >= 0
     codes = truth[known]
     return guesses.codes[known] == codes, codes, guesses.confidence[known]

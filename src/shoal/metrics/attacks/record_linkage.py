@@ -93,7 +93,7 @@ def record_linkage(
         confidence: of the interval.
     """
     x, y = (_space(rows) for rows in _corresponding(original, released))
-    people = _drawn(len(x), sample, rng)
+    people = _draw_people(len(x), sample, rng)
     keys, first = distinct_rows(y)
     scores = _scores(x[people], keys[people], y[first], np.bincount(keys))
     return attack(
@@ -190,7 +190,7 @@ def closeness(
             raise InputError(
                 "Expected people in the table and people not in it, with the axes of the release."
             )
-        drawn = rows[_drawn(len(rows), sample, rng)]
+        drawn = rows[_draw_people(len(rows), sample, rng)]
         sides.append(nearest(y, drawn, discrete=discrete)[1])
     near, far = sides
     ranks = _ranks(np.concatenate([near, far]))[: len(near)]
@@ -237,7 +237,7 @@ def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
     mine = np.sqrt(((targets - points[own]) ** 2).sum(axis=1))
     scores = np.zeros(len(targets))
     if points.shape[1] > TREE_AXES:
-        for at, candidates, distances in _tried(points, targets):
+        for at, candidates, distances in _try_points(points, targets):
             least = distances.min()
             if mine[at] <= least * (1 + _TIE):
                 ties = candidates[distances <= least * (1 + _TIE)]
@@ -274,7 +274,7 @@ def _tree_query(tree: "scipy.spatial.cKDTree", targets: Floats, k: int) -> tuple
     return np.asarray(distances, dtype=np.float64), np.asarray(index, dtype=np.int64)
 
 
-def _tried(points: Floats, targets: Floats) -> Iterator[tuple[int, Ints, Floats]]:
+def _try_points(points: Floats, targets: Floats) -> Iterator[tuple[int, Ints, Floats]]:
     """For each target the points that may be nearest, and their exact distances."""
     norms = (points**2).sum(axis=1)
     step = max(1, _BLOCK // max(len(points), 1))
@@ -303,7 +303,7 @@ def _around(column: Floats, width: float, scale: Literal["sd", "rank"]) -> tuple
     return ordered[np.clip(left, 0, n - 1)], ordered[np.clip(right, 0, n - 1)]
 
 
-def _drawn(people: int, sample: int | None, rng: np.random.Generator) -> Ints:
+def _draw_people(people: int, sample: int | None, rng: np.random.Generator) -> Ints:
     if sample is None or sample >= people:
         return np.arange(people)
     if sample < 1:

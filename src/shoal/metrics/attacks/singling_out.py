@@ -80,7 +80,7 @@ def singling_out(
     if attributes == 1:
         made = _extremes(boxes, attacks, rng)
     else:
-        made = _drawn_records(boxes, attributes, attacks, attempts, rng)
+        made = _draw_records(boxes, attributes, attacks, attempts, rng)
     crowd = _Crowd.of(x)
     counted = _count(made, crowd, most=2)
     blind = _blind(boxes, attributes, attacks, rng)
@@ -90,7 +90,7 @@ def singling_out(
     others = None
     if control is not None:
         y = people_on(control, boxes)
-        others = (_carried(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
+        others = (_scale_counts(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
         if len(y) != len(x):
             note += (
                 f" The rate of the control group was converted from {len(y):,} people to "
@@ -119,7 +119,7 @@ def _conditions(boxes: ReleaseBoxes, rows: Ints, axes: Ints, medians: Floats) ->
     )
 
 
-def _drawn_records(
+def _draw_records(
     boxes: ReleaseBoxes, attributes: int, attacks: int, attempts: int, rng: np.random.Generator
 ) -> Predicates:
     places = _places(boxes)
@@ -142,7 +142,7 @@ def _drawn_records(
         found += len(tried)
         if found >= attacks:
             break
-    return _joined(kept, attributes)[slice(attacks)]
+    return _join(kept, attributes)[slice(attacks)]
 
 
 def _names(predicates: Predicates) -> NDArray[np.void]:
@@ -169,7 +169,7 @@ def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Pr
             high = np.concatenate([high, [np.nextafter(ends.min(), np.inf), np.inf]])
         column = np.full((len(low), 1), axis, dtype=np.int64)
         made.append(Predicates(column, low[:, None], high[:, None], np.zeros_like(column, bool)))
-    every = _joined(made, 1)
+    every = _join(made, 1)
     every = every[rng.permutation(len(every))]
     crowd = _Crowd.of(places)
     chosen: list[Predicates] = []
@@ -181,7 +181,7 @@ def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Pr
         kept += len(batch)
         if kept >= attacks:
             break
-    return _joined(chosen, 1)[slice(attacks)]
+    return _join(chosen, 1)[slice(attacks)]
 
 
 def _blind(
@@ -211,7 +211,7 @@ def _places(boxes: ReleaseBoxes) -> Floats:
     return (boxes.lower + boxes.upper) / 2
 
 
-def _joined(parts: list[Predicates], attributes: int) -> Predicates:
+def _join(parts: list[Predicates], attributes: int) -> Predicates:
     none = np.zeros((0, attributes))
     empty = Predicates(none.astype(np.int64), none, none, none.astype(bool))
     every = [empty, *parts]
@@ -268,7 +268,7 @@ def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
     return counts
 
 
-def _carried(counts: Ints, people: int, wanted: int) -> float:
+def _scale_counts(counts: Ints, people: int, wanted: int) -> float:
     """Predicates that would single out among `wanted` people, from counts among `people`.
 
     Among a random subset of u of m people, a predicate that c satisfy singles out with
@@ -280,9 +280,9 @@ def _carried(counts: Ints, people: int, wanted: int) -> float:
     the integral of Cohen and Nissim's u x (1 - x)^(u - 1) over weights x up to w, and carried on.
     """
     if people >= wanted:
-        return _expected(counts, people, wanted)
+        return _foresee(counts, people, wanted)
     sizes = np.unique(np.linspace(max(people / 10, 1), people, 10).astype(np.int64))
-    seen = np.array([_expected(counts, people, int(size)) for size in sizes])
+    seen = np.array([_foresee(counts, people, int(size)) for size in sizes])
     if not seen.any():
         return 0.0
     weights = np.geomspace(1e-3 / wanted, 1.0, 2000)[:, None]
@@ -294,7 +294,7 @@ def _carried(counts: Ints, people: int, wanted: int) -> float:
     return float(min(seen[-1] * ratio[0], len(counts)))
 
 
-def _expected(counts: Ints, people: int, size: int) -> float:
+def _foresee(counts: Ints, people: int, size: int) -> float:
     possible = counts[(counts > 0) & (people - counts >= size - 1)].astype(np.float64)
     logs = np.log(possible) + log_choose(people - possible, size - 1) - log_choose(people, size)
     return float(np.exp(logs).sum())

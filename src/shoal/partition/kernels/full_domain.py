@@ -81,7 +81,7 @@ class Lattice(NamedTuple):
 
 
 @kernel
-def placed(codes: Ints, starts: Ints) -> Unsigned32:
+def place_leaves(codes: Ints, starts: Ints) -> Unsigned32:
     """Leaves by column and record, numbered over all columns; none if a code is too large."""
     leaves = np.empty((codes.shape[1], codes.shape[0]), np.uint32)
     for i in range(codes.shape[0]):
@@ -113,7 +113,7 @@ def widths_of(labels: Ints, starts: Ints) -> Ints:
 
 
 @kernel
-def held_by(rows: Rows) -> Ints:
+def count_by_leaf(rows: Rows) -> Ints:
     """Records of each leaf."""
     held = np.zeros(rows.starts[-1], np.int64)
     for i in range(rows.counts.size):
@@ -123,7 +123,7 @@ def held_by(rows: Rows) -> Ints:
 
 
 @kernel
-def merged(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
+def merge(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
     """Merge entries of equal keys, which are below `room`.
 
     Returns for each class its first entry and the sum of the counts, and for each entry its class;
@@ -164,7 +164,7 @@ def merged(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
+def key_rows(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
     """One number below the second one for the labels of each chosen row, equal for equal labels."""
     keys = np.zeros(chosen.size, np.int64)
     room = 1
@@ -186,7 +186,7 @@ def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
                 room *= width
             j += 1
         if j < levels.size:
-            firsts, _, keys = merged(keys, keys, room)
+            firsts, _, keys = merge(keys, keys, room)
             room = firsts.size
     return keys, room
 
@@ -194,14 +194,14 @@ def keyed(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
 @kernel
 def classes_of(rows: Rows, levels: Ints) -> tuple[Ints, Ints, Ints]:
     """One row of each class, its records, and the class of each row."""
-    keys, room = keyed(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
-    return merged(keys, rows.counts, room)
+    keys, room = key_rows(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
+    return merge(keys, rows.counts, room)
 
 
 @kernel
-def entered(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
-    """As `keyed`, of labels and confidential values."""
-    keys, room = keyed(rows, levels, chosen)
+def key_entries(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
+    """As `key_rows`, of labels and confidential values."""
+    keys, room = key_rows(rows, levels, chosen)
     if rows.secrets > 1:
         for i in range(keys.size):
             keys[i] = keys[i] * rows.secrets + rows.secret[chosen[i]]
@@ -292,7 +292,7 @@ def suppress(
     while gone <= limit:
         before = gone
         if gone and models.moving:
-            rules = left_over(models, owner, secret, counts, failing)
+            rules = rules_left_over(models, owner, secret, counts, failing)
         for a in range(many):
             if failing[a]:
                 continue
@@ -322,7 +322,7 @@ def suppress(
 
 
 @kernel
-def left_over(
+def rules_left_over(
     models: Models, owner: Ints, secret: Unsigned32, counts: Ints, failing: Ints
 ) -> Rules:
     """The rules with closeness to the entries of classes that do not fail."""
@@ -475,14 +475,14 @@ def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, ef
         levels = node // lattice.strides % lattice.shape + lattice.low
         source, counts, below = entries_below(rows, lattice, levels)
         effort -= source.size
-        keys, room = entered(rows, levels, source)
-        firsts, held, _ = merged(keys, counts, room)
+        keys, room = key_entries(rows, levels, source)
+        firsts, held, _ = merge(keys, counts, room)
         entries = source[firsts]
         keep(lattice, levels, entries, held, source.size)
         sizes, owner = held, np.arange(held.size)
         heads = entries
         if rows.secrets > 1:
-            some, sizes, owner = merged(keys[firsts] // rows.secrets, held, room // rows.secrets)
+            some, sizes, owner = merge(keys[firsts] // rows.secrets, held, room // rows.secrets)
             heads = entries[some]
         bound = bound_of(rows, sizes, lattice.bound[node])
         failing = (sizes < k).astype(np.int64)

@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 
 @kernel
-def numbered(Z: Floats) -> tuple[Ints, Ints]:
+def number_rows(Z: Floats) -> tuple[Ints, Ints]:
     """Number the different rows in order of appearance; return each row's number and the firsts."""
     n, d = Z.shape
     bits = Z.view(np.uint64)

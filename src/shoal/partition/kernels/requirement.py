@@ -56,7 +56,7 @@ def meets(rules: Rules, r: int, n: int, held: Ints, seen: Ints, many: int) -> bo
             if few or held[v] * rules.high[v, 1] > rules.high[v, 0] * n:
                 return False
         return True
-    return moved(rules, r, n, held, seen[first : first + many]) <= share(rules, r, n)
+    return moved_mass(rules, r, n, held, seen[first : first + many]) <= share(rules, r, n)
 
 
 @kernel
@@ -86,7 +86,7 @@ def diverse(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> bool:
 
 
 @kernel
-def moved(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> int:
+def moved_mass(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> int:
     """Earth mover's distance to the whole table, times n, the records and the longest way."""
     total = 0
     if rules.kind[r] == VARIATION:

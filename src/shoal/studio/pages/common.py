@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
-from shoal.errors import ShoalError, counted
+from shoal.errors import ShoalError, count_noun
 from shoal.methods import TITLES
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.doubts import SeenColumn, SeenTable
@@ -56,14 +56,14 @@ class Here:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The policy as plain values; empty before there is one."""
-        return policy_document.parsed(self.workspace.policy) if self.workspace.policy else {}
+        return policy_document.parse_toml(self.workspace.policy) if self.workspace.policy else {}
 
     @cached_property
     def policy(self) -> Policy | None:
         """The policy with its audience, or none before there is one."""
         if not self.workspace.policy:
             return None
-        return replace(self.studio.judged(self.workspace), audience=self.audience)
+        return replace(self.studio.judge_policy(self.workspace), audience=self.audience)
 
     @cached_property
     def audience(self) -> Audience:
@@ -87,7 +87,7 @@ class Here:
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
-            booked = self.studio.booked(self.workspace, self.policy)
+            booked = self.studio.add_budget(self.workspace, self.policy)
             return protect_table.foreseen(booked, self._rows), ""
         except ShoalError as error:
             return None, str(error)
@@ -121,7 +121,7 @@ class Here:
         if self.workspace.drafts:
             return invalid_input.sentence(self.workspace)
         if self.open_columns:
-            left = counted(len(self.open_columns), "more column")
+            left = count_noun(len(self.open_columns), "more column")
             return f"Confirm {left} under Roles and policy."
         return self.foreseen[1]
 
@@ -143,7 +143,7 @@ class Here:
             text = editing.with_table(text, table, stated)
         self.studio.put_policy(self.workspace, text, **options)
 
-    def drafted(
+    def keep_draft(
         self, where: str, given: Mapping[str, str], error: str, wrong: tuple[str, ...] = ()
     ) -> "Here":
         """Keep what was typed in a form and cannot be used; the workspace with it."""
@@ -171,7 +171,7 @@ class Here:
             "file": self.workspace.title if self.workspace.data else "",
             "about": ""
             if seen is None
-            else f"{counted(seen.rows, 'row')}, {counted(len(seen.columns), 'column')}",
+            else f"{count_noun(seen.rows, 'row')}, {count_noun(len(seen.columns), 'column')}",
             "steps": [
                 {
                     "title": title,
@@ -192,8 +192,8 @@ class Here:
         if self.profile is None:
             return "todo", "being read"
         if left := questions.open_questions(self):
-            return "todo", f"{counted(left, 'question')} to answer"
-        return "done", counted(self.profile.rows, "row")
+            return "todo", f"{count_noun(left, 'question')} to answer"
+        return "done", count_noun(self.profile.rows, "row")
 
     def _roles_state(self) -> tuple[str, str]:
         if self.policy is None:
@@ -204,8 +204,8 @@ class Here:
         ):
             return "todo", "something typed cannot be used"
         if left:
-            return "todo", f"{left} of {counted(whole, 'column')} to confirm"
-        return "done", f"{counted(whole, 'column')} confirmed"
+            return "todo", f"{left} of {count_noun(whole, 'column')} to confirm"
+        return "done", f"{count_noun(whole, 'column')} confirmed"
 
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:

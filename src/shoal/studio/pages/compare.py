@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal.core import Policy
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 from shoal.evaluation.comparison import compare, grid
 from shoal.evaluation.results import COLUMN_LOSSES, LOSS_WORDS
 from shoal.methods import TITLES, find
@@ -102,7 +102,7 @@ def run(here: Present, form: Form) -> Response:
 @router.get("/w/{id}/compare/candidates/{place}")
 def candidate(here: Present, place: int) -> Response:
     """One candidate: what it loses, promises, and what was measured."""
-    found = here.studio.compared(here.workspace)
+    found = here.studio.read_comparison(here.workspace)
     if found is None or not 0 <= place < len(found["candidates"]):
         raise InputError("The comparison has no such candidate; load the page again.")
     values = {"base": here.base, "candidate": _candidate(here, found, place)}
@@ -141,9 +141,9 @@ def _show(
     given = form or {}
     job = here.job(JobKind.COMPARE, JobKind.SELECT)
     others = workspace.others if studio.path(workspace, workspace.others) else None
-    booked = studio.booked(workspace, policy)
+    booked = studio.add_budget(workspace, policy)
     every = grid.default(policy)
-    found = _found(here)
+    found = _read_result(here)
     return screen(
         here,
         "compare",
@@ -162,7 +162,7 @@ def _show(
                 ("epsilon", "Privacy losses (epsilon)", "0.5, 2"),
             )
         ],
-        grid_words=f"{counted(len(every), 'candidate')}; one that does not fit the columns is "
+        grid_words=f"{count_noun(len(every), 'candidate')}; one that does not fit the columns is "
         "listed with the reason.",
         details=[
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
@@ -256,7 +256,7 @@ def _details(form: Mapping[str, str]) -> dict[str, Any]:
     return {**found, "axes": form.get("axes") or compare.Axes.ADVANTAGE.value}
 
 
-def _found(here: Here) -> dict[str, Any] | None:
+def _read_result(here: Here) -> dict[str, Any] | None:
     """What was found last, as the page shows it."""
     private, open_ = here.job(JobKind.SELECT), here.job(JobKind.COMPARE)
     newest = private is not None and (open_ is None or open_.begun <= private.begun)
@@ -265,10 +265,10 @@ def _found(here: Here) -> dict[str, Any] | None:
             "chosen_privately": private.result["chosen"],
             "sentence": private.result["sentence"],
         }
-    facts = here.studio.compared(here.workspace)
+    facts = here.studio.read_comparison(here.workspace)
     if facts is None:
         return None
-    drawn = _drawn_columns(facts)
+    drawn = _choose_columns(facts)
     rows = [
         {
             **row,
@@ -307,7 +307,7 @@ def _first_sentence(text: str) -> tuple[str, str]:
     return f"{first}{stop.strip()}", rest
 
 
-def _drawn_columns(facts: Mapping[str, Any]) -> list[str]:
+def _choose_columns(facts: Mapping[str, Any]) -> list[str]:
     """The columns that candidates on the frontier change most, in the order of the table."""
     most: dict[str, float] = {}
     for row in facts["candidates"]:

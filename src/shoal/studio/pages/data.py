@@ -38,7 +38,7 @@ def show(here: Present) -> Response:
     return _show(here)
 
 
-async def uploaded(
+async def receive_upload(
     request: Request, here: Present, label: Annotated[str, Query(max_length=1000)] = ""
 ) -> DataFile:
     """Dependency: the file of a request, in the folder of its workspace."""
@@ -46,7 +46,7 @@ async def uploaded(
     return await uploads.receive(request, folder, limit=limit, label=label)
 
 
-Upload = Annotated[DataFile, Depends(uploaded)]
+Upload = Annotated[DataFile, Depends(receive_upload)]
 
 
 @router.post("/w/{id}/data")
@@ -77,7 +77,7 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
         error=job.error if failed and job is not None else "",
         suffixes=uploads.SUFFIXES,
         limit=here.studio.settings.upload_limit,
-        questions=[] if looking else questions.asked(here),
+        questions=[] if looking else questions.list_questions(here),
         read_as=questions.reading_words(here),
         reading=list(questions.reading_fields(here, text=suffix in TEXT)) if suffix else [],
         sheets=here.profile.sheets if here.profile and suffix in EXCEL else (),
@@ -115,7 +115,7 @@ def scheme_of_a_file(here: Present, form: FormWithFile) -> Response:
     content = form.get("file", b"")
     if not isinstance(content, bytes) or not content:
         return _show(here, scheme_error="Choose the file of a scheme first.")
-    return _taken(here, content, label="the uploaded scheme")
+    return _take(here, content, label="the uploaded scheme")
 
 
 @router.post("/w/{id}/scheme/release")
@@ -126,10 +126,10 @@ def scheme_of_a_release(here: Present, form: Form) -> Response:
     if path is None:
         return _show(here, scheme_error="This release has no scheme. Choose another one.")
     named = dict(schemes.releases(here.studio))[release]
-    return _taken(here, path.read_bytes(), label=named, release=release)
+    return _take(here, path.read_bytes(), label=named, release=release)
 
 
-def _taken(here: Here, content: bytes, **given: str) -> Response:
+def _take(here: Here, content: bytes, **given: str) -> Response:
     try:
         schemes.take(here.studio, here.workspace, content, **given)
     except InputError as error:
@@ -146,4 +146,4 @@ def sample(here: Present) -> Response:
 
 
 def _all_confirmed(now: Workspace) -> Workspace:
-    return replace(now, confirmed=tuple(policy_document.parsed(now.policy)["columns"]))
+    return replace(now, confirmed=tuple(policy_document.parse_toml(now.policy)["columns"]))

@@ -55,12 +55,12 @@ def _statements(lines: list[str]) -> Iterator[Statement]:
         end, header = place + 1, False
         key: tuple[str, ...] = ()
         if stripped.startswith("["):
-            found = _parsed(lines[place])
+            found = _parse(lines[place])
             if found is not None:
                 table, header = _path(found), True
         elif stripped and not stripped.startswith("#"):
             for end in range(place + 1, min(place + WIDEST, len(lines)) + 1):
-                found = _parsed("\n".join(lines[place:end]))
+                found = _parse("\n".join(lines[place:end]))
                 if found is not None:
                     key = _path(found)
                     break
@@ -70,7 +70,7 @@ def _statements(lines: list[str]) -> Iterator[Statement]:
         place = end
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parse(text: str) -> dict[str, Any] | None:
     try:
         return tomllib.loads(text)
     except ValueError:  # also of a date that no calendar has
@@ -208,7 +208,7 @@ def _comment(lines: list[str], statement: Statement) -> str:
         return ""
     line = lines[statement.start]
     for place, mark in enumerate(line):
-        if mark == "#" and _parsed(line[:place].rstrip() + "\n") is not None:
+        if mark == "#" and _parse(line[:place].rstrip() + "\n") is not None:
             return "  " + line[place:].rstrip()
     return ""
 

@@ -174,7 +174,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         if not kept.get("privacy_unit"):
             return found | kept
         rows = {key: before[key] for key in UNASKED if key in before}
-        return found | kept | rows | _stated("max_contributions", given, before, "")
+        return found | kept | rows | _read_field("max_contributions", given, before, "")
     if kind:
         found["kind"] = kind
     if kind in {"numeric", "date"}:
@@ -184,7 +184,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     if kind in {"ordinal", "nominal"}:
         found |= _categories(given, before)
     for key in MORE:
-        found |= _stated(key, given, before, kind)
+        found |= _read_field(key, given, before, kind)
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         found.pop("sampling_weight", None)
@@ -194,7 +194,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     return found | {key: before[key] for key in left if key in before}
 
 
-def _stated(
+def _read_field(
     key: str, given: Mapping[str, str], before: Mapping[str, Any], kind: str
 ) -> dict[str, Any]:
     """What one field of `MORE` states; a text that was left alone is the value that it was."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal import hierarchy
 from shoal.core import Hierarchy
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, count_noun
 from shoal.hierarchy.files import csv_rows
 from shoal.studio import profile
 
@@ -98,25 +98,27 @@ def tree_of(here: "Here", stated: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     path = here.studio.store.files(here.workspace.id) / Path(name).name
     try:
-        return _described(path, path.stat().st_mtime_ns)
+        return _describe(path, path.stat().st_mtime_ns)
     except (InputError, OSError):
         return None
 
 
 @cache
-def _described(path: Path, _changed: int) -> dict[str, Any]:
+def _describe(path: Path, _changed: int) -> dict[str, Any]:
     tree = hierarchy.read(path)
     levels = []
     for level in range(1, len(tree.paths[0])):
         groups = list(dict.fromkeys(row[level] for row in tree.paths))
         more = f" and {len(groups) - SHOWN:,} more" if len(groups) > SHOWN else ""
         levels.append(
-            {"size": counted(len(groups), "group"), "names": ", ".join(groups[:SHOWN]) + more}
+            {"size": count_noun(len(groups), "group"), "names": ", ".join(groups[:SHOWN]) + more}
         )
-    return {"size": counted(len(tree.paths), "value"), "levels": levels}
+    return {"size": count_noun(len(tree.paths), "value"), "levels": levels}
 
 
-def made(here: "Here", name: str, stated: Mapping[str, Any], given: Mapping[str, Any]) -> Hierarchy:
+def make_hierarchy(
+    here: "Here", name: str, stated: Mapping[str, Any], given: Mapping[str, Any]
+) -> Hierarchy:
     """Make the hierarchy that a form asks for.
 
     Raises:
@@ -132,20 +134,22 @@ def made(here: "Here", name: str, stated: Mapping[str, Any], given: Mapping[str,
         raise InputError(f"Fill in: {empty[0]}.")
     if how == "intervals":
         step = str(stated.get("step", 1))
-        return hierarchy.intervals(text["low"], text["high"], _listed(text["widths"]), step=step)
+        return hierarchy.intervals(
+            text["low"], text["high"], _split_list(text["widths"]), step=step
+        )
     if how == "dates":
-        return hierarchy.dates(_day(text["first"]), _day(text["last"]), _listed(text["levels"]))
+        return hierarchy.dates(_day(text["first"]), _day(text["last"]), _split_list(text["levels"]))
     if how == "ordered":
-        return hierarchy.ordered(list(map(str, stated.get("categories", ()))),
+        return hierarchy.join_ordered(list(map(str, stated.get("categories", ()))),
                                  join=_whole(text["join"]),
                                  observed=bool(stated.get("observed")))  # fmt: skip
     values, observed = _values(here, name, stated)
     build: Mapping[str, Callable[[], Hierarchy]] = {
         "prefixes": lambda: hierarchy.prefixes(
-            values, list(map(_whole, _listed(text["lengths"]))), observed=observed
+            values, list(map(_whole, _split_list(text["lengths"]))), observed=observed
         ),
         "codes": lambda: hierarchy.codes(values, text["scheme"], observed=observed),
-        "masked": lambda: hierarchy.masked(
+        "masked": lambda: hierarchy.mask_codes(
             values, side=text["side"], by=_whole(text["by"]), observed=observed
         ),
     }
@@ -196,7 +200,7 @@ def _from_file(given: Mapping[str, Any]) -> Hierarchy:
     return tree
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part for part in re.split(r"[\s,;]+", text) if part]
 
 

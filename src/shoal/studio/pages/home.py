@@ -104,7 +104,7 @@ def job_values(status: JobStatus | None) -> Mapping[str, Any]:
 
 
 def _line(one: Workspace) -> dict[str, str]:
-    stated = policy_document.parsed(one.policy).get("protect", {}) if one.policy else {}
+    stated = policy_document.parse_toml(one.policy).get("protect", {}) if one.policy else {}
     return {
         "id": one.id,
         "title": one.title,

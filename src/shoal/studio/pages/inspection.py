@@ -53,7 +53,7 @@ def values(here: Here, policy: Policy) -> dict[str, Any]:
     """What the card of the chosen method shows of the table."""
     job = here.job(JobKind.INSPECT)
     found = read_json(here.studio.inspection_file(here.workspace))
-    booked = here.studio.booked(here.workspace, policy)
+    booked = here.studio.add_budget(here.workspace, policy)
     costs = booking.inspection_costs(booked, sample=False) if booked.budget else ()
     fixed = policy.parameters.get("levels", {})
     return {
@@ -74,7 +74,7 @@ def _same(here: Here, found: dict[str, Any]) -> bool:
     text = editing.with_key(here.workspace.policy, "protect", "levels", levels)
     folder = here.studio.store.files(here.workspace.id)
     try:
-        return bool(policy_document.judged(text, folder=folder).digest == found["digest"])
+        return bool(policy_document.judge(text, folder=folder).digest == found["digest"])
     except InputError:
         return False
 

@@ -55,7 +55,7 @@ def show(here: Present) -> Response:
 @router.post("/w/{id}/protect/audience")
 def audience(here: Present, form: Form) -> Response:
     """Say who will get the table."""
-    stated = {"audience": audiences.named(form.get("audience", "")).value}
+    stated = {"audience": audiences.find_audience(form.get("audience", "")).value}
     return _put(here, "release", stated)
 
 
@@ -83,7 +83,7 @@ def parameters(here: Present, form: Form) -> Response:
     stated |= protect_fields.read_parameters(find(here.policy.method), given, before)
     try:
         # The shape of the file says little about parameters; the plan without data says the rest.
-        tried = policy_document.judged(
+        tried = policy_document.judge(
             editing.with_table(here.workspace.policy, "protect", stated),
             folder=here.studio.store.files(here.workspace.id),
         )
@@ -91,7 +91,7 @@ def parameters(here: Present, form: Form) -> Response:
         here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
         wrong = invalid_input.wrong_fields(str(error), given, table="protect")
-        return show(here.drafted(invalid_input.PARAMETERS, given, _said(error), wrong))
+        return show(here.keep_draft(invalid_input.PARAMETERS, given, _sentence_of(error), wrong))
     return back_to(here, "protect")
 
 
@@ -105,7 +105,7 @@ def require(here: Present, form: Form) -> Response:
         here.put_tables({"require": stated}, settles=[invalid_input.REQUIRE])
     except InputError as error:
         wrong = protect_fields.wrong_parts(str(error), form)
-        return show(here.drafted(invalid_input.REQUIRE, form, _said(error), wrong))
+        return show(here.keep_draft(invalid_input.REQUIRE, form, _sentence_of(error), wrong))
     return back_to(here, "protect")
 
 
@@ -146,7 +146,7 @@ def scheme(here: Present, form: Form) -> Response:
         before = here.workspace.scheme.coarsen if here.workspace.scheme else ()
         more = [form["column"]] if form.get("column") else []
         kept = () if form.get("none") else (*before, *more)
-        schemes.coarsened(here.studio, here.workspace, kept)
+        schemes.coarsen_columns(here.studio, here.workspace, kept)
     return back_to(here, "protect")
 
 
@@ -173,7 +173,7 @@ def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> R
     return back_to(here, "protect")
 
 
-def _said(error: Exception) -> str:
+def _sentence_of(error: Exception) -> str:
     return protect_fields.in_words(str(error))
 
 
@@ -209,7 +209,7 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         inspection=inspection.values(here, policy),
         scheme=here.workspace.scheme,
         scheme_columns=schemes.levels(policy),
-        **chosen(here, policy),
+        **describe_chosen(here, policy),
     )
 
 
@@ -232,7 +232,7 @@ def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
     return () if draft is None else draft.wrong or known
 
 
-def chosen(here: Here, policy: Policy) -> dict[str, Any]:
+def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
     """The chosen method, its fields, what it promises, and whether it may run."""
     found = find(policy.method)
     asked = protect_fields.parameters(found, here.document["protect"], policy)
@@ -287,7 +287,7 @@ def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
         columns = _short_columns(claim.guarantee.columns, policy) or phrases.of_columns(facts)
         found.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
     return [
-        {"status": status, "text": f"{name} of {_listed(columns)}"}
+        {"status": status, "text": f"{name} of {_list_columns(columns)}"}
         for (status, name), columns in found.items()
     ]
 
@@ -304,7 +304,7 @@ def _short_columns(columns: Collection[str], policy: Policy) -> str:
     return ""
 
 
-def _listed(columns: list[str]) -> str:
+def _list_columns(columns: list[str]) -> str:
     """Sets of columns, or how many they are where a card has no room for them."""
     few = len(columns) <= FEW
     return "; of ".join(columns) if few else f"each of {len(columns)} columns by itself"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.core import Distance, Diversity, Kind, Policy, Role, Schema
-from shoal.core.constraint_language import named
+from shoal.core.constraint_language import write_name
 from shoal.methods import Method
 from shoal.policy.spec import RequireSpec
 from shoal.studio.pages.fields import as_number, as_text, as_value
@@ -121,7 +121,7 @@ def parameters(
             continue
         required = name in schema.get("required", ())
         one = _parameter(name, schema, stated.get(name), required=required)
-        if picked := _picked(name, policy, protected):
+        if picked := _list_choices(name, policy, protected):
             one |= {"choices": [(column, column) for column in picked], "number": False}
         found.append(one)
     forms = [form.value for form in method.forms.offered]
@@ -147,7 +147,7 @@ def _parameter(
     name: str, schema: Mapping[str, Any], value: Any, *, required: bool
 ) -> dict[str, Any]:
     stated = schema["properties"][name]
-    meant = _resolved(stated, schema)
+    meant = _resolve(stated, schema)
     kind = meant.get("type", "string")
     default = stated.get("default")
     words = {True: "yes", False: "no", None: "not stated"}
@@ -184,7 +184,7 @@ def _of_column(
     }
 
 
-def _picked(name: str, policy: Policy, protected: Iterable[str]) -> list[str]:
+def _list_choices(name: str, policy: Policy, protected: Iterable[str]) -> list[str]:
     """The columns that a parameter may name."""
     schema = policy.schema
     if name in {"count", "target"}:
@@ -214,7 +214,7 @@ def read_parameters(
             alone = key != "intervals" and len(several) == 1
             found.setdefault(key, {})[column] = several[0] if alone else several
         else:
-            kind = _resolved(schema["properties"].get(key, {}), schema).get("type", "string")
+            kind = _resolve(schema["properties"].get(key, {}), schema).get("type", "string")
             found[key] = as_value(text, kind)
     return found | {key: before[key] for key in UNASKED if key in before}
 
@@ -363,13 +363,13 @@ def in_words(error: str) -> str:
     return text.removeprefix("The policy, ")
 
 
-def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a property is, its null aside."""
     if "$ref" in stated:
         stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
     for one in stated.get("anyOf", ()):
         if one.get("type") != "null":
-            return _resolved(one, schema)
+            return _resolve(one, schema)
     return stated
 
 
@@ -384,7 +384,7 @@ def rule(form: Mapping[str, str], schema: Schema) -> str:
 def _comparison(form: Mapping[str, str], place: str, schema: Schema) -> str:
     name, value = form[f"{place}.column"], form.get(f"{place}.value", "").strip()
     if value in schema.released:
-        value = named(value)
+        value = write_name(value)
     elif name in schema.released and schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         value = f'"{value}"' if "'" in value else f"'{value}'"
-    return f"{named(name)} {form.get(f'{place}.op', '=')} {value}"
+    return f"{write_name(name)} {form.get(f'{place}.op', '=')} {value}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 from shoal.io.dates import in_words
 from shoal.studio import policy_document
 from shoal.studio.pages import editing
@@ -23,7 +23,7 @@ EXAMPLE = date(2024, 3, 4)
 """An invented day that reads otherwise if day and month are exchanged."""
 
 
-def asked(here: "Here") -> list[dict[str, Any]]:
+def list_questions(here: "Here") -> list[dict[str, Any]]:
     """Every question about the file, answered or not: a title, words, and answers to click."""
     seen = here.profile
     if seen is None or here.policy is None:
@@ -46,7 +46,7 @@ def asked(here: "Here") -> list[dict[str, Any]]:
 
 def open_questions(here: "Here") -> int:
     """How many questions nobody has answered yet; confirming a column answers what is about it."""
-    return sum(not one["answered"] for one in asked(here))
+    return sum(not one["answered"] for one in list_questions(here))
 
 
 def _sheet(here: "Here", sheets: tuple[str, ...]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _sheet(here: "Here", sheets: tuple[str, ...]) -> dict[str, Any]:
     return {
         "id": SHEET,
         "title": "Which sheet holds the table?",
-        "words": f"The workbook has {counted(len(sheets), 'sheet')}.",
+        "words": f"The workbook has {count_noun(len(sheets), 'sheet')}.",
         "answered": bool(here.workspace.reading.get("sheet")),
         "answers": [
             _answer(str(at), visible(name), name == read) for at, name in enumerate(sheets)
@@ -75,7 +75,7 @@ def _date(here: "Here", place: int, column: ColumnProfile) -> dict[str, Any]:
         "id": str(place),
         "title": f"Which comes first in {visible(column.name)}, the day or the month?",
         "words": "No date in the column has a day after the 12th in a place that would show it.",
-        "answered": _answered(here, column.name),
+        "answered": _is_answered(here, column.name),
         "answers": answers,
     }
 
@@ -89,9 +89,10 @@ def _numbers_persons(
     return {
         "id": str(place),
         "title": f"Does {shown} number the persons?",
-        "words": f"It has {counted(column.distinct, 'different value')} in {counted(rows, 'row')}. "
+        "words": f"It has {count_noun(column.distinct, 'different value')} in "
+        f"{count_noun(rows, 'row')}. "
         "If it numbers the persons, promises count persons and not rows.",
-        "answered": _answered(here, column.name),
+        "answered": _is_answered(here, column.name),
         "answers": [
             _answer("yes", f"Yes, {shown} numbers the persons", own),
             _answer("no", "No", not own),
@@ -119,7 +120,7 @@ def _answer(value: str, words: str, given: bool) -> dict[str, Any]:  # noqa: FBT
     return {"value": value, "words": words, "given": given}
 
 
-def _answered(here: "Here", name: str) -> bool:
+def _is_answered(here: "Here", name: str) -> bool:
     return name in (*here.workspace.answered, *here.workspace.confirmed)
 
 
@@ -136,7 +137,7 @@ def answer(here: "Here", form: Mapping[str, str]) -> None:
         InputError: there is no such question or answer.
     """
     id_, value = form.get("question", ""), form.get("answer", "")
-    one = next((each for each in asked(here) if each["id"] == id_), None)
+    one = next((each for each in list_questions(here) if each["id"] == id_), None)
     given = () if one is None else [each["value"] for each in one["answers"]]
     if one is None or (value not in given and not (one.get("columns") and value == "column")):
         raise InputError("The studio no longer asks this; load the page again.")

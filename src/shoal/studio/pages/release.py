@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal.core import Status
 from shoal.core.serialise import plain
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
@@ -87,7 +87,7 @@ def budget(here: Present, form: Form) -> Response:
             )
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
-        return _show(here.drafted(invalid_input.BUDGET, given, str(error)))
+        return _show(here.keep_draft(invalid_input.BUDGET, given, str(error)))
     here.studio.store.change(here.workspace.id, settles=[invalid_input.BUDGET], source=source)
     return back_to(here, "release")
 
@@ -102,15 +102,15 @@ def file_format(here: Present, form: Form) -> Response:
     return back_to(here, "release")
 
 
-def made_here(studio: TheStudio, workspace: Current, release: str) -> Path:
+def find_release_here(studio: TheStudio, workspace: Current, release: str) -> Path:
     """Dependency: the public folder of a release of this workspace."""
-    folder = studio.released(release)
+    folder = studio.find_release(release)
     if studio.jobs.status(release).workspace != workspace.id:
         raise InputError("No such release in this workspace.")
     return folder
 
 
-@router.get("/w/{id}/releases/{release}/policy.toml", dependencies=[Depends(made_here)])
+@router.get("/w/{id}/releases/{release}/policy.toml", dependencies=[Depends(find_release_here)])
 def its_policy(studio: TheStudio, release: str) -> Response:
     """The policy of a release, as it was when it was made."""
     path = studio.jobs.folder(release) / "policy.toml"
@@ -118,7 +118,7 @@ def its_policy(studio: TheStudio, release: str) -> Response:
 
 
 @router.get("/w/{id}/releases/{release}/verification")
-def verification(folder: Annotated[Path, Depends(made_here)]) -> Response:
+def verification(folder: Annotated[Path, Depends(find_release_here)]) -> Response:
     """Verify the public folder of a release, as whoever gets it can."""
     return HTMLResponse(rendering.page("verification.html", found=verify(folder)))
 
@@ -130,7 +130,7 @@ def _show(here: Here) -> Response:
     accounts = _accounts(studio)
     account = next((one for one in accounts if one["source"] == workspace.source), None)
     job = here.job(JobKind.PROTECT)
-    released = _released(here)
+    released = _latest_release(here)
     listed = checklist(here, account, released)
     open_ = [one for one in listed if one["state"] in {"todo", "stop"}]
     return screen(
@@ -138,7 +138,7 @@ def _show(here: Here) -> Response:
         "release",
         error="" if draft is None else draft.error,
         checklist=listed,
-        list_words=counted(len(open_), "point needs attention", "points need attention")
+        list_words=count_noun(len(open_), "point needs attention", "points need attention")
         if open_
         else "everything is in order",
         context=[
@@ -175,7 +175,7 @@ def checklist(
     weak = [one for one in claims if one["status"] != Status.PROVED]
     return [
         _line_of("Roles", "todo" if left else "done",
-                 [f"{counted(left, 'column is', 'columns are')} still to confirm."
+                 [f"{count_noun(left, 'column is', 'columns are')} still to confirm."
                   if left else "Every role is confirmed."],
                  (f"{here.base}/roles", "Confirm the roles") if left else None),
         _line_of("Claims", "stop" if refused else "todo" if weak else "done",
@@ -187,7 +187,7 @@ def checklist(
         _line_of("Checks", *_checks(released)),
         _line_of("Budget", *_budget(here, account)),
         _line_of("Context", "todo" if missing else "done",
-                 [f"Not stated: {phrases.listed(missing).lower()}."] if missing
+                 [f"Not stated: {phrases.list_names(missing).lower()}."] if missing
                  else ["Everything that the confidential report quotes is stated."],
                  ("#context-title", "State the context") if missing else None),
     ]  # fmt: skip
@@ -238,7 +238,7 @@ def _accounts(studio: Studio) -> list[dict[str, Any]]:
     return list(booking.budget_facts(path)) if path.is_file() else []
 
 
-def _released(here: Here) -> dict[str, Any] | None:
+def _latest_release(here: Here) -> dict[str, Any] | None:
     """The latest release of this workspace that is whole."""
     bound = here.released
     entry = None if bound is None else here.studio.history.entry(bound.id)
@@ -265,7 +265,7 @@ def _released(here: Here) -> dict[str, Any] | None:
         "notes": found.get("notes", manifest["notes"]),
         "digest": bound.policy_digest,
         "not_claimed": manifest["not_claimed"],
-        **html.decided_by(manifest, figures),
+        **html.collect_decisions(manifest, figures),
     }
 
 

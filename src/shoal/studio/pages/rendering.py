@@ -42,7 +42,7 @@ def _environment() -> Environment:
     """The templates, with our words and filters."""
     made = html.environment("shoal.studio")
     made.filters |= {
-        "clipped": clipped,
+        "clipped": clip,
         "code": code,
         "duration": duration,
         "full": full,
@@ -87,7 +87,7 @@ def moment(text: str) -> str:
         return text
 
 
-def clipped(text: str | None, longest: int = LONGEST_NAME) -> str:
+def clip(text: str | None, longest: int = LONGEST_NAME) -> str:
     """Cut a long name.
 
     >>> clipped("abcdef", 4)

@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
-from shoal.errors import InputError, counted, visible
+from shoal.errors import InputError, count_noun, visible
 from shoal.policy.spec import FLAGS
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
@@ -80,7 +80,7 @@ def change_rows(here: Present, form: Form) -> Response:
         settles = [invalid_input.column(name) for name in changed]
         now = here.studio.put_policy(here.workspace, text, settles=settles, confirmed=confirmed)
     except InputError as error:
-        return _refused(str(error))
+        return _refuse(str(error))
     after = Here(here.studio, now)
     rows = [_row_part(after, name) for name in names]
     headers = {}
@@ -93,7 +93,7 @@ def change_rows(here: Present, form: Form) -> Response:
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
 
-def _refused(sentence: str) -> Response:
+def _refuse(sentence: str) -> Response:
     """Say why several columns were left as they are; nothing was typed that could be lost."""
     part = ("rows_error.html", {"error": f"Nothing was changed. {_own_words(sentence)}"})
     return HTMLResponse(rendering.fragments(("", {}), part))
@@ -118,13 +118,13 @@ def _with_choice(here: Here, name: str, form: Mapping[str, str]) -> dict[str, An
 @router.post("/w/{id}/roles/column")
 def change(here: Present, form: Form) -> Response:
     """Take what a column's card states."""
-    return _changed(here, form, confirm=False)
+    return _change(here, form, confirm=False)
 
 
 @router.post("/w/{id}/roles/confirm")
 def confirm(here: Present, form: Form) -> Response:
     """Take what a column's card states, note that somebody confirmed it, and open the next."""
-    return _changed(here, form, confirm=True)
+    return _change(here, form, confirm=True)
 
 
 @router.post("/w/{id}/roles/copy")
@@ -147,7 +147,11 @@ def build_hierarchy(here: Present, form: FormWithFile) -> Response:
     before = policy_document.column_of(here.document, name)
     stated = {key: value for key, value in before.items() if key != "hierarchy"}
     try:
-        tree = None if form.get("how") == "none" else hierarchies.made(here, name, before, form)
+        tree = (
+            None
+            if form.get("how") == "none"
+            else hierarchies.make_hierarchy(here, name, before, form)
+        )
         if tree is not None:
             stated |= hierarchies.put(here, name, tree)
         public = not (tree and tree.observed)
@@ -185,15 +189,15 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
 
 
 @router.post("/w/{id}/roles/policy")
-def typed(here: Present, form: Form) -> Response:
+def take_text(here: Present, form: Form) -> Response:
     """Take the policy as it was typed; where it cannot be used, say why and change no field."""
     text = form.get("toml", "").replace("\r\n", "\n")
     try:
         after = here.studio.put_policy(here.workspace, text, settles=[invalid_input.TEXT])
     except InputError as error:
-        here = here.drafted(invalid_input.TEXT, {"toml": text}, str(error), ("toml",))
+        here = here.keep_draft(invalid_input.TEXT, {"toml": text}, str(error), ("toml",))
         parts = [("policy_error.html", {"policy_error": _policy_error(here)}), *_beside(here)]
-        headers = {"HX-Reswap": "none", **_marked("toml", "policy-error", ["toml"])}
+        headers = {"HX-Reswap": "none", **_mark_fields("toml", "policy-error", ["toml"])}
         return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
     here = Here(here.studio, after)
     answer = rendering.fragments(
@@ -202,10 +206,10 @@ def typed(here: Present, form: Form) -> Response:
         ("column.html", _one(here, _name(here, {"place": form.get("place", "")}, missing=0))),
         *_beside(here),
     )
-    return HTMLResponse(answer, headers=_marked("toml", "policy-error", []))
+    return HTMLResponse(answer, headers=_mark_fields("toml", "policy-error", []))
 
 
-def _changed(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
+def _change(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
     name = _name(here, form)
     stated = fields.read_column(form, _before(here, name))
     ends = stated.get("bounds", ())
@@ -238,7 +242,7 @@ def _store(
     except InputError as error:
         return _wrong(here, name, form, str(error))
     after = Here(studio, now)
-    headers = _marked(*_ids(after, name), [])
+    headers = _mark_fields(*_ids(after, name), [])
     parts = [
         ("column.html", _one(after, name)),
         _row_part(after, name),
@@ -279,7 +283,7 @@ def _wrong(
     wrong = invalid_input.wrong_fields(sentence, known, table=invalid_input.column(name))
     if sentence == ONE_LIMIT:
         wrong = ("bounds",)
-    after = here.drafted(invalid_input.column(name), form, _own_words(sentence), wrong)
+    after = here.keep_draft(invalid_input.column(name), form, _own_words(sentence), wrong)
     headers = {"HX-Reswap": "none"}
     parts: list[tuple[str, Mapping[str, Any]]] = [
         ("rail.html", {"rail": after.rail("roles"), "base": after.base})
@@ -289,11 +293,11 @@ def _wrong(
         parts.append(_row_part(after, name))
         place, error = _ids(after, name)
         spoken = [f"{one}-{place}" for key in wrong for one in FIELDS.get(key, (key,))]
-        headers |= _marked(place, error, spoken)
+        headers |= _mark_fields(place, error, spoken)
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
 
-def _marked(form: str, error: str, wrong: list[str]) -> dict[str, str]:
+def _mark_fields(form: str, error: str, wrong: list[str]) -> dict[str, str]:
     """Tell the page which fields of a form an error stands on, and no others."""
     return {"HX-Trigger": dumps({"wrong": {"form": form, "place": error, "ids": wrong}})}
 
@@ -423,7 +427,7 @@ def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _facts(seen: ColumnProfile, rows: int) -> str:
     missing = rendering.share(seen.missing, rows)
-    words = f"{seen.type}, {missing} missing, {counted(seen.distinct, 'different value')}"
+    words = f"{seen.type}, {missing} missing, {count_noun(seen.distinct, 'different value')}"
     return f"{words}; {seen.shape.range}" if seen.shape.range else words
 
 
@@ -437,7 +441,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append("no bounds")
     if "categories" in stated:
         copied = ", copied" if stated.get("observed") else ""
-        parts.append(f"{counted(len(stated['categories']), 'category', 'categories')}{copied}")
+        parts.append(f"{count_noun(len(stated['categories']), 'category', 'categories')}{copied}")
     if "hierarchy" in stated:
         parts.append("a hierarchy")
     parts += [fields.TITLES[key].lower() for key in ("public", *FLAGS) if stated.get(key)]

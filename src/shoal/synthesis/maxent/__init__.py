@@ -118,7 +118,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Noise, Price, Progress, silent
-from shoal.mechanism.record_total import RecordTotal, permitted_total
+from shoal.mechanism.record_total import RecordTotal, permit_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.coarseness import measure_coarseness
@@ -130,7 +130,7 @@ from shoal.synthesis.maxent.mass_tree import mass_tree
 from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
 from shoal.synthesis.maxent.one_way import (
     OneWayMarginal,
-    believed_marginal,
+    estimate_marginal,
     group_zeros,
     has_order,
     is_line,
@@ -146,7 +146,7 @@ from shoal.synthesis.maxent.plan import (
     room,
     worth,
 )
-from shoal.synthesis.maxent.posterior import believed_targets, common_margins
+from shoal.synthesis.maxent.posterior import common_margins, posterior_targets
 from shoal.synthesis.maxent.select import select_three_way
 from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
@@ -205,7 +205,7 @@ def maxent(
     wide tables.
     """
     columns = records(codes, domains)
-    total = permitted_total(columns, price, total)
+    total = permit_total(columns, price, total)
     plan = plan or plan_of(domains, n=total.rows, price=price, zeros=zeros)
 
     # Measure one-way marginals.
@@ -281,12 +281,12 @@ def maxent(
     privacy_losses += losses
     measurements += measured
     grouped = group_zeros(zeros, one_way, [marginal.prior(n) for marginal in one_way])
-    n_rows = total.refined(_total(marginal, grouped) for marginal in measured).rows
+    n_rows = total.refine(_total(marginal, grouped) for marginal in measured).rows
     counted = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
     alone = common_margins(counted, measured, grouped, n=n_rows)
     priors = [target.prior(n) for target in alone]
     grouped = group_zeros(zeros, one_way, priors)
-    believed, pairs, parts = believed_targets(
+    believed, pairs, parts = posterior_targets(
         measured,
         grouped,
         n=n_rows,
@@ -305,7 +305,7 @@ def maxent(
         zeros=grouped,
         progress=progress,
     )
-    fitted, targets = _fitted(fit, [*alone, *believed], pairs, grouped, tau=plan.tau)
+    fitted, targets = _fit_twice(fit, [*alone, *believed], pairs, grouped, tau=plan.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
@@ -363,7 +363,7 @@ def maxent(
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
 
 
-def _fitted(
+def _fit_twice(
     fit: Callable[..., Fitted],
     targets: list[Target],
     pairs: Sequence[Target],
@@ -408,9 +408,9 @@ def _one_way(
         counted.append(
             measure_one_way(columns, j, domain, price=own, noise=noise, atoms=atoms.get(j))
         )
-    total = total.refined(histogram.total for histogram in counted)
+    total = total.refine(histogram.total for histogram in counted)
     believed = [
-        believed_marginal(histogram, domain, n=total.rows, most=plan.groups, atoms=atoms.get(j))
+        estimate_marginal(histogram, domain, n=total.rows, most=plan.groups, atoms=atoms.get(j))
         for j, (histogram, domain) in enumerate(zip(counted, domains, strict=True))
     ]
     return believed, total

@@ -67,7 +67,7 @@ def measure_coarseness(
     tables = exact_marginals(columns, tuple(enumerate(finer)), sets)
     lost, expected = 0, 0.0
     for (a, b), table in zip(sets, tables, strict=True):
-        lost += _lost(table, nests[a], nests[b])
+        lost += _discretisation_loss(table, nests[a], nests[b])
         means = np.outer(believed[a] / believed[a].sum(), believed[b] / believed[b].sum()) * n
         expected += float(mean_deviation(means).sum())
     answer, privacy_loss = noisy_answers(
@@ -122,7 +122,7 @@ def _nests(fine: Ints, marginal: OneWayMarginal, believed: Floats) -> tuple[Ints
     return groups, shares
 
 
-def _lost(table: Ints, first: tuple[Ints, Ints], second: tuple[Ints, Ints]) -> int:
+def _discretisation_loss(table: Ints, first: tuple[Ints, Ints], second: tuple[Ints, Ints]) -> int:
     """The loss of one pair, in units of 2^-20."""
     (rows, down), (across, right) = first, second
     coarse = np.zeros((int(rows.max()) + 1, int(across.max()) + 1), dtype=np.int64)

@@ -203,13 +203,13 @@ def _fit_cells(
     """Probabilities of all cells, one axis per column, and parameters, by L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
     base = zeros.logarithms().ravel()
-    begin = None if start is None else _continued(start.theta, tables)
+    begin = None if start is None else _extend_parameters(start.theta, tables)
     theta = _solve(tables, base, targets, tau=tau, start=begin, iterations=300)
     weights, _ = _softmax(tables.energies(theta) + base)
     return weights.reshape(tuple(sizes)), theta
 
 
-def _continued(theta: Floats, tables: "_Grid | _Particles") -> Floats:
+def _extend_parameters(theta: Floats, tables: "_Grid | _Particles") -> Floats:
     """Parameters of the first tables, and zeros for those that have come since."""
     return np.concatenate([theta, np.zeros(int(tables.starts[-1]) - theta.size)])
 
@@ -417,7 +417,7 @@ def _fit_particles(
         progress("fitting the distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
         tables = _Particles(groups, sizes, targets)
-        old = _continued(theta, tables)
+        old = _extend_parameters(theta, tables)
         base = -tables.energies(old)
         heat = max(1.0, anneal / 4.0**stage)
         iterations = _BURST if heat > 1.0 else _LAST

@@ -52,7 +52,7 @@ from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals, measure_selected
 from shoal.synthesis.maxent.one_way import JoinedCodes, OneWayMarginal
 from shoal.synthesis.maxent.plan import FOREST_SELECTION, MaxentPlan
-from shoal.synthesis.maxent.posterior import believed_targets
+from shoal.synthesis.maxent.posterior import posterior_targets
 from shoal.synthesis.maxent.select import score
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
@@ -86,10 +86,10 @@ def forest(
         progress=progress,
     )
     found, counts = measure_selected(selected, price=price - own, noise=noise, progress=progress)
-    n = total.refined(marginal.total for marginal in found).rows
+    n = total.refine(marginal.total for marginal in found).rows
     priors = [marginal.prior(n) for marginal in one_way]
     free = GroupedZeros(priors=priors)
-    believed, _, _ = believed_targets(
+    believed, _, _ = posterior_targets(
         found,
         free,
         n=n,

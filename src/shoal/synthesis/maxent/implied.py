@@ -77,7 +77,7 @@ def without_implied(
         steep = np.abs(own) > _STEEP
         others = np.where(steep, alone, shares * np.exp(-np.where(steep, 0.0, own)))
         others = _to_margins(others, *ends)
-        times = _found(table, _to_margins(shares, *ends), others - alone)
+        times = _observed_multiple(table, _to_margins(shares, *ends), others - alone)
         base = np.maximum(alone + times * (others - alone), np.minimum(alone, others) / 4)
         ratio = np.divide(base, others, out=np.ones_like(base), where=others > 0)
         centres[a, b] = np.log(np.where(base > 0, ratio, 1.0)).ravel()
@@ -89,7 +89,7 @@ def without_implied(
     ]
 
 
-def _found(table: Target, fitted: Floats, implied: Floats) -> float:
+def _observed_multiple(table: Target, fitted: Floats, implied: Floats) -> float:
     """How many times what is implied is there, by the noisy table."""
     weights = np.broadcast_to(table.weight, implied.size).reshape(implied.shape)
     precision = float((weights * implied**2).sum())

@@ -116,7 +116,7 @@ class Masses:
         ]
         return Descent(columns, np.vstack(positions))
 
-    def forced(self, lower: Ints, _upper: Ints) -> Bools:
+    def is_forced(self, lower: Ints, _upper: Ints) -> Bools:
         """No node has a public cut."""
         return np.zeros(len(lower), dtype=bool)
 
@@ -159,7 +159,7 @@ def mass_tree(
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, price=price - structure, noise=noise)
     variance = float(noise_variance(counted))
-    n = total.refined([(float(counts.sum()), counts.size * variance)]).rows
+    n = total.refine([(float(counts.sum()), counts.size * variance)]).rows
     alone = space.sides(tree.lower, tree.upper).prod(axis=1)
     believed = shrink(counts, n, variance, towards=alone)
     rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)

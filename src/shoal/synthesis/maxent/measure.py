@@ -70,7 +70,7 @@ def measure_cover(
         own = price * Fraction(part, parts)
         noisy, privacy_loss = noisy_table(exact, target=name, price=own, noise=noise)
         groups = tuple(one_way[j].groups for j in members)
-        found.append(_measured(members, groups, noisy, privacy_loss))
+        found.append(_make_measurement(members, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
     return found, privacy_losses
 
@@ -96,7 +96,7 @@ def measure_selected(
         name = f"selected {_WAYS[len(one.columns)]} marginal {number}"
         noisy, privacy_loss = noisy_table(one.exact, target=name, price=each, noise=noise)
         groups = tuple(axis.marginal.groups for axis in one.axes)
-        found.append(_measured(one.columns, groups, noisy, privacy_loss))
+        found.append(_make_measurement(one.columns, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
     return found, privacy_losses
 
@@ -104,7 +104,7 @@ def measure_selected(
 _WAYS = {2: "two-way", 3: "three-way"}
 
 
-def _measured(
+def _make_measurement(
     columns: tuple[int, ...], groups: tuple[Ints, ...], noisy: Ints, paid: PrivacyLoss
 ) -> Measurement:
     return Measurement(columns, groups, noisy, paid.scale, mechanism=paid.mechanism)
@@ -129,7 +129,7 @@ def _counts_of_groups(
     axes: Sequence[tuple[int, OneWayMarginal]],
     sets: Sequence[Sequence[int]],
 ) -> Ints:
-    grouped = [marginal.grouped(columns[j]) for j, marginal in axes]
+    grouped = [marginal.group_codes(columns[j]) for j, marginal in axes]
     return np.concatenate(
         [
             table_counts([grouped[k] for k in own], [axes[k][1].size for k in own]).ravel()

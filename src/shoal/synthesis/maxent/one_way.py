@@ -16,8 +16,8 @@ from shoal.mechanism.systematic_sampling import spread, systematic
 from shoal.synthesis.adaptive_tree import NoisyHistogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import Target, precision_of
-from shoal.synthesis.maxent.posterior import expected, smoothed
-from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros, allotted
+from shoal.synthesis.maxent.posterior import posterior_mean, smooth
+from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros, allot_groups
 
 LINE = 256
 """Ordered codes beyond which a column is counted over the leaves of a tree."""
@@ -76,7 +76,7 @@ class OneWayMarginal:
             return column
         return np.searchsorted(self.edges[1:-1], column, side="right").astype(np.int64)
 
-    def grouped(self, column: Ints) -> Ints:
+    def group_codes(self, column: Ints) -> Ints:
         """The group of each record."""
         return self.members[self.bins(column)]
 
@@ -136,7 +136,7 @@ def is_line(domain: Domain) -> bool:
     return has_order(domain) and domain.size > LINE
 
 
-def believed_marginal(
+def estimate_marginal(
     found: NoisyHistogram, domain: Domain, *, n: int, most: int, atoms: Ints | None = None
 ) -> OneWayMarginal:
     """What is believed of a column's noisy counts, its codes in at most so many groups.
@@ -156,7 +156,7 @@ def _over_leaves(
     found: NoisyHistogram, _domain: Domain, n: int, most: int, atoms: Ints | None
 ) -> OneWayMarginal:
     """A number over the leaves of its tree; groups are runs of leaves."""
-    projected = found.projected(n)
+    projected = found.project(n)
     members = quantiles(projected, most)
     if atoms is not None:
         own = atoms[found.edges[:-1]]
@@ -168,7 +168,7 @@ def _over_leaves(
     return OneWayMarginal(
         edges=found.edges,
         counts=found.counts,
-        projected=_evened(projected, found, members),
+        projected=_smooth(projected, found, members),
         members=members,
         summed=summed,
         precision=precision_of(n, found.variance) / (2 * a_group),
@@ -181,7 +181,7 @@ def _by_category(
     found: NoisyHistogram, domain: Domain, n: int, most: int, atoms: Ints | None
 ) -> OneWayMarginal:
     """Every code of the public domain, those that no record has too."""
-    projected = _believed(found, domain, n)
+    projected = _estimate_counts(found, domain, n)
     members = _within(atoms, projected, most, _grouping(domain))
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
@@ -196,17 +196,19 @@ def _by_category(
     )
 
 
-def _believed(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
+def _estimate_counts(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
     """Believed counts of codes; a missing cell has no neighbours."""
     if not has_order(domain) or domain.size - domain.gap <= _ALIKE:
-        return expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
+        return posterior_mean(
+            found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN
+        )
     if not domain.gap:
-        return smoothed(found.counts, n, float(found.variance))
+        return smooth(found.counts, n, float(found.variance))
     missing = min(max(float(found.counts[-1]), 0.0), float(n))
-    return np.append(smoothed(found.counts[:-1], n - missing, float(found.variance)), missing)
+    return np.append(smooth(found.counts[:-1], n - missing, float(found.variance)), missing)
 
 
-def _evened(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:
+def _smooth(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:
     """Leaves of one width within a group, as even as noise makes it likely that they are.
 
     Of k such leaves the noisy counts depart from their mean; noise alone of variance v gives these
@@ -263,7 +265,7 @@ def _within(
     labels = np.zeros(masses.size, dtype=np.int64)
     used = 0
     own = np.bincount(atoms, masses).astype(np.float64)
-    for atom, groups in enumerate(allotted(np.bincount(atoms), most, own)):
+    for atom, groups in enumerate(allot_groups(np.bincount(atoms), most, own)):
         codes = np.flatnonzero(atoms == atom)
         labels[codes] = used + grouping(masses[codes], int(groups))
         used = int(labels.max()) + 1

@@ -94,7 +94,7 @@ def _cover_of_sizes(sizes: tuple[int, ...], power: float) -> Cover:
 
 def _cover(roots: "_Roots", power: float) -> Cover:
     """By the roots of what tables have."""
-    grow = sqrt if power == PURE else partial(_powered, power=power)
+    grow = sqrt if power == PURE else partial(_raise_to, power=power)
     blocks, amounts = _greedy(roots, grow)
     cost = sum(map(grow, amounts)) ** (1 / power)
     whole = roots.whole()
@@ -106,7 +106,7 @@ def _cover(roots: "_Roots", power: float) -> Cover:
     return Cover(tuple(b for b, _ in ordered), tuple(w for _, w in ordered), cost)
 
 
-def _powered(amount: float, power: float) -> float:
+def _raise_to(amount: float, power: float) -> float:
     return float(amount**power)
 
 
@@ -157,7 +157,7 @@ def _greedy(
                     # By how much the root of the cost changes, where others lose what is taken.
                     change = grow(own) - sum(
                         grow(amounts[other]) - grow(_rest(amounts[other], lost))
-                        for other, lost in _taken(wider, roots, owner, volumes).items()
+                        for other, lost in _loss_by_block(wider, roots, owner, volumes).items()
                     )
                     if change < best:
                         best, move = change, (k, j, wider)
@@ -166,13 +166,13 @@ def _greedy(
             return [blocks[k] for k in alive], [amounts[k] for k in alive]
         k, j, wider = move
         volumes[k], blocks[k] = roots.grown(blocks[k], volumes[k], j), wider
-        for other, lost in _taken(blocks[k], roots, owner, volumes).items():
+        for other, lost in _loss_by_block(blocks[k], roots, owner, volumes).items():
             amounts[other] = _rest(amounts[other], lost)
         amounts[k] = volumes[k] * _inside(blocks[k], roots)
         owner |= dict.fromkeys(combinations(blocks[k], 2), k)
 
 
-def _taken(
+def _loss_by_block(
     block: tuple[int, ...],
     roots: _Roots,
     owner: dict[tuple[int, int], int],

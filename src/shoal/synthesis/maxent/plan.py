@@ -144,9 +144,10 @@ def maxent_plan(
 
     Beyond 20 columns the plan is a FOREST (`forest`): one-way marginals have 0.85 of epsilon or 3/4
     of a rho (r < 15), or else 0.7 and 1/2, and a quarter of the rest selects K pairs. K is as large
-    as lets a selection miss the best pair by a total variation of about 0.1 (`_Terms.told_apart`)
-    and leaves room for two groups a column, but less than m; and G as large as leaves noise of 0.1.
-    If that is no pair at all, one-way marginals have all of epsilon (NONE).
+    as lets a selection miss the best pair by a total variation of about 0.1
+    (`_Terms.count_near_misses`) and leaves room for two groups a column, but less than m; and G as
+    large as leaves noise of 0.1. If that is no pair at all, one-way marginals have all of epsilon
+    (NONE).
 
     The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), or else 0.1 and 0.4 times the part
     of all codes that groups hide (9 / sqrt(r) times if that is less, `_for_hidden`): codes inside
@@ -168,10 +169,10 @@ def maxent_plan(
     (m > 3): one of many is not worth its price.
     """
     worth = WORTH[neighbours] * epsilon
-    return _planned(domains, _Terms(n, Price(epsilon, neighbours), worth), zeros)
+    return _make_plan(domains, _Terms(n, Price(epsilon, neighbours), worth), zeros)
 
 
-def concentrated_plan(
+def plan_in_rho(
     domains: Sequence[Domain],
     *,
     n: int,
@@ -193,7 +194,7 @@ def concentrated_plan(
     as for epsilon.
     """
     price = Price(rho, neighbours, PrivacyMeasure.RHO)
-    return _planned(domains, _concentrated(domains, n, price), zeros)
+    return _make_plan(domains, _terms_in_rho(domains, n, price), zeros)
 
 
 def plan_of(
@@ -201,9 +202,7 @@ def plan_of(
 ) -> MaxentPlan:
     """The plan for a price, in epsilon or in rho."""
     if price.rho is not None:
-        return concentrated_plan(
-            domains, n=n, rho=price.rho, neighbours=price.neighbours, zeros=zeros
-        )
+        return plan_in_rho(domains, n=n, rho=price.rho, neighbours=price.neighbours, zeros=zeros)
     return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours, zeros=zeros)
 
 
@@ -213,7 +212,7 @@ def worth(domains: Sequence[Domain], price: Price) -> Fraction:
     The number of records plays no part, so neither does it where two prices are compared.
     """
     if price.rho is not None:
-        return _concentrated(domains, 1, price).worth
+        return _terms_in_rho(domains, 1, price).worth
     return WORTH[price.neighbours] * price.amount
 
 
@@ -265,7 +264,7 @@ class _Terms:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
-    def told_apart(self, price: Price, candidates: int) -> int:
+    def count_near_misses(self, price: Price, candidates: int) -> int:
         """How many selections among so many candidates miss the best one by little.
 
         A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
@@ -279,14 +278,14 @@ class _Terms:
         return int(2 * float(price.amount) / missed**2)
 
 
-def _concentrated(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
-    """The terms of a price in rho; see `concentrated_plan`."""
+def _terms_in_rho(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
+    """The terms of a price in rho; see `plan_in_rho`."""
     terms = _Terms(n, price, Fraction(0))
     if len(domains) < 2 or len(domains) > WIDE:
-        return replace(terms, worth=_rounded(2 * sqrt(2 * len(domains)) * terms.root))
+        return replace(terms, worth=_round(2 * sqrt(2 * len(domains)) * terms.root))
     sizes = tuple(min(domain.size, 16) for domain in domains)
     pure, blocks, cost = _covers(sizes)
-    return replace(terms, worth=_rounded(2 * sqrt(2) * terms.root * pure / cost), blocks=blocks)
+    return replace(terms, worth=_round(2 * sqrt(2) * terms.root * pure / cost), blocks=blocks)
 
 
 @lru_cache(maxsize=16)
@@ -296,11 +295,11 @@ def _covers(sizes: tuple[int, ...]) -> tuple[float, int, float]:
     return cover(sizes).cost, len(mixed.blocks), mixed.cost
 
 
-def _rounded(number: float) -> Fraction:
+def _round(number: float) -> Fraction:
     return Fraction(number).limit_denominator(10**6)
 
 
-def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component]) -> MaxentPlan:
+def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component]) -> MaxentPlan:
     """The rule of `maxent_plan`, for the epsilon that a price is worth."""
     m = len(domains)
     if m < 1:
@@ -327,7 +326,7 @@ def _planned(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component
             one_way = max(one_way, _for_hidden(domains, groups, strength))
             groups, chosen = _finest(sizes, terms, one_way, zeros)
         one_way = terms.one_way(one_way, m)
-        marginals = _named(chosen)
+        marginals = _name_pairs(chosen)
     finer = any(lines) or max(sizes) > groups
     coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
     coarse = coarse and not zeros
@@ -371,7 +370,7 @@ def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fract
     cells = room(terms.n, left * (1 - FOREST_SELECTION), 1, selection=Fraction(0))
     # Of K marginals each has room for so many cells over K, or over sqrt(K) where prices are rho.
     most = cells // 4 if terms.pure else (cells // 4) ** 2
-    pairs = min(terms.told_apart(left * FOREST_SELECTION, comb(m, 2)), most, m - 1)
+    pairs = min(terms.count_near_misses(left * FOREST_SELECTION, comb(m, 2)), most, m - 1)
     none = Cover((), (), 0.0)
     if pairs < 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), weights, tau, strength, none)
@@ -390,7 +389,7 @@ def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fract
     )
 
 
-def expected_errors(
+def foresee_errors(
     domains: Sequence[Domain], plan: MaxentPlan, *, n: int, price: Price
 ) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
     """What noise alone is expected to do to one-way and two-way marginals, by formula.
@@ -484,7 +483,7 @@ def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> F
     """
     codes = [min(one.size, MOST_GROUPS) if has_order(one) else one.size for one in domains]
     hidden = 1 - Fraction(sum(min(size, groups) for size in codes), sum(codes))
-    return Fraction(1, 10) + hidden * _rounded(min(0.4, 9 / sqrt(strength)))
+    return Fraction(1, 10) + hidden * _round(min(0.4, 9 / sqrt(strength)))
 
 
 def _finest(
@@ -498,15 +497,15 @@ def _finest(
     most = terms.dearest(one_way, comb(len(sizes), 2))
     power = PURE if terms.pure else CONCENTRATED
 
-    def covered(groups: int) -> Cover:
+    def find_cover(groups: int) -> Cover:
         allowed = AllowedCells(sizes, zeros, groups) if zeros else None
         return cover([min(size, groups) for size in sizes], power=power, allowed=allowed)
 
     low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
-    best = covered(low)
+    best = find_cover(low)
     while low < high:
         middle = (low + high + 1) // 2
-        found = covered(middle)
+        found = find_cover(middle)
         if found.cost <= most:
             low, best = middle, found
         else:
@@ -514,7 +513,7 @@ def _finest(
     return low, best
 
 
-def _named(chosen: Cover) -> PairMarginals:
+def _name_pairs(chosen: Cover) -> PairMarginals:
     if len(chosen.blocks) == 1:
         return PairMarginals.FULL
     return PairMarginals.PAIRS if all(len(b) == 2 for b in chosen.blocks) else PairMarginals.BLOCKS

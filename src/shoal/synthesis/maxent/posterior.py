@@ -1,13 +1,13 @@
 """What to believe of noisy counts: post-processing that weighs the noise against what is likely.
 
-Of a column (`expected`): its true counts are taken as drawn from a gamma law with the public mean
-n / d, whose shape is not known. A small shape means a few large codes and many that are nearly
+Of a column (`posterior_mean`): its true counts are taken as drawn from a gamma law with the public
+mean n / d, whose shape is not known. A small shape means a few large codes and many that are nearly
 empty, a large one that all are alike. The noisy counts tell which, because the noise's law is
 known. One count in fifty may go its own way, by a law so wide that noise decides: else many codes
 that are alike would outvote the one that is not. Believed is the mean of the true counts given the
 noisy ones, over shapes in proportion to how well each explains them.
 
-Of a column whose codes have an order (`smoothed`): neighbouring codes are alike as often as not.
+Of a column whose codes have an order (`smooth`): neighbouring codes are alike as often as not.
 The noisy counts say at each width how far the two halves of a run of codes differ beyond noise.
 
 Of two-way marginals (`by_levels`): how far each cell is believed where it departs from what its
@@ -16,8 +16,8 @@ codes of a column that has an order are alike, so its pairs are believed at seve
 coarseness.
 
 Departures are taken as drawn from a mixture of normal laws around zero, of which some are narrow
-and some wide; how often each occurs, the noisy departures say themselves (`_explained`). So a few
-large departures are believed, and many small ones beside them are not.
+and some wide; how often each occurs, the noisy departures say themselves (`_fit_mixture_weights`).
+So a few large departures are believed, and many small ones beside them are not.
 
 Nothing here sees a record, and no promise rests on the assumed laws: where they are wrong, rows are
 less accurate.
@@ -70,7 +70,9 @@ _LEAST, _MOST = 1e-2, 1e7
 """Of tau: a cell with the largest is not believed at all."""
 
 
-def expected(counts: NDArray[Any], total: float, scale: float, *, gaussian: bool = False) -> Floats:
+def posterior_mean(
+    counts: NDArray[Any], total: float, scale: float, *, gaussian: bool = False
+) -> Floats:
     """The mean of the true counts given noisy ones; positive, with a given sum.
 
     With d noisy counts y, noise of Laplace's law with scale s, m = total / d, and each shape a of
@@ -132,7 +134,7 @@ def expected(counts: NDArray[Any], total: float, scale: float, *, gaussian: bool
     return scale_to(believed, total)
 
 
-def smoothed(counts: NDArray[Any], total: float, variance: float) -> Floats:
+def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
     """The mean of the true counts of ordered codes given noisy ones; none negative, with a sum.
 
     Every run of 2^l codes is divided into its halves, from all codes down to single ones. By how
@@ -177,7 +179,7 @@ def _uneven(apart: Floats, even: Floats, noise: Floats, repeated: float) -> Floa
     spread = (2 * _LAWS[:, None] * even) ** 2
     once = np.full(apart.size, 1 / max(min(repeated, apart.size), 1))
     equal = np.full(_LAWS.size, 1 / _LAWS.size)
-    shares, _ = _explained(_likely(apart**2, spread + noise), once, equal)
+    shares, _ = _fit_mixture_weights(_likely(apart**2, spread + noise), once, equal)
     means: Floats = (shares * spread / (spread + noise)).sum(axis=0) * apart
     return means
 
@@ -189,7 +191,7 @@ def _likely(squares: Floats, variance: Floats) -> Floats:
     return likely
 
 
-def _explained(likely: Floats, times: Floats, prior: Floats) -> tuple[Floats, Floats]:
+def _fit_mixture_weights(likely: Floats, times: Floats, prior: Floats) -> tuple[Floats, Floats]:
     """How probably each law gave each departure, and the laws' weights (EM).
 
     Each departure counts so many times, and the prior says how many each law has beside them.
@@ -236,7 +238,7 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
     return float(scipy.optimize.brentq(f, low, high, xtol=1e-9 * unit, rtol=1e-9, maxiter=1000))
 
 
-def believed_targets(
+def posterior_targets(
     measured: Sequence[Measurement],
     zeros: GroupedZeros,
     *,
@@ -335,7 +337,7 @@ class _Departure:
         A tau says that departures have variance alone / tau. With a share b of its departure
         believed, a cell acts as if that were noise b / (1 - b).
         """
-        shares, _ = _explained(self.likely, self.times, _SHARED * weights)
+        shares, _ = _fit_mixture_weights(self.likely, self.times, _SHARED * weights)
         noise, alone = self.noise[self.kept], self.alone[self.kept]
         left = (shares * noise / (self.spread + noise)).sum(axis=0)
         found = np.full(self.kept.shape, _MOST)
@@ -343,20 +345,20 @@ class _Departure:
         found[self.kept] = np.clip(alone / (noise * odds), _LEAST, _MOST)
         return found
 
-    def believed(self, taus: Floats) -> float:
+    def posterior_share(self, taus: Floats) -> float:
         """Which part of the squared departures of the cells that count is believed."""
         squares = np.where(self.kept, self.apart**2, 0.0)
         signal = self.alone / taus
         return float((squares * signal / (signal + self.noise)).sum() / max(squares.sum(), 1e-300))
 
 
-def _learnt(shown: Sequence[_Departure]) -> list[Floats]:
+def _estimate_taus(shown: Sequence[_Departure]) -> list[Floats]:
     """The tau of each cell of some departures, which answer for each other too."""
     if not shown:
         return []
     together = np.concatenate([one.likely for one in shown], axis=1)
     times = np.concatenate([one.times for one in shown])
-    _, weights = _explained(together, times, np.full(_LAWS.size, 1 / _LAWS.size))
+    _, weights = _fit_mixture_weights(together, times, np.full(_LAWS.size, 1 / _LAWS.size))
     return [one.taus(weights) for one in shown]
 
 
@@ -366,7 +368,7 @@ def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     a, b = table.columns
     alone = zeros.table((a, b))
     down, across = np.broadcast_to(rows[:, None], alone.shape), columns
-    if zeros.joined(a, b):
+    if zeros.are_joined(a, b):
         down, across = (
             alone / np.maximum(alone.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
         )
@@ -420,7 +422,7 @@ class _Level:
         """What cells show beyond the runs that they are joined to."""
         one, (a, b) = self.shown, runs
         apart, alone, count = (
-            _summed(of, runs)[a][:, b] for of in (one.apart, one.alone, 1.0 * one.kept)
+            _sum_runs(of, runs)[a][:, b] for of in (one.apart, one.alone, 1.0 * one.kept)
         )
         share = one.alone / np.maximum(alone, 1e-300)
         return _Departure(
@@ -428,27 +430,27 @@ class _Level:
             one.alone * (1 - share),
             one.noise * (1 - 2 * share + count * share**2),
             (count > 1) & one.kept,
-            int(one.kept.sum() - (_summed(1.0 * one.kept, runs) > 0).sum()),
+            int(one.kept.sum() - (_sum_runs(1.0 * one.kept, runs) > 0).sum()),
         )
 
-    def joined(self, runs: tuple[Ints, Ints], learnt: Floats) -> "_Level":
+    def join_runs(self, runs: tuple[Ints, Ints], learnt: Floats) -> "_Level":
         """The level of these runs; what single cells depart from them counts as noise."""
         one, (a, b) = self.shown, runs
         own = np.where(one.kept, one.alone / learnt, 0.0)
         noise = one.noise + own
         apart, alone, noise, count = (
-            _summed(of, runs) for of in (one.apart, one.alone, noise, 1.0 * one.kept)
+            _sum_runs(of, runs) for of in (one.apart, one.alone, noise, 1.0 * one.kept)
         )
         return _Level(
             self.columns,
             (a[self.codes[0]], b[self.codes[1]]),
-            _summed(self.shares, runs),
-            _summed(self.variance, runs),
+            _sum_runs(self.shares, runs),
+            _sum_runs(self.variance, runs),
             _whole(apart, alone, noise, count > 0),
         )
 
 
-def _summed(cells: Array, runs: tuple[Ints, Ints]) -> Floats:
+def _sum_runs(cells: Array, runs: tuple[Ints, Ints]) -> Floats:
     """A table over runs of its rows and columns."""
     a, b = (np.unique(codes, return_index=True)[1] for codes in runs)
     both: Floats = np.add.reduceat(np.add.reduceat(cells, a, axis=0), b, axis=1)
@@ -495,23 +497,25 @@ def by_levels(
 
     Returned besides: how much of its departures is believed at the coarsest level, of each table.
     """
-    levels = [_fitted_to(table, zeros, margins) for table in tables]
+    levels = [_fit_margins(table, zeros, margins) for table in tables]
     targets: list[Target] = []
     while True:
         runs = [level.runs(ordered, zeros) for level in levels]
         moved = [(number, own) for number, own in enumerate(runs) if own is not None]
         if not moved:
             break
-        learnt = _learnt([levels[number].inside(own) for number, own in moved])
+        learnt = _estimate_taus([levels[number].inside(own) for number, own in moved])
         for (number, own), taus in zip(moved, learnt, strict=True):
             targets.append(levels[number].target(tau, taus))
-            levels[number] = levels[number].joined(own, taus)
-    learnt = _learnt([level.shown for level in levels])
+            levels[number] = levels[number].join_runs(own, taus)
+    learnt = _estimate_taus([level.shown for level in levels])
     targets += [level.target(tau, taus) for level, taus in zip(levels, learnt, strict=True)]
-    return targets, [level.shown.believed(taus) for level, taus in zip(levels, learnt, strict=True)]
+    return targets, [
+        level.shown.posterior_share(taus) for level, taus in zip(levels, learnt, strict=True)
+    ]
 
 
-def _fitted_to(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
+def _fit_margins(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
     """Spread what a table lacks of its margins over rows and columns, by the noise of cells.
 
     That is exact at once unless there are zeros; then it is repeated.

@@ -69,7 +69,7 @@ def select_three_way(
     # With a column of one group, a marginal shows two columns, which were measured before.
     scores = np.array(
         [
-            score(one.exact, n * _expected(fitted, one)) if min(one.exact.shape) > 1 else -2 * n
+            score(one.exact, n * _predict(fitted, one)) if min(one.exact.shape) > 1 else -2 * n
             for one in candidates
         ]
     )
@@ -124,7 +124,7 @@ def _finest(sizes: Sequence[int], cells: int) -> int:
     return max(fits, default=2)
 
 
-def _expected(fitted: Fitted, one: CandidateMarginal) -> Floats:
+def _predict(fitted: Fitted, one: CandidateMarginal) -> Floats:
     """What a fit says of a marginal: the shares of its cells."""
     cell = np.zeros(len(fitted.weights), dtype=np.int64)
     for j, axis in zip(one.columns, one.axes, strict=True):

@@ -101,10 +101,10 @@ class AllowedCells:
 
 
 def _allotments(component: Component, most: int) -> list[Ints]:
-    return [allotted(np.bincount(atoms), most) for atoms in component.atoms]
+    return [allot_groups(np.bincount(atoms), most) for atoms in component.atoms]
 
 
-def allotted(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
+def allot_groups(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
     """How many groups each atom gets: about so many in all, one at least, by its mass or codes.
 
     >>> allotted(np.array([3, 12, 2, 83]), 10)
@@ -163,9 +163,9 @@ class GroupedZeros:
     def strata(self) -> list[Floats]:
         """Q of each component."""
         found = zip(self.components, self._atoms, strict=True)
-        return [self._fitted(one, own) for one, own in found]
+        return [self._fit_component(one, own) for one, own in found]
 
-    def _fitted(self, one: Component, atoms: Sequence[Ints]) -> Floats:
+    def _fit_component(self, one: Component, atoms: Sequence[Ints]) -> Floats:
         """Fit q of a component."""
         q = one.allowed / one.allowed.sum()
         masses = [
@@ -183,7 +183,7 @@ class GroupedZeros:
         fitted: Floats = q
         return fitted
 
-    def given_atom(self, j: int) -> Floats:
+    def share_in_atom(self, j: int) -> Floats:
         """Share of each group of a column in its atom; in all, if the column is free."""
         prior = self.priors[j]
         if j not in self._where:
@@ -216,7 +216,7 @@ class GroupedZeros:
         """What the prior says of some columns, in increasing order; one axis per column."""
         table = np.ones([self.priors[j].size for j in columns])
         for j in columns:
-            table *= self.given_atom(j).reshape([-1 if k == j else 1 for k in columns])
+            table *= self.share_in_atom(j).reshape([-1 if k == j else 1 for k in columns])
         for one, q in zip(self.components, self.strata, strict=True):
             inside = [j for j in columns if j in one.columns]
             if inside:
@@ -224,7 +224,7 @@ class GroupedZeros:
                 table *= self._spread(q.sum(axis=away), inside, columns)
         return table
 
-    def joined(self, a: int, b: int) -> bool:
+    def are_joined(self, a: int, b: int) -> bool:
         """Whether two columns lie in one component."""
         return a in self._where and b in self._where and self._where[a][0] == self._where[b][0]
 
@@ -239,7 +239,7 @@ class GroupedZeros:
         base = np.zeros([prior.size for prior in self.priors])
         with np.errstate(divide="ignore"):
             for j in every:
-                base += np.log(self.given_atom(j)).reshape([-1 if k == j else 1 for k in every])
+                base += np.log(self.share_in_atom(j)).reshape([-1 if k == j else 1 for k in every])
             for one, q in zip(self.components, self.strata, strict=True):
                 base += self._spread(np.log(q), one.columns, every)
         return base
@@ -249,16 +249,16 @@ class GroupedZeros:
         groups = np.empty((count, len(self.priors)), dtype=np.uint8)
         for j, prior in enumerate(self.priors):
             if j not in self._where:
-                groups[:, j] = rng.permutation(_repeated(prior, count, rng))
+                groups[:, j] = rng.permutation(_repeat(prior, count, rng))
         for c, one in enumerate(self.components):
-            strata = rng.permutation(_repeated(self.strata[c].ravel(), count, rng))
+            strata = rng.permutation(_repeat(self.strata[c].ravel(), count, rng))
             for j, atoms in zip(
                 one.columns, np.unravel_index(strata, one.allowed.shape), strict=True
             ):
-                own, shares = self._own(j), self.given_atom(j)
+                own, shares = self._own(j), self.share_in_atom(j)
                 for atom in np.unique(atoms):
                     rows, members = np.flatnonzero(atoms == atom), np.flatnonzero(own == atom)
-                    drawn = _repeated(shares[members], rows.size, rng)
+                    drawn = _repeat(shares[members], rows.size, rng)
                     groups[rows, j] = rng.permutation(members[drawn])
         return groups
 
@@ -275,7 +275,7 @@ class GroupedZeros:
                 atoms[j, : self.priors[j].size] = self._own(j)
         with np.errstate(divide="ignore"):
             potential = np.log(np.concatenate([np.zeros(0), *(q.ravel() for q in self.strata)]))
-            single = [np.log(self.given_atom(j)) for j in range(m)]
+            single = [np.log(self.share_in_atom(j)) for j in range(m)]
         return PriorTables(single, component, strides, atoms, begins, potential)
 
 
@@ -283,5 +283,5 @@ def _any(allowed: Bools, away: tuple[int, ...]) -> Bools:
     return np.asarray(allowed.any(axis=away))
 
 
-def _repeated(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
+def _repeat(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
     return np.repeat(np.arange(shares.size), systematic(shares, count, rng))
