@@ -6,6 +6,7 @@ What does not fit is one error for all columns, with the numbers of the rows; it
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -193,25 +194,27 @@ def spelled(series: pl.Series, column: Column) -> pl.Series:
     them, invisible characters, and the difference of capitals and of Unicode's compatible forms
     (NFKC); what then reads as a number, by value: " 7", "07" and "7.0" are 7. Where in doubt two
     spellings are one person: groups then hold more persons than are counted, and a person keeps
-    fewer rows. A blank cell is missing.
+    fewer rows. A blank cell is missing, and so is a mark of `missing`, which is spelled as it is.
     """
-    cells = marked_missing(refuse_odd(series), column)
+    cells = refuse_odd(series)
     text = cells.cast(pl.String)
     if cells.dtype.is_float():
         cells = cells.fill_nan(None)
         whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
         digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
         text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
-    if cells.dtype.is_integer():
-        return text
-    text = change_cells(text, r"[^!-~]", _visible).str.to_lowercase()
-    text = change_cells(text, r"^[+-]?0|^\+|\.", _by_value)
-    return text.set(text == "", None)
+    if not cells.dtype.is_integer():
+        text = change_cells(text, r"[^!-~]", _visible).str.to_lowercase()
+        text = change_cells(text, r"^[+-]?0|^\+|\.", _by_value)
+        text = text.set(text == "", None)
+    if column.missing:
+        marks = spelled(pl.Series(column.missing), replace(column, missing=()))
+        text = text.set(text.is_in(marks.implode()), None)
+    return text
 
 
 def _visible(text: pl.Series) -> pl.Series:
-    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
-    return text.str.strip_chars()
+    return text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "").str.strip_chars()
 
 
 def _by_value(text: pl.Series) -> pl.Series:
@@ -292,10 +295,9 @@ def refuse_uneven(
     if not wrong:
         return
     if persons.most == 1:
-        extra = rows - found
         raise InputError(
             f"Column '{persons.column}' numbers the persons: expected one row per person, found "
-            f"{counted(extra, 'more row')} than persons. {move}"
+            f"{counted(rows - found, 'more row')} than persons. {move}"
         )
     raise InputError(
         f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
@@ -582,10 +584,9 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
 def as_text(series: pl.Series) -> pl.Series:
     """Write categories as text: whole numbers without a point, truth values in lower case."""
     if series.dtype.is_float():
-        if ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
-            series = series.cast(pl.Int64)
-        else:
+        if not ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
             return series.cast(pl.String).str.replace(r"\.0$", "")
+        series = series.cast(pl.Int64)
     return series.cast(pl.String)
 
 
