@@ -15,7 +15,8 @@ from tests import workbook
 import shoal
 from shoal import io
 from shoal.engine import Adoption
-from shoal.io import clamp, validate
+from shoal.io import clamp
+from shoal.io.persons import spell_persons
 
 ROWS, CHANGED = 6, 3
 READING = {"delimiter": ",", "decimal": ".", "date_format": "yyyy-mm-dd", "rows": ROWS}
@@ -322,6 +323,6 @@ def outcome(data):
     raw = io.take(data, policy=policy, alone=True)
     clamp.refuse_float_ids(policy.schema, raw.types)
     read, _ = clamp.clamp(raw.frame, policy.schema, columns=PROTECTED, decimal=".")
-    ids = validate.spell_persons(clamp.texts(raw.frame["id"]), policy.schema["id"])
+    ids = spell_persons(clamp.texts(raw.frame["id"]), policy.schema["id"])
     facts = (raw.found, dict(raw.reading), raw.assumes, read.frame.schema, read.dtypes)
     return facts, list(zip(ids, read.frame.rows(), strict=True))

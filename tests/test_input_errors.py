@@ -7,7 +7,7 @@ import shoal
 from shoal import partition
 from shoal.core.constraint_language import parse
 from shoal.errors import ClaimViolationError, InputError, InternalError
-from shoal.io import validate
+from shoal.io.cells import plain_column
 from shoal.studio.uploads import _Parts
 
 
@@ -26,7 +26,7 @@ def test_a_wrong_argument_is_caught_as_pythons_own_would_be():
 
 def test_a_sentence_of_ours_passes_handlers_of_what_libraries_refuse():
     with pytest.raises(InputError, match="holds Object values"):
-        validate.plain_column(pl.Series("x", [object()], dtype=pl.Object))
+        plain_column(pl.Series("x", [object()], dtype=pl.Object))
     with pytest.raises(InputError, match="no column named 'incme'"):
         parse("tax <= incme", ["tax", "income"])
     part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n1\r\n'

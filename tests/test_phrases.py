@@ -21,7 +21,7 @@ NO_SENTENCE = {"warn", "getLogger", "compile", "TypeVar", "deprecated"}
 """Calls whose texts nobody reads as sentences."""
 
 
-COUNTING = {"counted", "_counted", "phrases.counted"}
+COUNTING = {"count_noun", "_write_count", "phrases.count_noun"}
 """Calls that put a number before a word, in the singular or the plural."""
 COMMON = {"len", "str", "int", "repr", "join", "sorted", "list", "map", "self", "abs", "max", "min"}
 """Names that say nothing about what is filled in."""

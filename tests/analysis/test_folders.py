@@ -16,8 +16,10 @@ from tests.analysis.test_calibration import noisy_cells, noisy_groups, plain
 from tests.analysis.test_calibration import people as people_of
 from typer.testing import CliRunner
 
+import shoal
 from shoal import analysis
 from shoal.analysis import published
+from shoal.analysis.result import AnalysisTerm, cut_term
 from shoal.cli.commands import app
 from shoal.errors import InputError
 
@@ -119,6 +121,54 @@ def test_no_interval_reaches_beyond_the_public_bounds(method):
                 except InputError:
                     continue
                 assert low <= term.low <= term.estimate <= term.high <= high
+
+
+def test_a_quantile_that_noise_takes_beyond_its_bounds_has_an_interval_that_reaches_inside():
+    for low, high, within in ((300.0, 420.0, (0.0, 100.0)), (-70.0, -10.0, (0.0, 100.0))):
+        term = cut_term(AnalysisTerm("age", (low + high) / 2, 60.0, low, high), 0.95, within)
+
+        assert 0 <= term.low < term.high <= 100
+        assert term.estimate in within
+
+
+ASKED = [("mean", ["age"]), ("quantile", ["age"]), ("total", ["age"]), ("ols", ["income ~ age"]),
+         ("logit", ["sex ~ age"]), ("mean", ["income"]), ("quantile", ["income"]),
+         (None, [])]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [1, 60])
+@pytest.mark.parametrize(
+    "protect",
+    [{"method": "maxent", "epsilon": 0.1}, {"method": "auto", "epsilon": 5},
+     {"method": "laplace", "epsilon": 1}, {"method": "mdav", "k": 5},
+     {"method": "mondrian", "k": 5}],
+    ids=lambda protect: protect["method"],
+)  # fmt: skip
+def test_too_few_values_of_a_column_are_a_sentence_and_no_interval(protect, rows):
+    """A column that is missing for everybody, or a table of one row; noise may deny people, too."""
+    if rows < protect.get("k", 1):
+        return
+    numbers = np.random.default_rng(2).integers(0, 80, rows)
+    table = pl.DataFrame({
+        "age": pl.Series([None] * rows if rows > 1 else [30], dtype=pl.Float64),
+        "income": 1000.0 * numbers,
+        "sex": np.where(numbers % 2, "f", "m"),
+    })  # fmt: skip
+    columns = {
+        "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 100]},
+        "income": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10**5]},
+        "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]},
+    }
+    release = shoal.protect(table, {"version": 1, "columns": columns, "protect": protect})
+    for estimand in analysis.Estimand:
+        for statistic, of in ASKED:
+            more = {"estimand": estimand.value, "population_size": 1000}
+            try:
+                found = analysis.analyse(release, statistic, of, **more)
+            except InputError:
+                continue
+            for result in getattr(found, "results", [found]):
+                assert all(term.low <= term.estimate <= term.high for term in result.terms)
 
 
 def test_a_mean_whose_noise_leaves_the_bounds_stays_inside_them():

@@ -18,7 +18,8 @@ from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import SEQ, UNIT
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.io import clamp, validate
+from shoal.io import clamp
+from shoal.io.persons import at_most
 from shoal.policy.load import load
 
 
@@ -69,7 +70,7 @@ def test_the_rows_that_stay_are_those_of_one_machine_however_rows_are_cut(
 
     found = reading.limit_contributions(typed, stated, key=key)
 
-    kept = validate.at_most(table, frame["id"], stated, key=key)
+    kept = at_most(table, frame["id"], stated, key=key)
     left = pl.concat(found.blocks.frames()).sort(SEQ)
     assert left[SEQ].to_list() == (3 * kept).tolist()
     assert left.drop(SEQ).equals(table.frame[kept])
@@ -89,7 +90,7 @@ def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):
     typed = in_blocks(table, unit, np.random.default_rng(0), [1, 3], block_rows=2)
 
     with pytest.raises(InputError) as here:
-        validate.at_most(table, unit, stated, key=1)
+        at_most(table, unit, stated, key=1)
     with pytest.raises(InputError) as there:
         reading.limit_contributions(typed, stated, key=1)
 

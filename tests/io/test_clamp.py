@@ -1,6 +1,7 @@
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
-from shoal.io import clamp, validate
+from shoal.io import clamp
+from shoal.io.frames import from_native
+from shoal.io.persons import spell_persons
 
 QUASI = Role.QUASI_IDENTIFIER
 NUMBER = Column("x", QUASI, Kind.NUMERIC, bounds=(Decimal(0), Decimal(10)))
@@ -127,7 +130,7 @@ def test_an_id_among_others_is_read_as_it_is_read_alone(cells):
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
 
     def spelled(some):
-        return validate.spell_persons(clamp.texts(pl.Series("id", some, dtype=pl.Object)), column)
+        return spell_persons(clamp.texts(pl.Series("id", some, dtype=pl.Object)), column)
 
     assert spelled(cells).to_list() == [spelled([cell])[0] for cell in cells]
 
@@ -136,7 +139,7 @@ def test_numbers_and_texts_of_one_id_are_one_person_and_long_ids_keep_their_digi
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     cells = [7, "7", 7.0, " 07", "7.0", Decimal("7.00"), np.int64(7), 10**17 + 1, 10**17 + 2]
 
-    ids = validate.spell_persons(clamp.texts(pl.Series("id", cells, dtype=pl.Object)), column)
+    ids = spell_persons(clamp.texts(pl.Series("id", cells, dtype=pl.Object)), column)
 
     assert ids.to_list() == ["7"] * 7 + ["100000000000000001", "100000000000000002"]
 
@@ -150,6 +153,48 @@ def test_one_id_of_another_type_leaves_the_persons_of_a_pandas_table(odd):
         held = pd.Series(some, dtype=object if odd is None else None)
         people = pd.DataFrame({"id": held, "age": 30})
         assert len(shoal.protect(people, PERSONS).data) == len(some)
+
+
+TIMES = pd.Series(pd.date_range("2020-01-01 00:30", periods=9, freq="5h"))
+HELD = [
+    TIMES,
+    TIMES.dt.tz_localize("Asia/Tokyo"),
+    TIMES.astype("datetime64[ns]") + pd.to_timedelta(range(9), unit="ns"),
+    pd.Series(range(-9, 0)),
+    pd.Series(10**18 - np.arange(9)),
+    pd.Series(pd.to_timedelta(range(9), unit="s")),
+    pd.Series([UUID(int=number) for number in range(9)]),
+]
+"""Ids as pandas holds them, in columns of a type of their own where they have one."""
+
+
+@pytest.mark.parametrize("marks", [(), ("-9.0", "999999999999999999")])
+@pytest.mark.parametrize("held", HELD, ids=lambda held: str(held.dtype))
+def test_the_type_of_a_pandas_column_says_nothing_of_whose_rows_they_are(held, marks):
+    """With one text among them, times of one day were one person, and marks other numbers."""
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True, missing=marks)
+    mixed = pd.Series([*held, "odd"], dtype=object)
+
+    def persons(ids):
+        raw = from_native(pd.DataFrame({"id": ids}), alone=True)
+        return spell_persons(clamp.texts(raw.frame["id"]), column).to_list()
+
+    assert persons(mixed)[:9] == persons(held)
+    assert len(set(persons(held))) == 9
+    assert persons(held).count(None) == bool(marks) * (held.dtype == int)
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/New_York", "UTC"])
+def test_the_type_of_a_pandas_column_says_nothing_of_the_day_of_a_time(zone):
+    held = TIMES.dt.tz_localize(zone)
+    mixed = pd.Series([*held, "odd"], dtype=object)
+
+    typed, objects = (
+        clamp.readable(from_native(pd.DataFrame({"x": one}), alone=True).frame["x"], DAY, None)
+        for one in (held, mixed)
+    )
+
+    assert objects[:9].to_list() == typed.to_list()
 
 
 def test_a_pandas_id_of_floats_is_refused_by_its_type():

@@ -53,7 +53,7 @@ ENCODINGS = sorted(
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_an_encoding_ends_lines_where_their_bytes_end_or_is_refused_by_name(encoding):
-    """Every byte alone, and every two, before either end of a line."""
+    """Every byte alone, and every two, before either end of a line; and line ends in escapes."""
     rest = b"\n3,4\r5,6\n"
     try:
         read(b"a,b\n1,2\n", encoding=encoding)
@@ -65,6 +65,8 @@ def test_an_encoding_ends_lines_where_their_bytes_end_or_is_refused_by_name(enco
     for bad in (*odd, b"\xf0\x9f\x98", b"\x8f\xa1", b"\\u12", b"\x1b$B", b"~{", b"+A"):
         if not {*b"\r\n"} & {*bad}:
             assert (b"1," + bad + rest).decode(encoding, "replace").endswith(plain), bad
+    for escaped in (b"\\u000a", b"\\U0000000a", b"\\x0a", b"\\n", b"=0A", b"%0A"):
+        assert "\n" not in escaped.decode(encoding, "replace"), escaped
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\0,\0b\0\n\0", b"\xfe\xff\0a\0,\0b\0\n"])

@@ -13,6 +13,7 @@ from shoal import policy
 from shoal.core import Column, Kind, Role
 from shoal.errors import InputError
 from shoal.io import validate
+from shoal.io.persons import spell_persons
 
 
 def schema(**columns):
@@ -443,21 +444,21 @@ def test_a_number_of_a_person_is_one_person_however_it_is_spelled(dtype):
     texts = ["7", "7.0", " 7", "07", "+7", "7.", "\t7 ", "\N{FULLWIDTH DIGIT SEVEN}", "7\u200b"]
     cells = pl.Series("id", texts if dtype == pl.String else [7], dtype=dtype)
 
-    assert set(validate.spell_persons(cells, column)) == {"7"}
+    assert set(spell_persons(cells, column)) == {"7"}
 
 
 def test_other_spellings_stay_apart_unless_they_may_be_one_person():
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     cells = ["A7", "a7 ", "a07", "-7", "7.5", "07.50", "70", "7e1", "Zo\u0308e", "Zöe", "0", "00"]
 
-    spelled = validate.spell_persons(pl.Series("id", cells), column).to_list()
+    spelled = spell_persons(pl.Series("id", cells), column).to_list()
 
     assert spelled == [
         "a7", "a7", "a07", "-7", "7.5", "7.5", "70", "7e1", "zöe", "zöe", "0", "0"
     ]  # fmt: skip
     large = pl.Series("id", [2**62 + 1, 2**62 + 3, None])
-    assert validate.spell_persons(large, column).n_unique() == 3
-    assert validate.spell_persons(pl.Series("id", [1.0, 1.5, float("nan")]), column).to_list() == [
+    assert spell_persons(large, column).n_unique() == 3
+    assert spell_persons(pl.Series("id", [1.0, 1.5, float("nan")]), column).to_list() == [
         "1", "1.5", None
     ]  # fmt: skip
 
@@ -466,13 +467,11 @@ def test_other_spellings_stay_apart_unless_they_may_be_one_person():
 def test_a_person_is_spelled_by_the_cell_alone(cells):
     column = Column("id", Role.IDENTIFIER, privacy_unit=True)
 
-    together = validate.spell_persons(pl.Series("id", cells, dtype=pl.String), column).to_list()
+    together = spell_persons(pl.Series("id", cells, dtype=pl.String), column).to_list()
 
-    alone = [
-        validate.spell_persons(pl.Series("id", [c], dtype=pl.String), column)[0] for c in cells
-    ]
+    alone = [spell_persons(pl.Series("id", [c], dtype=pl.String), column)[0] for c in cells]
     assert together == alone
-    again = validate.spell_persons(pl.Series("id", together, dtype=pl.String), column).to_list()
+    again = spell_persons(pl.Series("id", together, dtype=pl.String), column).to_list()
     assert again == together
 
 

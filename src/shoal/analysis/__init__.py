@@ -20,8 +20,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shoal.analysis import association, measured, overview, rows
 from shoal.analysis.caveats import caveats
 from shoal.analysis.published import PublishedTable, Treatment
@@ -31,6 +29,7 @@ from shoal.analysis.result import (
     AnalysisResult,
     AnalysisTerm,
     Estimand,
+    cut_term,
     sampling_of_share,
     term_of,
 )
@@ -211,9 +210,7 @@ def quantile(
         raise InputError(f"at: expected a share between 0 and 1, found {at}.")
     route = measured if published.treatment(column) is Treatment.DRAWN else rows
     term = route.quantile(published, column, at, estimand=about, confidence=confidence)
-    ends = (term.estimate, term.low, term.high)
-    estimate, low, high = np.clip(ends, *published.bounds(column)).tolist()
-    term = replace(term, estimate=estimate, low=low, high=high)
+    term = cut_term(term, confidence, published.bounds(column))
     return _result(published, "quantile", [column], [term], about, confidence=confidence)
 
 
@@ -280,6 +277,7 @@ def _regression(
     confidence: float,
     seed: int,
 ) -> list[AnalysisTerm]:
+    _refuse_few(published, outcome, *names)
     treatments = {published.treatment(name) for name in (outcome, *names)}
     if treatments == {Treatment.DRAWN}:
         return association.regression(
@@ -358,6 +356,19 @@ def _open(source: Source, confidence: float) -> PublishedTable:
 def _numeric(published: PublishedTable, column: str) -> None:
     if not published.numeric(column):
         raise InputError(f"Column '{column}' is not numeric.")
+    _refuse_few(published, column)
+
+
+def _refuse_few(published: PublishedTable, *columns: str) -> None:
+    """Refuse columns of which too little is released: one value does not show how people differ."""
+    for column in columns:
+        published.column(column)
+        values = published.frame[column].count()
+        if values < 2:
+            raise InputError(
+                f"Column '{column}' has {count_noun(values, 'value')} in the release; an interval "
+                "needs two."
+            )
 
 
 def _check_category(published: PublishedTable, column: str, category: str) -> None:

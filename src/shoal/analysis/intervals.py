@@ -44,7 +44,9 @@ def spread(low: Floats, high: Floats, weights: Floats, *, ends: bool) -> Spread:
     back = back.ravel()
     mass = np.bincount(back, weights)
     rows = np.bincount(back)
-    edges = np.linspace(spans[:, 0].min(), spans[:, 1].max() + 1e-12, _CELLS + 1)
+    first, last = float(spans.min()), float(spans.max())
+    last = max(last + 1e-12, first + 1e-9 * abs(first))  # where all rows have one value
+    edges = np.linspace(first, last, _CELLS + 1)
     # The share of each cell of a fine grid that lies inside each interval.
     inside = np.minimum(edges[1:], spans[:, 1:]) - np.maximum(edges[:-1], spans[:, :1])
     inside = np.maximum(inside, 0.0) / (edges[1] - edges[0])
@@ -62,9 +64,9 @@ def spread(low: Floats, high: Floats, weights: Floats, *, ends: bool) -> Spread:
         padded = np.pad(found, 2, mode="edge")
         density = np.convolve(padded, [0.1, 0.2, 0.4, 0.2, 0.1], mode="valid")
     middle = spans.mean(axis=1)
-    first = (law * points).sum(axis=1)
+    mean = (law * points).sum(axis=1)
     second = (law * points**2).sum(axis=1)
-    means = (1 - at_ends) * first + at_ends * middle
+    means = (1 - at_ends) * mean + at_ends * middle
     squares = (1 - at_ends) * second + at_ends * (spans**2).mean(axis=1)
     values = np.concatenate([points.ravel(), spans.ravel()])
     shares = np.concatenate([(inner[:, None] * law).ravel(), np.repeat(mass * at_ends / 2, 2)])

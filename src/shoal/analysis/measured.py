@@ -99,7 +99,13 @@ def combine(
             precision += groups.T @ groups / other.variance
             weighted = weighted + groups.T @ other.counts / other.variance
     noise: Floats = np.asarray(np.linalg.inv(precision), dtype=np.float64)
-    return noise @ weighted, noise
+    counts = noise @ weighted
+    if not counts.sum() > 0:
+        raise InputError(
+            f"By the noisy counts nobody has a value of '{table.columns[0]}': the noise hides how "
+            "many have. No interval is supported here."
+        )
+    return counts, noise
 
 
 def _nest_bins(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:

@@ -116,13 +116,22 @@ def term_of(
 ) -> AnalysisTerm:
     """An estimate with its normal interval, or Student's where the variance is estimated roughly.
 
-    Both are cut at the limits that the parameter has. Beyond a limit by d standard errors, the
-    interval reaches as far inside as the normal law around the estimate does with this confidence,
-    given that the parameter is inside: no less than the plain one, which may miss the inside.
+    Both are cut at the limits that the parameter has; see `cut_term`.
     """
     error = sqrt(max(variance, 0.0))
     half = error * half_width(confidence, freedom)
-    low, high = estimate - half, estimate + half
+    term = AnalysisTerm(name, estimate, error, estimate - half, estimate + half)
+    return cut_term(term, confidence, within)
+
+
+def cut_term(term: AnalysisTerm, confidence: float, within: tuple[float, float]) -> AnalysisTerm:
+    """Cut an estimate and its interval at the limits that the parameter has.
+
+    Beyond a limit by d standard errors, the interval reaches as far inside as the normal law around
+    the estimate does with this confidence, given that the parameter is inside: no less than the
+    plain one, which may miss the inside.
+    """
+    estimate, error, low, high = term.estimate, term.standard_error, term.low, term.high
     for limit, side in zip(within, (1, -1), strict=True):
         beyond = side * (limit - estimate)
         if 0 < beyond < inf and error > 0:
@@ -132,7 +141,7 @@ def term_of(
             low, high = min(low, end), max(high, end)
     ends = (estimate, low, high)
     estimate, low, high = (float(min(max(end, within[0]), within[1])) for end in ends)
-    return AnalysisTerm(name, estimate, error, low, high)
+    return AnalysisTerm(term.name, estimate, error, low, high)
 
 
 def sampling_of_share(share: float, n: float) -> float:

@@ -111,14 +111,15 @@ def group_spread(published: PublishedTable, name: str) -> Floats:
     Groups with other categories are not neighbours.
     """
     grouped = [name] if published.alone(name) else list(published.grouped)
-    numbers = [one for one in grouped if published.numeric(one)]
+    numeric = [one for one in grouped if published.numeric(one)]
+    numbers = [one for one in numeric if np.isfinite(published.numbers(one)).any()]
     X = np.column_stack([published.numbers(one) for one in numbers])
     missing = ~np.asarray(np.isfinite(X).all(axis=1))
     X = (X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300)
     codes = [
         published.frame[one].cast(str).rank("dense").fill_null(0).to_numpy()
         for one in grouped
-        if one not in numbers
+        if one not in numeric
     ]
     Z = np.column_stack([np.where(missing[:, None], 1e6, X), *(1e3 * c for c in codes)])
     centres, back = np.unique(Z, axis=0, return_inverse=True)

@@ -253,13 +253,14 @@ def _read_values(
     """Values from a public list, or read off a table; and whether they were."""
     from shoal.errors import InputError
     from shoal.io import validate
+    from shoal.io.cells import compose
 
     if (values is None) is (data is None):
         raise InputError("Expected either --values, or --data and --column.")
     if values is not None:
         return _public(values), False
     cells = validate.as_text(_cells(data, column, reading))
-    return validate.compose(cells).drop_nulls().unique().to_list(), True
+    return compose(cells).drop_nulls().unique().to_list(), True
 
 
 def _public(values: Path) -> list[str]:

@@ -28,9 +28,10 @@ from shoal.core._arrays import Ints
 from shoal.core.claims import ONE_ROW
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
+from shoal.io.cells import compose
 from shoal.io.column_counts import ROWS, ColumnCounts
+from shoal.io.persons import spell_persons
 from shoal.io.repair import plain_columns
-from shoal.io.validate import compose, spell_persons
 from shoal.privacy_models import (
     Counts,
     Verdict,

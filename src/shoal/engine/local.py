@@ -33,6 +33,7 @@ from shoal.engine.interface import Adoption
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
+from shoal.io.persons import at_most, spell_persons
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -356,8 +357,8 @@ def _coerce(raw: io.Raw, how: Adoption) -> _Typed:
     if schema.persons is None:
         return _Typed(raw, table, came, counts, repaired=made.broken)
     name = schema.persons.column
-    unit = validate.spell_persons(clamp.texts(raw.frame[name]), schema[name])
-    kept = validate.at_most(table, unit, schema.persons, key=how.key)
+    unit = spell_persons(clamp.texts(raw.frame[name]), schema[name])
+    kept = at_most(table, unit, schema.persons, key=how.key)
     return _Typed(
         raw,
         table.take(kept),

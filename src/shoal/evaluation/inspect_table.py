@@ -23,6 +23,7 @@ from shoal.engine.check_table import check_rules
 from shoal.errors import InputError, ShoalError, count_noun
 from shoal.evaluation.attack_release import HELD_OUT, AttackGain, attack_release
 from shoal.io import validate
+from shoal.io.persons import spell_persons
 from shoal.io.repair import repair_rows
 from shoal.methods import Alternatives, Tools
 from shoal.pipeline import booking
@@ -319,7 +320,7 @@ def _count_repeats(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
     """Rows that repeat a value of a column that names or numbers persons."""
     unit = schema.column_with_flag("privacy_unit")
     names = [unit] if unit else schema.with_role(Role.IDENTIFIER)
-    cells = {name: validate.spell_persons(frame[name], schema[name]).drop_nulls() for name in names}
+    cells = {name: spell_persons(frame[name], schema[name]).drop_nulls() for name in names}
     return {name: some.len() - some.n_unique() for name, some in cells.items()}
 
 

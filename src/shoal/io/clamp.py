@@ -13,7 +13,8 @@ pandas, one text makes objects of them. So cells are read one by one, whatever h
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
@@ -25,13 +26,12 @@ import polars as pl
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
 from shoal.io import dates
-from shoal.io.recode import recode_text
+from shoal.io.cells import compose, plain_column, recode_text
 from shoal.io.table import Table
 from shoal.io.validate import (
     LARGEST,
     check_names,
     code_extremes,
-    compose,
     drop_marks,
     first_days,
     fitting,
@@ -39,8 +39,8 @@ from shoal.io.validate import (
     leaving,
     limit,
     limits_coded,
+    naive,
     parse_column,
-    plain_column,
     round_to_step,
 )
 
@@ -183,6 +183,8 @@ def texts(series: pl.Series) -> pl.Series:
 
     A whole number keeps all its digits, whatever stands in other cells.
     """
+    if isinstance(series.dtype, pl.Datetime):
+        return naive(series).dt.to_string("%Y-%m-%d %H:%M:%S%.9f")
     if not isinstance(series.dtype, pl.Object):
         return series
     return pl.Series(series.name, map(_object_text, series), dtype=pl.String)
@@ -206,7 +208,12 @@ def refuse_float_ids(schema: Schema, types: Mapping[str, Any]) -> None:
 
 
 def _object_text(cell: Any) -> str | None:
-    text, number, _, _ = _read_object(cell)
+    text, number, day, missing = _read_object(cell)
+    if day is not None and isinstance(cell, datetime):
+        time = _in_utc(cell).isoformat(" ", "microseconds")[:26]
+        return f"{time}{getattr(cell, 'nanosecond', 0):03}"
+    if text is None and number is None:
+        return None if missing else str(cell)
     if number is None or text is not None:
         return text
     if isinstance(cell, Integral):
@@ -251,7 +258,7 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
     if isinstance(cell, bool | np.bool_):
         return str(bool(cell)).lower(), float(cell), None, False
     if isinstance(cell, date) and cell == cell:  # noqa: PLR0124 (NaT is a date, and not itself)
-        day = cell.date() if isinstance(cell, datetime) else cell
+        day = _in_utc(cell).date() if isinstance(cell, datetime) else cell
         return day.isoformat(), None, day, False
     if isinstance(cell, np.datetime64) and not np.isnat(cell):
         return _read_object(cell.astype("datetime64[D]").item())
@@ -264,6 +271,13 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
         return None, None if missing else number, None, bool(missing)
     missing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
     return None, None, None, missing or (isinstance(cell, np.datetime64) and bool(np.isnat(cell)))
+
+
+def _in_utc(cell: datetime) -> datetime:
+    """A time with a zone as one in UTC, as `validate.naive` has it of a column of times."""
+    with suppress(OverflowError):  # outside the calendar
+        return cell.astimezone(UTC) if cell.tzinfo else cell
+    return cell
 
 
 def _of_kind(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:

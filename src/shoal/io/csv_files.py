@@ -30,8 +30,8 @@ FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Ex
 FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 """How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
 has apostrophes before such a sign already."""
-STATEFUL = ("iso2022", "hz", "utf-7")
-"""Encodings in which a byte decides how all that follow are read."""
+STATEFUL = ("iso2022", "hz", "utf-7", "raw-unicode", "idna")
+"""Encodings in which a byte decides how all that follow are read, or writes the end of a line."""
 CLOSED_QUOTES = "whoever is in the file, every quote in it is closed"
 """What an epsilon release assumes where cells of a CSV file have several lines."""
 MALFORMED = "a line has another number of cells than the header, or a quote is not closed."

@@ -12,6 +12,7 @@ import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.io import clamp, validate
+from shoal.io.cells import plain_column
 from shoal.io.table import Table
 
 
@@ -48,7 +49,7 @@ def without_steps(column: Column) -> Column:
 
 def _read_silently(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     if column.kind is None:
-        return validate.plain_column(series)
+        return plain_column(series)
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
         return clamp.readable(series, column, decimal)
     text = clamp.category_texts(clamp.read(series, column), column)

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from shoal.errors import InputError, UnfitTableError
+from shoal.io.cells import change_cells
 from shoal.io.dates import in_calendar
 from shoal.io.raw import Raw
-from shoal.io.validate import change_cells
 
 STATS = {".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta",
          ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport"}  # fmt: skip

@@ -14,13 +14,12 @@ from unicodedata import is_normalized
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from polars.exceptions import PolarsError
 
-from shoal.core import Column, Kind, Persons, Role, Schema
+from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import dates
-from shoal.io.recode import recode_text
+from shoal.io.cells import compose, recode_text, refuse_odd
+from shoal.io.persons import persons_of
 from shoal.io.table import Table
 from shoal.io.text_files import quote
 
@@ -169,142 +168,6 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     refuse_together(errors)
 
 
-def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
-    """Number the persons of the rows, where some have several: groups are then made of persons.
-
-    A number of rows that the policy states is checked; one that it does not may be any.
-    """
-    persons = schema.persons
-    if persons is None:
-        return None
-    column = schema[persons.column]
-    unit = spell_persons(frame[column.name], column)
-    refuse_nobody(persons, unit.null_count())
-    if column.exact_contributions is not None or schema.one_row_per_person:
-        move = "Correct the table, or remove the number from the policy: persons are then counted."
-        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len(), move=move)
-    codes = (unit.rank("dense").cast(pl.Int64) - 1).to_numpy()
-    return codes if int(codes.max()) + 1 < codes.size else None
-
-
-def spell_persons(series: pl.Series, column: Column) -> pl.Series:
-    """Write the column that numbers persons in one spelling for each person.
-
-    Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
-    them, invisible characters, and the difference of capitals and of Unicode's compatible forms
-    (NFKC); what then reads as a number, by value: " 7", "07" and "7.0" are 7. Where in doubt two
-    spellings are one person: groups then hold more persons than are counted, and a person keeps
-    fewer rows. A blank cell is missing.
-    """
-    cells = mark_missing(refuse_odd(series), column)
-    text = cells.cast(pl.String)
-    if cells.dtype.is_float():
-        cells = cells.fill_nan(None)
-        whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
-        digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
-        text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
-    if cells.dtype.is_integer():
-        return text
-    text = change_cells(text, r"[^!-~]", _visible).str.to_lowercase()
-    text = change_cells(text, r"^[+-]?0|^\+|\.", _by_value)
-    return text.set(text == "", None)
-
-
-def _visible(text: pl.Series) -> pl.Series:
-    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
-    return text.str.strip_chars()
-
-
-def _by_value(text: pl.Series) -> pl.Series:
-    text = text.str.replace(r"^\+?(-?)0*(\d+)(?:\.0*)?$", "${1}${2}")
-    return text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
-
-
-def compose(text: pl.Series) -> pl.Series:
-    """Write texts in their composed normal form (NFC), each by itself.
-
-    An accent may be a character of its own or part of its letter. A reader sees no difference, so
-    the two must not count as two values.
-    """
-    return change_cells(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
-
-
-def change_cells(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """Change the cells that match a pattern; the others would come out as they are."""
-    found = text.str.contains(odd).fill_null(value=False).arg_true()
-    return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
-
-
-def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
-    """Choose the rows that an epsilon release uses, as many per person as the policy states.
-
-    Which rows of a person stay is decided by those rows alone: the first in the order of a hash of
-    their released cells, under a key that is drawn for the run. Neither the place of a row in
-    the file nor another person's row has a say, and equal rows are interchangeable. Cells are
-    hashed after they were clamped: the type of a column in the file may follow any of its cells.
-
-    Returned are the numbers of the rows that stay, in their order. Rows without a person count as
-    rows of one person, so a cell that is missing changes nobody else. Where the policy states how
-    many rows every person has, they are refused, and so are persons with more or fewer. The error
-    goes to the steward and names no person.
-    """
-    if not persons.dropped:
-        refuse_nobody(persons, unit.null_count())
-        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len())
-        return np.arange(unit.len())
-    return first_of_each(table, unit, persons, key=key)
-
-
-def first_of_each(
-    table: Table, unit: pl.Series, persons: Persons, *, key: int
-) -> NDArray[np.int64]:
-    """Choose rows of persons all of whose rows are here; see `at_most`."""
-    cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
-    hashes = cells.hash_rows(key)
-    ranked = pl.DataFrame({"unit": unit, "hash": hashes})
-    kept = ranked.select(pl.col("hash").rank("ordinal").over("unit") <= persons.most)
-    return np.flatnonzero(kept.to_series().to_numpy())
-
-
-def uneven(unit: pl.Series, persons: Persons) -> tuple[int, int]:
-    """How many persons have another number of rows than the policy states, and how many are."""
-    counts = unit.value_counts()["count"]
-    return int((counts != persons.most).sum()), counts.len()
-
-
-def refuse_nobody(persons: Persons, lacking: int) -> None:
-    """Refuse rows without a person."""
-    if lacking:
-        raise InputError(
-            f"Column '{persons.column}' numbers the persons, but "
-            f"{count_noun(lacking, 'row lacks', 'rows lack')} it. Leave such rows out, or number "
-            "their persons."
-        )
-
-
-STATE_MOST = "State max_contributions, or correct the table."
-"""The next move where an epsilon release finds other numbers of rows than the policy states."""
-
-
-def refuse_uneven(
-    persons: Persons, wrong: int, found: int, *, rows: int, move: str = STATE_MOST
-) -> None:
-    """Refuse persons with another number of rows than the policy states, where it states one."""
-    if not wrong:
-        return
-    if persons.most == 1:
-        extra = rows - found
-        raise InputError(
-            f"Column '{persons.column}' numbers the persons: expected one row per person, found "
-            f"{count_noun(extra, 'more row')} than persons. {move}"
-        )
-    raise InputError(
-        f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
-        f"exact_contributions states; {wrong:,} of {found:,} "
-        f"{'has' if wrong == 1 else 'have'} another number. {move}"
-    )
-
-
 def parse_column(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     """Parse a column as its kind says and apply the policy's steps, or say what does not fit."""
     series = mark_missing(refuse_odd(series), column)
@@ -313,35 +176,6 @@ def parse_column(series: pl.Series, column: Column, decimal: str | None) -> pl.S
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return _categorical(series, column)
     return _date(series, column) if column.kind is Kind.DATE else _numeric(series, column, decimal)
-
-
-def is_plain(dtype: pl.DataType) -> bool:
-    """Whether the cells of a column are single numbers, texts, dates or truth values."""
-    odd = isinstance(dtype, pl.Object | pl.Binary | pl.Duration | pl.Extension)
-    return not odd and not dtype.is_nested()
-
-
-def refuse_odd(series: pl.Series) -> pl.Series:
-    """Refuse columns whose cells are not plain values."""
-    if not is_plain(series.dtype):
-        raise InputError(
-            f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
-            "number, text or date per cell."
-        )
-    return series
-
-
-def plain_column(series: pl.Series) -> pl.Series:
-    """A column of Python's own values as one of plain type, or refuse it."""
-    if isinstance(series.dtype, pl.Object):
-        try:
-            series = pl.Series(series.name, list(series))
-        except (TypeError, ValueError, OverflowError, PolarsError):
-            raise InputError(
-                f"Column '{series.name}' holds values of several types; expected one number, text "
-                "or date per cell. Convert it to text or to numbers first."
-            ) from None
-    return refuse_odd(series)
 
 
 def mark_missing(series: pl.Series, column: Column) -> pl.Series:
@@ -583,10 +417,9 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
 def as_text(series: pl.Series) -> pl.Series:
     """Write categories as text: whole numbers without a point, truth values in lower case."""
     if series.dtype.is_float():
-        if ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
-            series = series.cast(pl.Int64)
-        else:
+        if not ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
             return series.cast(pl.String).str.replace(r"\.0$", "")
+        series = series.cast(pl.Int64)
     return series.cast(pl.String)
 
 

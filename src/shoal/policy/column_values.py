@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.io.cells import compose, is_plain
 from shoal.io.dates import DATES, ERA, read_days
 from shoal.io.raw import Raw
-from shoal.io.validate import as_text, compose, is_number, is_plain, parse_numbers
+from shoal.io.validate import as_text, is_number, parse_numbers
 
 NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""

@@ -17,10 +17,11 @@ import polars as pl
 from shoal import io, policy
 from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
+from shoal.io.cells import is_plain
 from shoal.io.dates import ISO, in_words
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quote
-from shoal.io.validate import is_plain, parse_numbers
+from shoal.io.validate import parse_numbers
 from shoal.policy import safe_harbor
 from shoal.policy.choose_method import choose_method
 from shoal.policy.column_values import ColumnValues, all_values

@@ -19,6 +19,7 @@ import polars as pl
 from shoal.core import Column, Kind, ReleaseForm
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
+from shoal.io.cells import compose, is_plain
 from shoal.io.external.cells import Form
 from shoal.io.external.columns import CATEGORICAL, ColumnAxis, read_column
 from shoal.methods import Setting
@@ -58,13 +59,13 @@ def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:
     discrete, known = column.kind in CATEGORICAL, column.all_categories or ()
     if column.kind is None or (discrete and not known):
         return 0
-    if not validate.is_plain(series.dtype):
+    if not is_plain(series.dtype):
         return series.len()
     names, tree = set(known), column.stated_hierarchy
     if tree and not single:
         names |= {node for path in tree.paths for node in path}
     if series.dtype == pl.String or discrete:
-        text = validate.compose(validate.as_text(series)).drop_nulls()
+        text = compose(validate.as_text(series)).drop_nulls()
         text = text.filter(~text.is_in([*names, ""]))
         if discrete and single:
             return text.len()

@@ -19,8 +19,8 @@ from shoal import io
 from shoal.core import Progress, Role, silent
 from shoal.errors import InputError
 from shoal.io import excel_files
+from shoal.io.cells import is_plain
 from shoal.io.excel_files import EXCEL, UntidySheetError
-from shoal.io.validate import is_plain
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.draft import EMPTY, from_guesses
 from shoal.policy.exposure import Purpose

@@ -15,8 +15,8 @@ from shoal.core import DifferentialPrivacy, Kind, Neighbours, Persons, Price, St
 from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.io.persons import at_most
 from shoal.io.table import Table
-from shoal.io.validate import at_most
 from shoal.mechanism.record_total import measure_total
 from shoal.methods import REGISTRY
 from shoal.methods.method import ContributionProof

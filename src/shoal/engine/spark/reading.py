@@ -7,7 +7,7 @@ each block decides as the whole column would. The evidence is confidential as th
 where the table goes: to the driver and to the workers, into no log.
 
 Persons with several rows are brought together, and as many rows stay as the policy states. Which
-stay is decided by the rows of that person alone (`shoal.io.validate.at_most`), wherever all of them
+stay is decided by the rows of that person alone (`shoal.io.persons.at_most`), wherever all of them
 lie: they meet in one block, by a hash of the column that numbers persons.
 """
 
@@ -38,7 +38,16 @@ from shoal.engine.spark.blocks import (
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 from shoal.io import clamp, dates, validate
+from shoal.io.cells import refuse_odd
 from shoal.io.original import without_steps
+from shoal.io.persons import (
+    STATE_MOST,
+    first_of_each,
+    refuse_nobody,
+    refuse_uneven,
+    spell_persons,
+    uneven,
+)
 from shoal.io.table import Table
 
 _TYPES, _MISFITS, _CLAMPED, _BROKEN = -1, -2, -3, -4
@@ -73,7 +82,7 @@ def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
         raise InputError("Every column is an identifier, so nothing is left to release.")
     quiet = set(how.clamped or ())
     for name in set(kept) - quiet:
-        validate.refuse_odd(empty[name])
+        refuse_odd(empty[name])
     raw = _raw(frame, store.block_rows)
     loud = {name: schema[name] for name in kept if name not in quiet}
     evidence, categories = _evidence(raw, empty, loud)
@@ -89,7 +98,7 @@ def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
         bring = _repairing(bring, how, released)
     unit = schema.column_with_flag("privacy_unit")
     if unit is not None:
-        validate.refuse_odd(empty[unit])
+        refuse_odd(empty[unit])
         bring = _with_unit(bring, schema[unit])
     made = raw.map(bring).keep()
     if not len(made):
@@ -164,7 +173,7 @@ def _with_unit(bring: Step, column: Column) -> Step:
     """Add to typed blocks whose rows they are: `limit_contributions` needs it, and takes it out."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
-        unit = validate.spell_persons(block[column.name], column).alias(UNIT)
+        unit = spell_persons(block[column.name], column).alias(UNIT)
         for note, frame in bring(number, block):
             yield note, frame if note < 0 else frame.with_columns(unit)
 
@@ -372,7 +381,7 @@ def single(typed: Typed, persons: Persons) -> Typed:
 
 
 def limit_contributions(
-    typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST
+    typed: Typed, persons: Persons, *, key: int, move: str = STATE_MOST
 ) -> Typed:
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
@@ -391,17 +400,17 @@ def limit_contributions(
     def choose(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
         whole = pl.concat(frames).sort(SEQ)
         unit, bare = whole[UNIT], whole.drop(UNIT)
-        lacking, (wrong, found) = unit.null_count(), validate.uneven(unit, persons)
+        lacking, (wrong, found) = unit.null_count(), uneven(unit, persons)
         yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [found]})
         if persons.dropped:
-            bare = bare[validate.first_of_each(layout.table(bare), unit, persons, key=key)]
+            bare = bare[first_of_each(layout.table(bare), unit, persons, key=key)]
         yield number, bare
 
     made = typed.blocks.map(part).gather(count, choose).keep()
     counts = pl.concat([frame for note, frame in made.notes if note == _COUNTS]).sum()
     lacking, wrong, found = counts.row(0)
     if not persons.dropped:
-        validate.refuse_nobody(persons, lacking)
-        validate.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
+        refuse_nobody(persons, lacking)
+        refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
     typed.blocks.drop()
     return replace(typed, blocks=made)

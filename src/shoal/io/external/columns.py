@@ -12,6 +12,7 @@ from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
 from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import validate
+from shoal.io.cells import is_plain
 from shoal.io.dates import read_days
 from shoal.io.decomposition_table import category_order
 from shoal.io.external.cells import Categories, Cell, Form, numeric, read_date
@@ -134,7 +135,7 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
     Numbers and dates of a numeric or temporal type, and texts that are plain numbers or dates,
     are taken at once; every other distinct text is parsed once. Cost O(n + distinct texts).
     """
-    if not validate.is_plain(released.dtype):
+    if not is_plain(released.dtype):
         return _box(scale, [Cell(Form.UNKNOWN)], np.zeros(released.len(), np.int64))
     series = validate.mark_missing(released, scale.column)
     if scale.discrete:

@@ -6,7 +6,7 @@ exactly r (`exact_contributions`), and a neighbour is a table in which one perso
 in which a person comes or goes with all rows. Two steps lead from the one to the other.
 
 Rows beyond r are left out first, by a rule that sees the rows of that person alone
-(`shoal.io.validate.at_most`): so another person's rows are the same in both tables. That rule sees
+(`shoal.io.persons.at_most`): so another person's rows are the same in both tables. That rule sees
 protected cells. So nothing of the row that stays may be released as it is: no other column, no
 stratum whose size is exact, no place among the rows (`refuse_shown`,
 `shoal.methods.drawn_rows.strata`). Counterexample: 20 rows of one public value and one of another;
