@@ -160,3 +160,19 @@ def test_a_broken_character_spoils_its_own_line_alone(encoding, end):
 
         assert found.frame.height == 4
         assert found.frame[[0, 2, 3]].rows() == [("20", "a"), ("31", "a"), ("32", "b")]
+
+
+@pytest.mark.parametrize("text", ["a;b;c\n1;2;3\n4;5;6\n", "1;2;3\n4;5;6\n7;8;9\n"])
+def test_a_stated_delimiter_that_splits_nothing_is_refused_with_the_one_of_the_file(tmp_path, text):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+
+    with pytest.raises(InputError, match="seems to have the delimiter ';'"):
+        io.read(path, delimiter=",")
+
+
+def test_a_file_of_one_column_may_have_any_delimiter(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("town\nAyr\nEly\n")
+
+    assert io.read(path, delimiter=";").names == ["town"]

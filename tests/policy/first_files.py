@@ -531,7 +531,7 @@ def _judgements(answer: str, column: Column) -> Iterator[tuple[str, bool]]:
         yield "kind", column.kind in kinds
         yield "not averaged", column.kind is not Kind.NUMERIC or Kind.NUMERIC in kinds
     if form := re.search(r"%.*?(?= missing|$)", answer):
-        yield "date", (column.date_format or "%Y-%m-%d") == form[0]
+        yield "date", (column.date_format or "%Y-%m-%d").partition(" until ")[0] == form[0]
     marks = re.search(r"missing(\??)=(\S*)", answer)
     if marks is None or not marks[1]:
         wanted = set(marks[2].split(",")) if marks else set()

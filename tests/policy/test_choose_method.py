@@ -67,6 +67,19 @@ def test_where_most_cells_would_be_blank_values_are_joined():
     assert policy.loads(shoal.draft(people(600, [*many, "job", "town"])).text).method == "mondrian"
 
 
+def test_no_column_is_mostly_blank_and_the_release_is_not_refused():
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame({
+        "born": [f"{1945 + y}/03/17" for y in rng.integers(0, 76, 1000)],
+        "sex": rng.choice(["f", "m"], 1000), "town": rng.choice(["Ayr", "Ely", "Rye", "Wem"], 1000),
+        "seen": [f"2023/{m:02}/17" for m in rng.integers(1, 13, 1000)],
+    })  # fmt: skip
+
+    released = shoal.protect(table, shoal.draft(table)).data
+
+    assert max(released.null_count().row(0)) <= 0.5 * table.height
+
+
 def test_numbers_alone_are_averaged_and_kept_columns_are_not_recoded():
     numbers = people().select("age", "income")
 

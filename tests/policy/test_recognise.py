@@ -2,23 +2,25 @@
 
 from functools import reduce
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import DATA
-from tests.policy import blind_files, first_files, odd_files
+from tests.policy import blind_files, first_files, odd_files, read_files
 from tests.policy.first_files import Score, judged
 
 from shoal import io, policy
 from shoal.core import Kind, Role
 from shoal.io import Raw, from_native
+from shoal.io.dates import read_days
 from shoal.policy.column_values import order
 from shoal.policy.draft import draft
 from shoal.policy.recognise import recognise
 
-FILES = first_files.FILES | blind_files.FILES | odd_files.FILES
+FILES = first_files.FILES | blind_files.FILES | odd_files.FILES | read_files.FILES
 
 
 def scored(file, folder):
@@ -211,3 +213,106 @@ def test_a_large_table_is_grouped_within_blocks():
 
     assert 'blocks = "median"' in draft(Raw(frame), source="x").text
     assert "blocks" not in draft(Raw(frame.head(1000)), source="x").text
+
+
+# What was found by reading drafted releases
+
+
+def test_a_title_that_nobody_listed_makes_a_name():
+    clergy = ["Rev. Tamsin Opie", "Rev. Silas Rowse", "MUDr. Radek Hájek", "Hon. Abdi Quispe"]
+
+    assert guess("x", clergy * 20).role is Role.IDENTIFIER
+    assert guess("x", ["Dept. of Health", "St. Ives", "Inc. Tax", "Mt. Isa"] * 20).role is not (
+        Role.IDENTIFIER
+    )
+
+
+def test_words_that_stand_in_the_names_of_the_same_row_are_dropped():
+    first = [f"{a}{b}" for a in ("Tamsin", "Oyela", "Xio") for b in ("", "ra", "mi")] * 20
+    frame = pl.DataFrame({"a": [f"{word} Smith" for word in first], "b": ["x", "y", "z"] * 60})
+
+    made = recognise(Raw(frame.with_columns(c=pl.Series(first))))
+
+    assert [made[name].role for name in "abc"] == [
+        Role.IDENTIFIER, Role.QUASI_IDENTIFIER, Role.IDENTIFIER,
+    ]  # fmt: skip
+
+
+def test_single_words_beside_family_names_are_dropped_and_far_from_them_are_not():
+    words = [f"{a}{b}" for a in ("Elif", "Oguz", "Sule") for b in ("", "ra", "mi", "na")] * 20
+    frame = pl.DataFrame(
+        {"x": words, "soyad": [f"Yil{i}" for i in range(240)], "y": [1, 2] * 120, "z": words[::-1]}
+    )
+
+    made = recognise(Raw(frame))
+
+    assert made["x"].role is Role.IDENTIFIER
+    assert made["z"].role is Role.QUASI_IDENTIFIER
+
+
+@pytest.mark.parametrize(("first", "last"), [(1932, 1961), (1938, 2015), (2019, 2040)])
+def test_two_digits_of_a_year_mean_the_last_span_that_has_begun(first, last):
+    texts = [f"17.09.{year % 100:02d}" for year in range(first, last + 1)] * 5
+
+    made = guess("x", texts)
+
+    days = read_days(pl.Series(texts), made.date_format)
+    assert (days.dt.year().min(), days.dt.year().max()) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("17. 09. 2023", "%d. %m. %Y"), ("17FEB85", "%d%b%y"),
+        ("20230917101500", "%Y%m%d%H%M%S"), ("12 Mar 1781", "%d %b %Y"),
+    ],
+)  # fmt: skip
+def test_dates_of_registers_and_logs_are_read(text, form):
+    made = guess("x", [text] * 30)
+
+    assert (made.kind, made.date_format) == (Kind.DATE, form)
+
+
+def test_nine_behind_a_gap_is_no_answer_and_the_end_of_a_tail_is_one():
+    answers = [*[1, 2, 3, 4, 5, 6, 7] * 20, 9, 9, 9]
+    rooms = [*[1] * 20, *[2] * 40, *[3] * 60, *[4] * 40, *[5] * 20, *[6] * 8, *[7] * 2, 9]
+
+    assert guess("x", answers).missing == ("9",)
+    assert guess("rooms", rooms).missing == ()
+
+
+def test_whole_numbers_from_0_on_have_an_order_and_codes_from_1_on_do_not():
+    absences = np.random.default_rng(1).integers(0, 21, 630).tolist()
+
+    assert guess("x", absences).kind is Kind.ORDINAL
+    assert guess("x", [i + 1 for i in absences]).kind is Kind.NOMINAL
+
+
+def test_whole_numbers_below_a_limit_are_measured():
+    ferritin = [*["<5"] * 90, *(str(5 + (i * i) % 113) for i in range(1200))]
+
+    made = guess("x", ferritin)
+
+    assert made.kind is Kind.NUMERIC
+    assert made.coding["bottom_code"] == "5"
+
+
+def test_numbers_too_long_for_amounts_are_dropped_whatever_their_length():
+    called = [f"49{area}{3_000_017 + 7919 * i}" for i in range(200) for area in ("30", "151")]
+
+    assert guess("x", called).role is Role.IDENTIFIER
+
+
+def test_a_customer_with_one_telephone_and_two_more_constants_numbers_the_persons():
+    who = [i % 120 for i in range(360)]
+    frame = pl.DataFrame(
+        {
+            "a": [f"K{4000 + 7 * w}" for w in who],
+            "b": [f"+4930{5_550_000 + 31 * w}" for w in who],
+            "c": [("18-29", "30-44", "60+")[w % 3] for w in who],
+            "d": ["AB"[w % 2] for w in who],
+            "e": [("billing", "sales", "other")[i * i % 7 % 3] for i in range(360)],
+        }
+    )
+
+    assert recognise(Raw(frame))["a"].flags == ("privacy_unit",)

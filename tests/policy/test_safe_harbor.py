@@ -141,6 +141,20 @@ def test_the_draft_says_that_it_is_no_determination_at_every_door(tmp_path):
     assert "Wilhelmina" not in done.output
 
 
+def test_a_release_of_the_list_has_its_confidential_report(tmp_path):
+    table, _, _ = patients()
+    table.write_csv(tmp_path / "p.csv")
+    files = {name: str(tmp_path / name) for name in ("p.csv", "policy.toml", "out")}
+    shoal.draft(files["p.csv"], template="safe-harbor").write(files["policy.toml"])
+
+    done = CliRunner().invoke(
+        app, ["protect", files["p.csv"], "--policy", files["policy.toml"], "--out", files["out"]]
+    )
+
+    assert done.exit_code == 0, done.output
+    assert "could not be made" not in done.output
+
+
 def test_another_template_is_refused():
     with pytest.raises(InputError, match="Expected the template safe-harbor, found 'gdpr'"):
         shoal.draft(patients()[0], template="gdpr")

@@ -91,7 +91,7 @@ class Served:
             else:
                 write_json(folder / "result.json", found)
                 note.end(JobState.DONE)
-            self.studio.finished(self.studio.jobs.status(job))
+            self.studio.finish(self.studio.jobs.status(job))
         return self.studio.jobs.status(job).state
 
 

@@ -98,7 +98,7 @@ def test_models_of_a_paper_are_compared_in_the_studio(client, workspace, tools):
     before = client.get(page).text
     job = tools.start(client, workspace, **asked)
     assert client.served.do(job) == "done"
-    found = client.served.studio.compared(tools.loaded(client, workspace))
+    found = client.served.studio.read_comparison(tools.loaded(client, workspace))
 
     assert '<select id="c-axes" name="axes">' in before
     assert found["settings"]["axes"] == "alpha-beta"

@@ -119,7 +119,7 @@ def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, wor
     studio = client.served.studio
     with pytest.raises(InputError, match="Choose a file of other people"):
         tools.start(client, workspace, "compare", on_others=True)
-    assert studio.compared(tools.loaded(client, workspace)) is None
+    assert studio.read_comparison(tools.loaded(client, workspace)) is None
     tools.upload(client, workspace, tools.people(80), name="same.csv", where="others")
     same = tools.start(client, workspace, "compare", on_others=True, candidates=GRID, repeats=1)
     assert client.served.do(same) == "failed"
@@ -127,7 +127,7 @@ def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, wor
     tools.upload(client, workspace, tools.people(60), name="others.csv", where="others")
     job = tools.start(client, workspace, "compare", on_others=True, candidates=GRID, repeats=1)
     status = tools.ended(client, job)
-    found = studio.compared(tools.loaded(client, workspace))
+    found = studio.read_comparison(tools.loaded(client, workspace))
     client.post(f"/w/{workspace}/compare/choose", data={"label": "mdav k=6"})
     chosen = tools.fields(client, workspace)
 

@@ -164,6 +164,12 @@ def read_csv(
     if not alone and separator == "," and '"' not in text:  # no cell has a comma
         reading["decimal"] = "."
     header = _header(first, separator, path)
+    other = find_delimiter(sample)
+    if not alone and len(header) == 1 and other != separator and other in first:
+        raise InputError(
+            f"Cannot read '{path}' as CSV: split at {separator!r}, each line is one cell. The file "
+            f"seems to have the delimiter {other!r}: state it with --delimiter or under [reading]."
+        )
     try:
         if by_line:
             lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")[1:]

@@ -20,7 +20,7 @@ ISO = "%Y-%m-%d"
 DATES = (
     "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%Y%m%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y",
-    "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y", "%Y年%m月%d日",
+    "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y", "%d%b%y", "%d. %m. %Y", "%Y年%m月%d日",
 )  # fmt: skip
 """How people write days."""
 _TIMES = re.compile(r"%-?[HIMSTRkl]")

@@ -39,7 +39,8 @@ def read_original(
 
 
 def _cells(series: pl.Series, column: Column) -> pl.Series:
-    return validate.limits_coded(series, column) if series.dtype == pl.String else series
+    number = column.kind is Kind.NUMERIC and series.dtype == pl.String
+    return validate.limits_coded(series, column) if number else series
 
 
 def without_steps(column: Column) -> Column:

@@ -30,6 +30,8 @@ COARSEST = 6
 FEW_BLANK, MOST_BLANK = 0.05, 0.25
 """The finest recoding that blanks so few cells is taken, or else the coarsest if it blanks at most
 one in four: of most such tables `mondrian` makes sets or intervals of more than half."""
+MOST_OF_ONE = 0.5
+"""No column may lose more of its cells: it would be of little use, and refused if all were."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,8 @@ def _estimate_blanks(codes: Ints, persons: Ints | None, k: int) -> float:
             or blanked.mean() > MOST_BLANK  # and more with a larger k
             or persons_agreeing(made, persons[some], MissingMeaning.OWN_VALUE) >= wanted
         ):
-            return float(blanked.mean())
+            worst = float(blanked.mean(axis=0).max())
+            return 1.0 if worst > MOST_OF_ONE else float(blanked.mean())
         k *= 2
 
 

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ from shoal.io.validate import as_text, is_number, parse_numbers
 
 NEARLY_ALL = 0.9
 """Share of distinct values from which a column of texts or codes names its rows."""
+FEW_MARKS = 0.2
+"""The share of cells up to which 8 or 9 behind a gap stand for no answer."""
 FEW_ROWS = 10
 """Below this many rows, values say little about a column."""
 TIMES = (
@@ -27,6 +30,10 @@ TIMES = (
     "T%H:%M:%S%.f",
 )  # fmt: skip
 """What may follow a date; a date is read without it."""
+COMPACT = ("%Y%m%d", "%Y%m%d%H%M%S")
+"""Dates that are whole numbers."""
+WIDE = 10
+"""So many years without a date show where two-digit years begin."""
 _BAND = re.compile(
     r"(?P<below><=?|under|below|up to|unter|bis|moins de|menos de|meno di|onder)?\s*"
     r"(?P<low>\d+(?:[.,]\d+)?)\s*(?:k|€|\$|%)?\s*"
@@ -300,12 +307,26 @@ def _without_sentinels(column: ColumnValues) -> ColumnValues:
     high = _matching(written, _SENTINEL)
     if len({"77", "88", "99"}.intersection(written)) < 2:
         high &= ~_matching(written, re.compile("77|88"))
+    marks |= _beyond_scale(values, column)
     rest = values[~high & ~marks]
     if rest.size:
         far = 4 if column.distinct > 100 else 1.6
         marks |= high & (values >= far * max(float(rest.max()), 1.0))
     marks |= np.array([column.says_missing(one) for one in written], dtype=bool)
     return column.without(pl.Series(marks)) if marks.any() and not marks.all() else column
+
+
+def _beyond_scale(values: NDArray[np.float64], column: ColumnValues) -> NDArray[np.bool_]:
+    """Find 9, or 8 and 9, behind a gap after a scale from 0 or 1 on, where few cells have it."""
+    scale = values[~np.isin(values, (8, 9))]
+    none, counts = np.zeros(values.size, dtype=bool), column.counts.to_numpy()
+    whole = 3 <= scale.size == np.ptp(scale) + 1 and scale.min() in {0, 1} and scale.max() < 8
+    if not whole or values.max() > 9 or column.labels or column.measure:
+        return none
+    marks = values > scale.max() + 1
+    last, usual = counts[values == scale.max()][0], np.median(counts[~marks])
+    declining = last < usual / 2  # as counts do
+    return none if declining or counts[marks].sum() > FEW_MARKS * column.present else marks
 
 
 def _matching(written: Sequence[str], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
@@ -321,28 +342,47 @@ def _date_forms(column: ColumnValues) -> list[str]:
         return []
     some = text.gather_every(max(1, text.len() // 50)).str.strip_chars()
     if column.values.dtype.is_integer():
-        return ["%Y%m%d"] if _is_form(some, text, "%Y%m%d") else []
+        return [form for form in COMPACT if _is_form(some, text, form)]
     if _is_form(some, text, ERA):
         return [ERA]
-    day = r"^[\dA-Za-z]{1,9}[-./ ]?[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
+    day = (
+        r"^[\dA-Za-z]{1,9}[-./ ]{0,2}[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
+    )
     if not some.str.contains(day).all():
         return []
     timed = bool(some.str.contains(":").all())
     ends = TIMES[1:] if timed else TIMES[:1]
     blank = bool(some.str.contains(r"\s").all())  # one of the form would fit none in the text
     forms = [one + end for one in DATES for end in ends if (" " in one + end) is blank]
-    return [form for form in forms if _is_form(some, text, form)]
+    forms += COMPACT[1:]
+    return [_in_century(text, form) for form in forms if _is_form(some, text, form)]
+
+
+def _in_century(text: pl.Series, form: str) -> str:
+    """Say which century two digits of a year mean, where they would be read as future ones.
+
+    The years are cut at the widest gap of a century; of the hundred years' spans that begin there,
+    the last that has begun is meant.
+    """
+    now, years = datetime.now(UTC).year, read_days(text.str.strip_chars(), form).dt.year()
+    if "%y" not in form or int(years.max()) <= now:  # type: ignore[arg-type]
+        return form
+    digits = np.unique(years.to_numpy() % 100)
+    gaps = np.diff(digits, append=digits[0] + 100)
+    first = int(digits[(gaps.argmax() + 1) % digits.size])
+    last = now - (now - first) % 100 + 100 - int(gaps.max())
+    return f"{form} until {last if gaps.max() > WIDE else now}"
 
 
 def _is_form(some: pl.Series, text: pl.Series, form: str) -> bool:
-    if form == "%Y%m%d" and not some.str.contains(r"^(19|20)\d{6}$").all():
+    if form in COMPACT and not some.str.contains(r"^(19|20)\d{6}(\d{6})?$").all():
         return False
     return all(_fits(cells, form) for cells in (some, text))
 
 
 def _fits(text: pl.Series, form: str) -> bool:
     read = read_days(text, form)
-    return not read.null_count() and bool(read.dt.year().is_between(1850, 2150).all())
+    return not read.null_count() and bool(read.dt.year().is_between(1500, 2150).all())
 
 
 def join_spellings(column: ColumnValues) -> dict[str, str]:

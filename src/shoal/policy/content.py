@@ -250,7 +250,8 @@ def _names_somebody(value: str) -> bool:
         return True
     initial = len(tokens) > 1 and any(len(token) == 1 for token in tokens)
     listed = bool(known.intersection([*plain, *map(str.casefold, tokens)]))
-    return listed or initial or (len(tokens) > 1 and plain[0] in words["title"])
+    titled = len(tokens) > 1 and plain[0] in words["title"]
+    return listed or initial or titled or (len(tokens) > 2 and value.startswith(f"{tokens[0]}. "))
 
 
 def _ends(token: str) -> bool:

@@ -241,14 +241,15 @@ def _content(column: NamedColumn) -> Guess | None:
 
 
 def _serial(column: NamedColumn) -> Guess | None:
-    """Long numbers of one length: they number accounts or cases, however many rows share one."""
+    """Long numbers, of one length or too long for amounts: they number accounts or cases."""
     values = column.values
     if not values.unbroken or column.means & AMOUNTS or values.distinct < 2 or values.date_forms:
         return None
     text = values.text.str.strip_chars()
-    if text.str.len_chars().n_unique() > 1 or not text.str.contains(rf"^\d{{{LONG},}}$").all():
+    least = LONG if text.str.len_chars().n_unique() == 1 else LONG + 2
+    if not text.str.contains(rf"^\d{{{least},}}$").all() or values.round_amounts:
         return None
-    reason = f"numbers of {LONG} digits or more, all equally long"
+    reason = f"numbers of {least} digits or more"
     return _household(column) or _person(column) or guess_dropped(reason)
 
 
@@ -405,7 +406,10 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
     if not values.ordered and values.date_forms:
         # Nobody is born in the future, so two digits of a year are of the past.
         ends = f" until {datetime.now(UTC).year}" if column.is_birth else ""
-        forms = [f"{form}{ends}" if "%y" in form else form for form in values.date_forms]
+        forms = [
+            form.partition(" until ")[0] + ends if "%y" in form and ends else form
+            for form in values.date_forms
+        ]
         return _date(forms, column.day_first)
     reason = "" if values.numbers is None else _code(column)
     if reason is None:
@@ -478,7 +482,7 @@ def _code_by_shape(column: NamedColumn) -> str | None:
     numbers = values.numbers
     if numbers is not None and values.distinct > 10 and numbers.is_between(1880, 2035).all():
         return None  # years
-    if is_count(values):
+    if is_count(values) or values.limits != (None, None):
         return None
     if column.few_codes or not is_smooth(values):
         return BY_COUNTS

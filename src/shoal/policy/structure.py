@@ -36,6 +36,8 @@ SEX, BIRTH = 2, 3
 EXPOSED = frozenset({Role.CONFIDENTIAL, Role.OTHER})
 """Roles of columns that are released as they are."""
 
+SHAPED = 0.8
+"""The share of values that are one word with a capital in a column of given names."""
 BATTERY = 5
 """So many columns with one scale are answers to a list of questions."""
 
@@ -116,6 +118,9 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     constant = {
         name: {o for o, a in shares.items() if a >= ALWAYS} for name, shares in shared.items()
     }
+    small = {
+        name: columns[name].values.present <= 10 * columns[name].values.distinct for name in shared
+    }
     varying = {
         name
         for name, shares in shared.items()
@@ -134,6 +139,12 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
             for name in weight
             if weight[name] >= _required_share(columns[name], result[name])
             or leading.get(name, 0) >= 2
+            or (
+                leading.get(name)
+                and len(constant[name]) > 2
+                and name not in varying
+                and small[name]
+            )
         ),
         key=lambda name: _suits(columns[name], weight[name], result[name]),
         default=None,
@@ -150,9 +161,8 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     elif not any("privacy_unit" in made.flags for made in result.values()):
         result |= _asking(columns, result)
     for name in varying:
-        values = columns[name].values
-        small = values.present <= 10 * values.distinct and len(constant[name]) >= 2
-        if small and not weight[name] and result[name].kind is Kind.NOMINAL:
+        numbers_groups = small[name] and len(constant[name]) >= 2
+        if numbers_groups and not weight[name] and result[name].kind is Kind.NOMINAL:
             result[name] = guess_dropped(
                 "the column numbers households or groups as small", "household"
             )
@@ -239,6 +249,35 @@ def _one_to_one(one: NamedColumn, two: NamedColumn) -> bool:
     return True
 
 
+def find_names(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
+    """Drop words that stand in a name of the same row, and single words beside a column of names.
+
+    So a given name is dropped with the full name, whether anybody has listed it or not.
+    """
+    result, order = dict[str, Guess](), list(columns)
+    names = [
+        name
+        for name in order
+        if columns[name].holds == NAMES
+        or ("direct" in columns[name].means and guesses[name].role is Role.IDENTIFIER)
+    ]
+    for at, (name, column) in enumerate(columns.items()):
+        made, values = guesses[name], column.values
+        if made.kind is not Kind.NOMINAL or UNKNOWN not in made.reason or values.distinct < 3:
+            continue
+        alike = values.text.str.contains(r"^\p{Lu}[\p{L}'-]{2,}$").mean() >= SHAPED  # type: ignore[operator]
+        beside = {*order[max(at - 1, 0) : at + 2]}.intersection(names)
+        for other in names:
+            both = pl.DataFrame({"word": values.cells, "name": columns[other].values.cells})
+            text = both.cast(pl.String).drop_nulls().head(2000)
+            stands = [word.strip() in name for word, name in text.rows()]
+            if stands and np.mean(stands) > OFTEN:
+                result[name] = guess_dropped(f"its values stand in those of '{other}'")
+        if name not in result and alike and beside and values.distinct >= FEW_ROWS:
+            result[name] = guess_dropped(f"single words, beside the names in '{min(beside)}'")
+    return result
+
+
 def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect categories from which a quasi-identifier follows, as an age from a year of birth."""
     known = {n: c for n, c in columns.items() if guesses[n].role is Role.QUASI_IDENTIFIER}
@@ -257,25 +296,26 @@ def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Take columns that share one scale of small whole numbers for answers to questions.
 
     Answers have an order, and nobody knows the answers of another to a long list of questions.
+    Whole numbers from 0 on have an order too: codes begin at 1.
     """
     scales: dict[tuple[str, ...], list[str]] = {}
     for name, made in guesses.items():
         numbers = columns[name].values.numbers if name in columns else None
         if made.kind is Kind.NOMINAL and BY_COUNTS in made.reason and numbers is not None:
             values = sorted(numbers.to_list())
-            if len(values) >= 3 and values[-1] - values[0] < len(values) and values[-1] <= 10:
+            if len(values) >= 3 and values[-1] - values[0] < len(values):
                 scales.setdefault(tuple(f"{value:g}" for value in values), []).append(name)
-    return {
-        name: replace(
-            guesses[name],
-            role=Role.CONFIDENTIAL,
-            kind=Kind.ORDINAL,
-            reason=f"one of {len(names)} columns with the same scale, so an answer",
-            categories=scale,
-        )
-        for scale, names in scales.items()
-        for name in (names if len(names) >= BATTERY else ())
-    }
+    result = dict[str, Guess]()
+    for scale, names in scales.items():
+        for name in names:
+            made = replace(guesses[name], kind=Kind.ORDINAL, categories=scale)
+            if len(names) >= BATTERY and int(scale[-1]) <= 10:
+                reason = f"one of {len(names)} columns with the same scale, so an answer"
+                result[name] = replace(made, role=Role.CONFIDENTIAL, reason=reason)
+            elif scale[0] == "0" and len(scale) > 3:
+                reason = made.reason.replace(BY_COUNTS, "whole numbers from 0 on, in order")
+                result[name] = replace(made, reason=reason)
+    return result
 
 
 def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
@@ -344,6 +384,7 @@ def protect_something(_columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 FINDERS: tuple[Callable[[Columns, Guesses], dict[str, Guess]], ...] = (
     find_persons,
     find_units,
+    find_names,
     find_copies,
     find_functions,
     find_scales,
