@@ -6,7 +6,7 @@ level of `shoal.audit` for some policies.
 
 `python bench/audit.py drawn [runs [epsilon [mechanism ...]]]` audits the mechanisms that draw rows
 instead, on worst-case pairs of small tables, of which one has a record changed or a record less:
-the exact loss of every run (`shoal.audit.privacy_losses`), of which none may exceed
+the exact loss of every run (`shoal.auditing.privacy_losses`), of which none may exceed
 epsilon, and the lower bound that frequencies of losses give. The fit of `maxent` sees noisy answers
 alone and comes after the last draw, so it is left out. `python bench/audit.py folders` audits each
 of them once from end to end, by the folder that would be published.
@@ -28,7 +28,7 @@ import polars as pl
 
 import shoal
 import shoal.synthesis.maxent as synthesis
-from shoal.audit.privacy_losses import losses
+from shoal.auditing.privacy_losses import losses
 from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise

@@ -53,8 +53,8 @@ DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
 
 SLOW = frozenset(
     """
-    audit/test_audit.py audit/test_neighbouring_tables.py audit/test_prices.py
-    audit/test_privacy_losses.py budget/test_budget_file.py canaries cli/test_commands.py
+    auditing/test_audit.py auditing/test_neighbouring_tables.py auditing/test_prices.py
+    auditing/test_privacy_losses.py budget/test_budget_file.py canaries cli/test_commands.py
     cli/test_console.py engine/test_checks_and_metrics.py engine/test_losses.py engine/test_rows.py
     evaluation/test_compare.py evaluation/test_domains.py evaluation/test_evaluate.py
     evaluation/test_frontier.py evaluation/test_private_selection.py evaluation/test_running.py

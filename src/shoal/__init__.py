@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.audit.audit import audit
+    from shoal.auditing.audit import audit
     from shoal.engine.check_table import check
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
     from shoal.evaluation.comparison.compare import compare
@@ -34,7 +34,7 @@ _HOME = {
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
     "apply": ("shoal.publish.apply_scheme", "apply"),
-    "audit": ("shoal.audit.audit", "audit"),
+    "audit": ("shoal.auditing.audit", "audit"),
     "check": ("shoal.engine.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
     "draft": ("shoal.policy.draft", "draft"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from shoal.audit.privacy_losses import chance, log_weights
+from shoal.auditing.privacy_losses import chance, log_weights
 from shoal.core import Noise
 from shoal.core.concentrated import root_above
 from shoal.errors import InternalError

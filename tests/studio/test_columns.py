@@ -88,7 +88,7 @@ def test_how_a_file_was_read_is_shown_asked_about_and_corrected(client, visits, 
     assert "20 (33%)" in page
     assert "Missing cells nobody said" in page
 
-    assert reread(delimiter="|")["state"] == "done"  # one column: every cell is a whole line
+    assert reread(delimiter="|")["state"] == "failed"  # it splits nothing, and ';' would
     failed = reread(delimiter=",", encoding="utf-16")
     page = plain(client.get(f"/w/{visits}/data").text)
     assert failed["state"] == "failed"

@@ -36,7 +36,7 @@ def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ti
     here = SimpleNamespace(
         job=lambda _kind: None,
         workspace=None,
-        studio=SimpleNamespace(compared=lambda _workspace: facts),
+        studio=SimpleNamespace(read_comparison=lambda _workspace: facts),
     )
 
     found = compare._read_result(here)
@@ -66,7 +66,7 @@ def test_a_candidate_that_is_chosen_brings_what_it_requires():
     workspace = SimpleNamespace(policy=text)
     written = []
     studio = SimpleNamespace(
-        compared=lambda _workspace: {"candidates": [row]},
+        read_comparison=lambda _workspace: {"candidates": [row]},
         put_policy=lambda _workspace, text, **_: written.append(text),
     )
 

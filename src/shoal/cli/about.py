@@ -7,6 +7,7 @@ import typer
 
 from shoal.cli.console import Command, Panel, say, showing_progress
 from shoal.cli.options import AsJson
+from shoal.errors import ClaimViolationError, InputError
 
 about = typer.Typer()
 command = partial(about.command, cls=Command)
@@ -18,11 +19,26 @@ def methods(
         str | None, typer.Argument(metavar="NAME", help="One method, with all it says of claims.")
     ] = None,
     as_json: AsJson = False,
+    test: Annotated[
+        bool,
+        typer.Option("--test", help="Run the contract of methods; exit 3 if it fails."),
+    ] = False,
 ) -> None:
     """List every method in one line, or one with its parameters, promises and reference."""
     import json
 
     from shoal.report import terminal
+
+    if test:
+        if name is None:
+            raise InputError("--test takes a method, as in `shoal methods mdav --test`.")
+        from shoal.testing import check_method
+
+        results = check_method(name)
+        say("\n".join(map(str, results)))
+        if not all(result.holds for result in results):
+            raise ClaimViolationError(f"The method '{name}' does not meet the contract of methods.")
+        return
 
     if as_json:
         say(json.dumps(terminal.methods_facts(name), indent=2))

@@ -456,7 +456,7 @@ def audit(
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     import json
 
-    from shoal.audit import audit as auditing
+    from shoal.auditing import audit as auditing
     from shoal.core.serialise import plain
     from shoal.io.folders import check_text, write_text
     from shoal.report import html

@@ -1,10 +1,11 @@
-"""The registry: every method that a policy can name, one file each."""
+"""The registry: every method of ours, one file each; `external` finds those of other packages."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
+from shoal.methods.external import external_names, load_external
 from shoal.methods.method import Alternatives, Masked, Method, Parameters, Setting, Tools
 
 if TYPE_CHECKING:
@@ -63,12 +64,20 @@ REGISTRY = _Registry()
 
 
 def find(name: str) -> Method[Any]:
-    """Look a method up by the name that policies use."""
-    if name not in NAMES:
-        known = ", ".join(NAMES)
-        guess = did_you_mean(name, NAMES)
-        raise InputError(f"No method named '{name}'.{guess} The methods are: {known}.")
-    return REGISTRY[name]
+    """Look a method up by the name that policies use: one of ours, or of another package."""
+    if name in NAMES:
+        return REGISTRY[name]
+    method = load_external(name)
+    if method is None:
+        known = (*NAMES, *external_names())
+        guess = did_you_mean(name, known)
+        raise InputError(f"No method named '{name}'.{guess} The methods are: {', '.join(known)}.")
+    return method
+
+
+def title_of(name: str) -> str:
+    """Return what people call a method; another package's goes by its name."""
+    return TITLES.get(name, name)
 
 
 def __getattr__(name: str) -> Any:
@@ -88,4 +97,5 @@ __all__ = [
     "Tools",
     "find",
     "noise_on_groups",
+    "title_of",
 ]

@@ -352,6 +352,7 @@ class Method(Generic[P]):
             accounting has as many draws as there are rows.
         cost: what it takes, or a function of the setting that says so.
         cells: what it does to them.
+        package: the package that it comes from, if that is another than Shoal.
     """
 
     name: str
@@ -370,6 +371,7 @@ class Method(Generic[P]):
     noise_by_row: bool = False
     cost: CostModel | Callable[[Setting[P]], CostModel] = field(default_factory=CostModel)
     cells: CellFacts = field(default_factory=CellFacts)
+    package: str = ""
 
     def cost_of(self, setting: Setting[P]) -> CostModel:
         """Return what a run in a setting takes."""

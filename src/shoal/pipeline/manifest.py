@@ -29,6 +29,11 @@ PUBLIC_VERSIONS = ("shoal", "numpy", "polars", "opendp")
 """Packages that decide what a release holds; their versions tell nothing of the machine."""
 
 
+def list_deciding_versions(package: str) -> dict[str, str]:
+    """List the versions that decide what a release holds; `package` is a method's own, if any."""
+    return list_versions([*PUBLIC_VERSIONS, *([package] if package else [])])
+
+
 def list_versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of packages, of those that are there."""
     found = {name: version_of(name) for name in packages}

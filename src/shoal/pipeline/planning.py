@@ -351,8 +351,12 @@ class Offer:
 
 
 def offers(policy: Policy, seen: SeenTable | None = None) -> tuple[Offer, ...]:
-    """Every method with what it would promise for this policy's columns; see `offer`."""
-    return tuple(offer(policy, method, seen) for method in REGISTRY.values())
+    """Every method with what it would promise for this policy's columns; see `offer`.
+
+    A method of another package is among them where the policy names it.
+    """
+    named = () if policy.method in REGISTRY else (find(policy.method),)
+    return tuple(offer(policy, method, seen) for method in (*REGISTRY.values(), *named))
 
 
 def suggest_parameters(method: Method[Any], policy: Policy) -> dict[str, Any]:

@@ -57,7 +57,7 @@ from shoal.io.text_files import quote
 from shoal.methods import Tools
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
-from shoal.pipeline.manifest import PUBLIC_VERSIONS, list_versions, version_of
+from shoal.pipeline.manifest import list_deciding_versions, version_of
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
@@ -507,7 +507,7 @@ def _manifest(
 ) -> dict[str, Any]:
     return {
         "shoal_version": version_of("shoal"),
-        "versions": list_versions(PUBLIC_VERSIONS),
+        "versions": list_deciding_versions(planned.method.package),
         "created": now(),
         **derive_fields(planned),
         "rows": outcome.rows,

@@ -487,7 +487,7 @@ def _versions(opened: OpenedFolder) -> VerifiedPart:
     if stated.get("shoal") != opened.fields.shoal_version:
         fault = "shoal_version and versions name different versions of Shoal."
         return VerifiedPart("versions", PartStatus.FAILS, (fault,))
-    here = manifest.list_versions(PUBLIC_VERSIONS)
+    here = manifest.list_deciding_versions(opened.planned.method.package if opened.planned else "")
     other = [
         f"{abridge(name)[1:-1]} {abridge(stated.get(name, 'none'))[1:-1]}, here "
         f"{here.get(name, 'none')}."

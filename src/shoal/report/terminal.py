@@ -22,9 +22,9 @@ from shoal.core import (
     figure,
 )
 from shoal.core.serialise import plain
-from shoal.errors import InputError, count_noun, did_you_mean
+from shoal.errors import InputError, count_noun
 from shoal.io.text_files import check_options
-from shoal.methods import REGISTRY, TITLES, Method, Setting
+from shoal.methods import REGISTRY, Method, Setting, find, title_of
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.privacy_models.stochastic_t_closeness import least_t
 from shoal.report.phrases import REMARK_WORDS, group_size
@@ -118,7 +118,7 @@ def methods_text() -> str:
 
 def method_text(name: str) -> str:
     """One method in full: in each release form, why it claims something and what that assumes."""
-    method = _method(name)
+    method = find(name)
     lines = [_paragraph(method), "", "  claims in full, for the same example:"]
     for form in method.forms.offered:
         for claim in method.promises.claims(_example(method, form)):
@@ -130,22 +130,15 @@ def method_text(name: str) -> str:
 
 def methods_facts(name: str | None = None) -> list[dict[str, Any]]:
     """Methods as plain values: all, or the one of this name."""
-    chosen = REGISTRY.values() if name is None else [_method(name)]
+    chosen = REGISTRY.values() if name is None else [find(name)]
     return [_facts(method) for method in chosen]
-
-
-def _method(name: str) -> Method[Any]:
-    if name not in REGISTRY:
-        guess = did_you_mean(name, list(REGISTRY)) or " `shoal methods` lists them."
-        raise InputError(f"Expected the name of a method, found '{name}'.{guess}")
-    return REGISTRY[name]
 
 
 def _facts(method: Method[Any]) -> dict[str, Any]:
     fields = method.parameters.model_fields
     return {
         "name": method.name,
-        "title": TITLES[method.name],
+        "title": title_of(method.name),
         "summary": method.summary,
         "parameters": {
             name: {
@@ -168,7 +161,7 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
 
 
 def _paragraph(method: Method[Any]) -> str:
-    lines = [f"{method.name}: {TITLES[method.name]}", f"  {method.summary}"]
+    lines = [f"{method.name}: {title_of(method.name)}", f"  {method.summary}"]
     for name, field in method.parameters.model_fields.items():
         lines.append(f"  {name}: {field.description} ({_default(field)})")
     lines.append(f"  release forms: {', '.join(method.forms.offered)}")

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError, count_noun
-from shoal.methods import TITLES
+from shoal.methods import title_of
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
@@ -216,7 +216,7 @@ class Here:
             return "todo", "the method cannot run as set up"
         if self.foreseen[1]:
             return "todo", "the settings stop the release"
-        return "done", TITLES[self.policy.method]
+        return "done", title_of(self.policy.method)
 
     def _compare_state(self) -> tuple[str, str]:
         job = self.job(JobKind.COMPARE, JobKind.SELECT)

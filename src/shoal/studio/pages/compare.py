@@ -13,7 +13,7 @@ from shoal.core import Policy
 from shoal.errors import InputError, count_noun, visible
 from shoal.evaluation.comparison import compare, grid
 from shoal.evaluation.results import COLUMN_LOSSES, LOSS_WORDS
-from shoal.methods import TITLES, find
+from shoal.methods import find, title_of
 from shoal.pipeline import booking, planning
 from shoal.report import pictures
 from shoal.report.phrases import number
@@ -209,7 +209,7 @@ def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[
     return [
         {
             "name": one.method.name,
-            "title": TITLES[one.method.name],
+            "title": title_of(one.method.name),
             "fit": one.fit,
             "ticked": one.method.name == policy.method
             if own
@@ -273,7 +273,7 @@ def _read_result(here: Here) -> dict[str, Any] | None:
         {
             **row,
             "place": place,
-            "title": TITLES.get(row["method"], row["method"]),
+            "title": title_of(row["method"]),
             "settings": row["label"].removeprefix(row["method"]).strip(),
             "pictures": _strip(row, drawn),
             "recommended": row["label"] == facts["recommended"],
@@ -361,7 +361,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
             for one in first
         ],
         "worst_words": LOSS_WORDS,
-        "title": TITLES.get(row["method"], row["method"]),
+        "title": title_of(row["method"]),
         "drawn": [pictures.column(one) for one in row.get("pictures", ())],
         "figures": figures,
     }

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from shoal.core import Policy, Role
 from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
-from shoal.methods import TITLES, find
+from shoal.methods import find, title_of
 from shoal.pipeline import audiences, forecast, planning
 from shoal.pipeline.planning import Offer
 from shoal.report import phrases, pictures
@@ -244,7 +244,7 @@ def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
     return {
         "method": {
             "name": found.name,
-            "title": TITLES[found.name],
+            "title": title_of(found.name),
             "summary": found.summary,
             "reference_short": found.reference.partition(",")[0],
         },
@@ -269,7 +269,7 @@ def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
     return {
         "name": one.method.name,
-        "title": TITLES[one.method.name],
+        "title": title_of(one.method.name),
         "fit": one.fit,
         "reasons": [one.refused or one.unmet] if one.fit == "cannot" else one.doubts,
         "summary": one.method.summary,

@@ -97,7 +97,7 @@ A person with up to r rows multiplies D or A, and the price, by r, or a rho by r
 
 Each draw is written down with its D, scale and price (`privacy_losses`).
 tests/synthesis/test_maxent.py holds these entries against the table above, and
-tests/audit/test_prices.py holds what each draw costs on neighbours against its entry.
+tests/auditing/test_prices.py holds what each draw costs on neighbours against its entry.
 
 Not promised: accuracy. With P pairs and r = n epsilon / P below 50 hardly more than one-way
 marginals survives, which `shoal plan` says before anything is drawn; every further column lowers

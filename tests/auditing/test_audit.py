@@ -11,8 +11,8 @@ from tests import opening
 from typer.testing import CliRunner
 
 import shoal
-from shoal.audit import file_runs, neighbouring_tables
-from shoal.audit.array_runs import Ahead, ArrayRuns, Arrays, columns_at_stake
+from shoal.auditing import file_runs, neighbouring_tables
+from shoal.auditing.array_runs import Ahead, ArrayRuns, Arrays, columns_at_stake
 from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.core import ReleaseForm, Status

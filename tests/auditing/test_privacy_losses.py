@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.audit.privacy_losses import Laws, _decision_loss, chance, loss, losses, replay
+from shoal.auditing.privacy_losses import Laws, _decision_loss, chance, loss, losses, replay
 from shoal.core import LAPLACE, Kind, Price
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts

@@ -1,7 +1,7 @@
 """Every draw of every method with a proved epsilon, held against the entry that pays for it.
 
 A run's answers are given back on a neighbouring table
-(`shoal.audit.privacy_losses.replay`). For each mechanism and scale the exact loss may
+(`shoal.auditing.privacy_losses.replay`). For each mechanism and scale the exact loss may
 not exceed what the accounting derives from the entries of that mechanism and scale, no draw may
 lack an entry, and all that is released beside the answers must be the same for both tables. The
 pairs are the worst that the proofs know, and tables with cells that fit no domain. No false alarms:
@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.audit.privacy_losses import Laws, replay
+from shoal.auditing.privacy_losses import Laws, replay
 from shoal.core import GAUSSIAN, Kind, Neighbours, Price, PrivacyMeasure, ReleaseForm
 from shoal.core.concentrated import rho_of
 from shoal.hazmat import accounting

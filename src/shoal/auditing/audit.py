@@ -26,9 +26,9 @@ import numpy as np
 import polars as pl
 
 from shoal import io
-from shoal.audit import file_runs, neighbouring_tables, privacy_losses
-from shoal.audit.array_runs import ArrayRuns, columns_at_stake
-from shoal.audit.neighbouring_tables import NeighbouringTables
+from shoal.auditing import file_runs, neighbouring_tables, privacy_losses
+from shoal.auditing.array_runs import ArrayRuns, columns_at_stake
+from shoal.auditing.neighbouring_tables import NeighbouringTables
 from shoal.core import (
     GAUSSIAN,
     LAPLACE,
