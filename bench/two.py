@@ -47,8 +47,12 @@ def two() -> None:
         asked = workloads.queries(X, [a.size for a in attributes], 2, 3)
         for epsilon in workloads.EPSILONS:
             tree, table = (errors(X, attributes, epsilon, asked, way) for way in ("tree", "table"))
-            chosen = choose(attributes, n=len(X), price=Price(Fraction(epsilon))).mechanism
-            what = "numbers" if sort == "numbers" else f"categories, auto takes {chosen}"
+            chosen = choose(attributes, n=len(X), price=Price(Fraction(epsilon))).plan
+            what = (
+                "numbers"
+                if sort == "numbers"
+                else f"categories, auto takes {type(chosen).__name__}"
+            )
             ratios[what, epsilon].append(log(table / tree))
     print("| pairs | epsilon | how many | count error of a table over that of a tree |")
     _show(ratios)
@@ -65,8 +69,10 @@ def one() -> None:
                 drawn = rows(column[:, None], [attribute], epsilon, way)
                 each = [np.bincount(Y[:, 0], minlength=attribute.size) for Y in drawn]
                 far.append(np.mean([np.abs(y - true).sum() / 2 / len(column) for y in each]))
-            chosen = choose([attribute], n=len(column), price=Price(Fraction(epsilon))).mechanism
-            ratios[f"auto takes {chosen}", epsilon].append(log((far[1] + 1e-4) / (far[0] + 1e-4)))
+            chosen = choose([attribute], n=len(column), price=Price(Fraction(epsilon))).plan
+            ratios[f"auto takes {type(chosen).__name__}", epsilon].append(
+                log((far[1] + 1e-4) / (far[0] + 1e-4))
+            )
     print("| columns | epsilon | how many | distance of counts over that of a tree |")
     _show(ratios)
 

@@ -77,7 +77,6 @@ class InternalError(ShoalError):
 
 EARLIER = {
     "bottom": "bottom_code",
-    "buckets": "bucketization",
     "exact_rows": "exact_contributions",
     "format": "date_format",
     "internal": "secure-use",
@@ -86,7 +85,6 @@ EARLIER = {
     "max_rows": "max_contributions",
     "measure": "evaluate",
     "open": "public-use",
-    "optimal-ranking": "optimal-univariate",
     "partner": "scientific-use",
     "suppress": "record_suppression",
     "taxonomy": "hierarchy",

@@ -9,7 +9,7 @@ from shoal.errors import InputError
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import PairMarginals
+from shoal.synthesis.maxent import MaxentPlan, PairMarginals
 from shoal.synthesis.privtree import Fill
 
 NUMBER = Domain("number", Kind.NUMERIC, 1000)
@@ -21,7 +21,7 @@ attributes = st.lists(st.sampled_from([NUMBER, GRADE]), min_size=1, max_size=12)
 def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goal):
     choice = choose(columns, n=n, price=Price(epsilon), goal=goal)
 
-    assert choice.mechanism in {"privtree", "copula", "maxent"}
+    assert isinstance(choice.plan, Fill | Margins | MaxentPlan)
     assert choice.why
     assert all(text.endswith(".") for text in choice.why + choice.warnings)
 
@@ -29,25 +29,25 @@ def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goa
 @pytest.mark.parametrize(
     ("columns", "n", "epsilon", "goal", "mechanism", "plan"),
     [
-        ([NUMBER], 1000, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
-        ([NUMBER, GRADE], 30162, 10, Goal.MEANS, "privtree", Fill.CENTROID),
-        ([GRADE] * 2, 10_000, 1, Goal.COUNTS, "maxent", PairMarginals.FULL),
-        ([GRADE] * 2, 1000, Fraction(1, 10), Goal.COUNTS, "privtree", Fill.UNIFORM),
-        ([GRADE], 10_000, 1, Goal.COUNTS, "maxent", PairMarginals.NONE),
-        ([GRADE], 23, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
-        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, "copula", Margins.BLOCKS),
-        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, "maxent", PairMarginals.FULL),
-        ([NUMBER] * 4, 1080, 10, Goal.MEANS, "maxent", PairMarginals.BLOCKS),
-        ([GRADE] * 5, 30162, Fraction(1, 10), Goal.COUNTS, "maxent", PairMarginals.BLOCKS),
-        ([GRADE] * 5, 30162, 1, Goal.COUNTS, "maxent", PairMarginals.PAIRS),
-        ([GRADE] * 5, 30162, 10, Goal.COUNTS, "maxent", PairMarginals.TRIPLES),
-        ([GRADE] * 8, 30162, 10, Goal.COUNTS, "maxent", PairMarginals.PAIRS),
+        ([NUMBER], 1000, 1, Goal.COUNTS, Fill, Fill.UNIFORM),
+        ([NUMBER, GRADE], 30162, 10, Goal.MEANS, Fill, Fill.CENTROID),
+        ([GRADE] * 2, 10_000, 1, Goal.COUNTS, MaxentPlan, PairMarginals.FULL),
+        ([GRADE] * 2, 1000, Fraction(1, 10), Goal.COUNTS, Fill, Fill.UNIFORM),
+        ([GRADE], 10_000, 1, Goal.COUNTS, MaxentPlan, PairMarginals.NONE),
+        ([GRADE], 23, 1, Goal.COUNTS, Fill, Fill.UNIFORM),
+        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, Margins, Margins.BLOCKS),
+        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, MaxentPlan, PairMarginals.FULL),
+        ([NUMBER] * 4, 1080, 10, Goal.MEANS, MaxentPlan, PairMarginals.BLOCKS),
+        ([GRADE] * 5, 30162, Fraction(1, 10), Goal.COUNTS, MaxentPlan, PairMarginals.BLOCKS),
+        ([GRADE] * 5, 30162, 1, Goal.COUNTS, MaxentPlan, PairMarginals.PAIRS),
+        ([GRADE] * 5, 30162, 10, Goal.COUNTS, MaxentPlan, PairMarginals.TRIPLES),
+        ([GRADE] * 8, 30162, 10, Goal.COUNTS, MaxentPlan, PairMarginals.PAIRS),
     ],
 )
 def test_the_rule_by_example(columns, n, epsilon, goal, mechanism, plan):
     choice = choose(columns, n=n, price=Price(Fraction(epsilon)), goal=goal)
 
-    assert choice.mechanism == mechanism
+    assert type(choice.plan) is mechanism
     assert getattr(choice.plan, "marginals", choice.plan) is plan
 
 
@@ -77,7 +77,7 @@ def test_few_rows_are_warned_about_whatever_epsilon():
 def test_one_row_has_no_rank_correlation_and_so_no_copula():
     choice = choose([NUMBER] * 3, n=1, price=Price(Fraction(1)), goal=Goal.MEANS)
 
-    assert choice.mechanism == "maxent"
+    assert isinstance(choice.plan, MaxentPlan)
 
 
 def test_nothing_to_choose_from_is_refused():

@@ -54,18 +54,16 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     plan = chosen.plan
     marginals = plan if isinstance(plan, MaxentPlan) else None
     if isinstance(plan, Fill):
-        generate, how = partial(privtree, fill=plan), f"fill {plan}"
+        name, generate, how = "privtree", partial(privtree, fill=plan), f"fill {plan}"
     elif isinstance(plan, Margins):
-        generate, how = partial(copula, margins=plan), f"margins {plan}"
+        name, generate, how = "copula", partial(copula, margins=plan), f"margins {plan}"
     else:
-        generate, how = (
-            partial(maxent, plan=plan, zeros=task.zeros),
-            f"marginals {plan.marginals}",
-        )
+        name, how = "maxent", f"marginals {plan.marginals}"
+        generate = partial(maxent, plan=plan, zeros=task.zeros)
 
     def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
         ran = _HOW.get(facts.get("marginals", ""), how)
-        what = f"auto chose {chosen.mechanism} ({ran}) for the goal '{goal}'."
+        what = f"auto chose {name} ({ran}) for the goal '{goal}'."
         return (what, *chosen.why, *chosen.warnings)
 
     return Synthesizer(generate, notes, marginals, padded=isinstance(plan, Margins))

@@ -495,7 +495,8 @@ def list_protected(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _list_bucketed(manifest: Mapping[str, Any]) -> list[str]:
-    return with_role(manifest, "confidential") if manifest["method"] == "bucketization" else []
+    by_buckets = find(manifest["method"]).cells.classes_by_confidential
+    return with_role(manifest, "confidential") if by_buckets else []
 
 
 def list_unprotected(manifest: Mapping[str, Any]) -> list[str]:

@@ -63,13 +63,12 @@ class SynthesizerChoice:
     """A mechanism with its public settings, and why.
 
     Attributes:
-        mechanism: privtree, copula or maxent.
-        plan: how it is run: `Fill`, `Margins` or `MaxentPlan`.
+        plan: the mechanism and how it is run: `Fill` of privtree, `Margins` of copula, or
+            `MaxentPlan`.
         why: sentences for the report.
         warnings: what the user should know before spending epsilon.
     """
 
-    mechanism: str
     plan: Fill | Margins | MaxentPlan
     why: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -96,14 +95,12 @@ def choose(
     weak = warnings(domains, n=n, price=price)
     plan = plan_of(domains, n=n, price=price, zeros=zeros)
     if constrained:
-        return SynthesizerChoice(
-            "maxent", plan, (_CONSTRAINED, *_why(domains, plan, n, price, zeros)), weak
-        )
+        return SynthesizerChoice(plan, (_CONSTRAINED, *_why(domains, plan, n, price, zeros)), weak)
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = "There is one column of few values: the count of each value is measured with noise."
-        return SynthesizerChoice("maxent", plan, (alone,), weak)
+        return SynthesizerChoice(plan, (alone,), weak)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
-        return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
+        return SynthesizerChoice(*_tree(budget, goal), weak)
     few_records = budget < _FEW and n > 1 and price.rho is None
     if numeric and goal is Goal.MEANS and few_records:
         blocks = (
@@ -114,14 +111,14 @@ def choose(
             ),
         )
         skewed = "Declare a log or square-root scale for skewed columns."
-        return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
+        return SynthesizerChoice(Margins.BLOCKS, blocks, (*weak, skewed))
     if m == 2:
         few = (
             "There are two columns with few categories: every cell of their two-way marginal is "
             "measured with noise."
         )
-        return SynthesizerChoice("maxent", plan, (few,), weak)
-    return SynthesizerChoice("maxent", plan, _why(domains, plan, n, price, zeros), weak)
+        return SynthesizerChoice(plan, (few,), weak)
+    return SynthesizerChoice(plan, _why(domains, plan, n, price, zeros), weak)
 
 
 def _why(
