@@ -8,6 +8,7 @@ import shoal
 from shoal.core import Column, Hierarchy, Kind, Role, Schema
 from shoal.errors import InputError
 from shoal.io import validate
+from shoal.methods import REGISTRY
 from shoal.methods.grouping.microaggregation import ranks
 
 RNG = np.random.default_rng(7)
@@ -115,3 +116,10 @@ def test_an_order_for_each_group_is_refused_where_rows_lie_in_blocks(method):
     assert shoal.plan(rules)
     with pytest.raises(InputError, match="order: expected reference, lexicographic or hilbert on"):
         shoal.plan(rules, distributed=True)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_what_a_page_asks_of_a_parameter_stands_with_the_parameter(name):
+    for field in REGISTRY[name].parameters.model_fields.values():
+        assert field.title
+        assert field.description

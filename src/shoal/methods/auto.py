@@ -37,6 +37,7 @@ class AutoParameters(DeltaParameters):
 
     goal: Annotated[Goal, choice(Goal)] = Field(
         Goal.COUNTS,
+        title="What the rows are wanted for",
         description="What the rows are wanted for: counts, or means and squared distances (means).",
     )
 

@@ -73,15 +73,18 @@ class BucketizationParameters(MicroaggregationParameters):
     """Parameters of bucketization."""
 
     t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
-        description="Largest ratio of a bucket's share in a class and in the table, either way."
+        title="Largest ratio (t)",
+        description="Largest ratio of a bucket's share in a class and in the table, either way.",
     )
     b: Size | None = Field(
         None,
+        title="Number of buckets (b)",
         description="Number of buckets. By default floor(t) + 1, or with several confidential "
         "columns at least 2 for each, multiplied; never more than k.",
     )
     l: Annotated[int, Field(ge=1, le=LARGEST)] | None = Field(  # noqa: E741 (as in the paper)
         None,
+        title="Classes for each bucket (l)",
         description="How many classes emphasise each bucket: at most b l classes form, of n / (b "
         "l) records, which must be k or more. By default as many classes as possible.",
     )

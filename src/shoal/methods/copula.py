@@ -29,6 +29,7 @@ class CopulaParameters(SynthesisParameters):
 
     margins: Annotated[Margins, choice(Margins)] = Field(
         Margins.BLOCKS,
+        title="How a column is learnt",
         description="How a column is learnt: from means of blocks by rank, for means and squared "
         "distance (blocks, 0.8 of epsilon), or from a private tree, for counts (tree, 0.85).",
     )

@@ -25,7 +25,9 @@ class KdTreeParameters(SpatialTreeParameters):
     """Parameters of the kd-tree."""
 
     structure: Annotated[Number, Field(gt=0, lt=1)] = Field(
-        Decimal("0.3"), description="The share of epsilon that is spent on the medians."
+        Decimal("0.3"),
+        title="Share of epsilon for the cuts",
+        description="The share of epsilon that is spent on the medians.",
     )
 
 

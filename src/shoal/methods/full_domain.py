@@ -88,25 +88,34 @@ SEVERAL_K = (2, 3, 5, 10, 20, 50, 100)
 class FullDomainParameters(Parameters):
     """Parameters of full-domain generalisation."""
 
-    k: Size = Field(description="Smallest number of records in an equivalence class.")
+    k: Size = Field(
+        title="Smallest group (k)",
+        description="Smallest number of records in an equivalence class.",
+    )
     loss: Annotated[Loss, choice(Loss)] = Field(
         Loss.DISCERNIBILITY,
+        title="What is kept small",
         description="What the chosen levels make small.",
     )
     record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
-        Decimal(0), description="The largest share of the rows that may be left out."
+        Decimal(0),
+        title="Share of rows that may be left out",
+        description="The largest share of the rows that may be left out.",
     )
     intervals: dict[str, Annotated[list[Number | str], Field(min_length=1)]] = Field(
         default_factory=dict,
+        title="Widths of intervals",
         description='Of a number the widths, such as [5, 10]; of a date such levels as ["month", '
         '"year"]. In place of a hierarchy.',
     )
     levels: dict[str, int | Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
         default_factory=dict,
+        title="Levels of the hierarchy",
         description="The level of a column, or its lowest and highest; 0 is the column as it is.",
     )
     weights: dict[str, Annotated[Number, Field(ge=0, le=1_000_000)]] = Field(
         default_factory=dict,
+        title="Weights of columns",
         description="What a column counts in granularity and entropy; by default 1.",
     )
 

@@ -45,6 +45,7 @@ class InsensitiveParameters(MicroaggregationParameters):
 
     order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
         RecordOrder.REFERENCE,
+        title="Public order of the records",
         description="The public order: by distance to the lower corner of the bounds (reference), "
         "by the columns in turn (lexicographic), along a Hilbert curve (hilbert), or a corner for "
         "each group (corners, not on Spark).",

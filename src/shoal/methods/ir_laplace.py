@@ -61,11 +61,13 @@ class IndividualRankingLaplaceParameters(NoisyGroupParameters):
 
     isotonic: bool = Field(
         default=False,
+        title="Smooth the noisy means",
         description="Make the noisy block means non-decreasing again, which removes noise and "
         "costs no epsilon. The paper does not do this.",
     )
     nominal_order: Annotated[NominalOrder, choice(NominalOrder)] = Field(
         NominalOrder.DECLARED,
+        title="Order of categories",
         description="How a nominal is sorted: as declared, or from the most central category of "
         "its hierarchy to the most marginal one (marginality).",
     )

@@ -38,6 +38,7 @@ class IrMdavLaplaceParameters(NoisyGroupParameters):
 
     split: Annotated[Split, choice(Split)] = Field(
         Split.EQUAL,
+        title="How epsilon is divided",
         description="How epsilon is divided over the m columns: epsilon / m for each (equal, the "
         "paper's DP_1), or in proportion to the widths (proportional, DP_2).",
     )

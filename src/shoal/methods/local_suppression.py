@@ -57,31 +57,40 @@ MOST_SETS = 200
 class LocalSuppressionParameters(Parameters):
     """Parameters of local suppression."""
 
-    k: Size = Field(description="Smallest number of records that share a combination.")
+    k: Size = Field(
+        title="Smallest group (k)",
+        description="Smallest number of records that share a combination.",
+    )
     missing: Annotated[MissingMeaning, choice(MissingMeaning)] = Field(
         MissingMeaning.OWN_VALUE,
+        title="What a missing cell means",
         description="What a missing cell means: a value of its own, or one that matches anything, "
         "as in sdcMicro.",
     )
     importance: dict[str, Annotated[Number, Field(gt=0, le=1_000_000)]] = Field(
         default_factory=dict,
+        title="What a blank cell costs",
         description="What blanking a cell of a column costs; by default 1.",
     )
     subsets: Size | None = Field(
         None,
+        title="Number of columns that are combined",
         description="Protect every combination of so many columns, instead of all together.",
     )
     sets: list[Annotated[list[str], Field(min_length=1)]] = Field(
         default_factory=list,
+        title="Sets of columns that are protected",
         description="Sets of columns to protect, each by itself; by default one of all columns.",
     )
     levels: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict,
+        title="Levels of the hierarchy",
         description="The level at which a column is released before cells are blanked; 0 is the "
         "column as it is.",
     )
     intervals: dict[str, Annotated[list[Number | str], Field(min_length=1)]] = Field(
         default_factory=dict,
+        title="Widths of intervals",
         description='Of a number the widths, such as [5, 10]; of a date such levels as ["month", '
         '"year"]. In place of a hierarchy.',
     )

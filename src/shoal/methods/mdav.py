@@ -34,6 +34,7 @@ class MdavParameters(MicroaggregationParameters):
 
     blocks: str | None = Field(
         None,
+        title="Group within blocks",
         description="Group within blocks of 10,000 records or more, at a linear cost: 'median' "
         "cuts at medians of the widest columns, the name of a protected column with categories by "
         "its values.",

@@ -94,32 +94,38 @@ class MdavLaplaceParameters(NoisyParameters):
 
     k: Size | None = Field(
         None,
+        title="Smallest group (k)",
         description="The smallest number of records that a group may have. Required "
         "unless adaptive is set.",
     )
     partition: Annotated[GroupingAlgorithm, choice(GroupingAlgorithm)] = Field(
         GroupingAlgorithm.MDAV,
+        title="How groups form",
         description="The algorithm that forms groups of k; optimal-univariate groups each column "
         "by itself. Not with adaptive.",
     )
     scale: Annotated[GroupingScale, choice(GroupingScale)] = Field(
         GroupingScale.PUBLIC,
+        title="How columns are made comparable",
         description="How columns are made comparable before grouping: by their bounds (public), "
         "by mean and standard deviation (from-data), or not at all (own-units). Not with mondrian "
         "and optimal-univariate.",
     )
     adaptive: bool = Field(
         default=False,
+        title="Groups of any size",
         description="Form groups of any size, without k, for the least aggregation error plus "
         "noise.",
     )
     groups: list[list[str]] | None = Field(
         None,
+        title="Sets of columns that are grouped by themselves",
         description="Disjoint sets of columns to group separately (Algorithm 2); by default one "
         "set of all.",
     )
     epsilons: list[Epsilon] | None = Field(
         None,
+        title="Privacy loss of each set",
         description="The epsilon of each set of columns, which add up to epsilon; by default in "
         "proportion to the widths.",
     )

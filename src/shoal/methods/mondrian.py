@@ -105,38 +105,51 @@ class MondrianParameters(MicroaggregationParameters):
 
     output: Annotated[LeafOutput, choice(LeafOutput)] = Field(
         LeafOutput.INTERVALS,
+        title="What is released",
         description="What a group gets: intervals, sets and ancestors (intervals), its centre "
         "(centroids), or a box with counts (tree).",
     )
     dimension: Annotated[CutColumn, choice(CutColumn)] = Field(
         CutColumn.RANGE,
+        title="Column that is cut first",
         description="Which column is cut first: the widest (range), the most varied (entropy), or "
         "the one that says most about target (gain).",
     )
     target: str | None = Field(
-        None, description="The confidential column for dimension = gain; with gain only."
+        None,
+        title="Column that cuts should explain",
+        description="The confidential column for dimension = gain; with gain only.",
     )
     relaxed: bool = Field(
         default=False,
+        title="Cuts may part equal values",
         description="Let a cut part equal values, so groups are smaller. Not with tree.",
     )
     max_height: Annotated[int, Field(ge=0, le=MOST)] | None = Field(
-        None, description="The largest number of cuts above a group."
+        None,
+        title="Largest number of cuts",
+        description="The largest number of cuts above a group.",
     )
     count: str | None = Field(
         None,
+        title="Column that is counted",
         description="The confidential column that boxes count and halt_beyond compares; by "
         "default the only one.",
     )
     record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
-        Decimal(0), description="The largest share of the rows that may be left out."
+        Decimal(0),
+        title="Share of rows that may be left out",
+        description="The largest share of the rows that may be left out.",
     )
     halt_beyond: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None,
+        title="Farthest group that is cut again",
         description="Do not cut a group further that is farther than this from the whole table.",
     )
     halt_distance: Annotated[Distance, choice(Distance)] = Field(
-        Distance.EQUAL, description="The distance of halt_beyond, one of those of t-closeness."
+        Distance.EQUAL,
+        title="By which distance it is far",
+        description="The distance of halt_beyond, one of those of t-closeness.",
     )
 
 

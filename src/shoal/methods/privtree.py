@@ -29,11 +29,14 @@ class PrivTreeParameters(SynthesisParameters):
 
     fill: Annotated[Fill, choice(Fill)] = Field(
         Fill.UNIFORM,
+        title="Where a row lies in its box",
         description="Where a row lies in its box: anywhere (uniform), or at its noisy mean "
         "(centroid), which costs a third of what the splits leave.",
     )
     theta: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Halve a box whose noisy penalised count exceeds this threshold."
+        0,
+        title="Threshold of a cut (theta)",
+        description="Halve a box whose noisy penalised count exceeds this threshold.",
     )
 
 

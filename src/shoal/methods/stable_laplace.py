@@ -42,6 +42,7 @@ class StableLaplaceParameters(ScaledParameters):
 
     sensitivity: Annotated[DeltaReading, choice(DeltaReading)] = Field(
         DeltaReading.PER_ATTRIBUTE,
+        title="Reading of the sensitivity",
         description="What the sensitivity Delta is, which the paper leaves open: a column's "
         "width, so m columns "
         "cost m epsilon (per-attribute), or the sum of all widths (summed).",

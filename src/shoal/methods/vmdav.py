@@ -29,6 +29,7 @@ class VmdavParameters(MdavParameters):
 
     gamma: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None,
+        title="How willingly groups grow (gamma)",
         description="How willingly a group grows: 0 never, 0.2 suits scattered and 1.1 clustered "
         "data. By default the best of a fixed grid from 0 to 3.",
     )

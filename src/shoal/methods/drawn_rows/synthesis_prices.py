@@ -38,11 +38,13 @@ class SynthesisParameters(EpsilonParameters):
 
     min_cell: Size | None = Field(
         None,
+        title="Least frequency of a combination",
         description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
         "often.",
     )
     strata: str | None = Field(
         None,
+        title="Learn each category by itself",
         description="A public column whose categories are learnt one by one, each with the whole "
         "epsilon.",
     )
@@ -53,11 +55,13 @@ class DeltaParameters(SynthesisParameters):
 
     epsilon: Epsilon | None = Field(  # type: ignore[assignment]
         None,
+        title="Privacy loss (epsilon)",
         description="Privacy budget: one record changes the probability of any release by a "
         "factor of at most e^epsilon.",
     )
     delta: Delta | None = Field(
         None,
+        title="Probability of a larger loss (delta)",
         description=(
             "Probability with which more than epsilon may become known; none is the stronger "
             "promise. Stated, noise may be Gaussian."
@@ -65,6 +69,7 @@ class DeltaParameters(SynthesisParameters):
     )
     rho: Epsilon | None = Field(
         None,
+        title="Privacy loss of Gaussian noise (rho)",
         description="Zero-concentrated differential privacy in place of epsilon: for every delta, "
         "rho has an epsilon. Noise is Gaussian.",
     )

@@ -74,14 +74,19 @@ STATED = f"{ONE_ROW}, as the policy states"
 class MicroaggregationParameters(Parameters):
     """Parameters of the methods that form groups of at least k records."""
 
-    k: Size = Field(description="The smallest number of records that a group may have.")
+    k: Size = Field(
+        title="Smallest group (k)",
+        description="The smallest number of records that a group may have.",
+    )
     aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
         Aggregate.MEAN,
+        title="What stands for a group",
         description="What stands for a group: its mean, its median, its most frequent value "
         "(mode), or the record nearest to its centre (medoid).",
     )
     integers: bool = Field(
         default=False,
+        title="Whole numbers stay whole",
         description="Round means, half to even: whole numbers stay whole, and a column with a "
         "`step` has no more decimals than the step.",
     )

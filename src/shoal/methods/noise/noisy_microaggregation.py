@@ -94,11 +94,13 @@ class EpsilonParameters(Parameters):
     """Parameters of every method that spends epsilon."""
 
     epsilon: Epsilon = Field(
+        title="Privacy loss (epsilon)",
         description="Privacy budget: one record changes the probability of any release by a "
-        "factor of at most e^epsilon."
+        "factor of at most e^epsilon.",
     )
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
         Neighbours.CHANGE_ONE,
+        title="Which tables must look alike",
         description="Which tables must be hard to tell apart: one record has other values "
         "(change-one), or is there or not (add-remove).",
     )
@@ -109,6 +111,7 @@ class NoisyParameters(EpsilonParameters):
 
     bounds: Annotated[Origin, choice(Origin)] = Field(
         Origin.PUBLIC,
+        title="Where the limits come from",
         description="Where bounds come from: the policy (public), or [0, 1.5 max] of the data, as "
         "in the papers (from-data), which refutes every epsilon.",
     )
@@ -117,7 +120,10 @@ class NoisyParameters(EpsilonParameters):
 class NoisyGroupParameters(NoisyParameters):
     """Parameters of the methods that form groups of at least k records before adding noise."""
 
-    k: Size = Field(description="The smallest number of records that a group may have.")
+    k: Size = Field(
+        title="Smallest group (k)",
+        description="The smallest number of records that a group may have.",
+    )
 
 
 class ScaledParameters(NoisyGroupParameters):
@@ -125,6 +131,7 @@ class ScaledParameters(NoisyGroupParameters):
 
     scale: Annotated[Origin, choice(Origin)] = Field(
         Origin.PUBLIC,
+        title="How columns are made comparable",
         description="How columns are made comparable before grouping: by their bounds (public), "
         "or by mean and standard deviation of the data (from-data).",
     )

@@ -90,18 +90,24 @@ class RecordwiseParameters(MicroaggregationParameters):
 
     epsilon: Epsilon | None = Field(
         None,
+        title="Privacy loss (epsilon)",
         description="Privacy budget of a record's confidential values together. State this or t.",
     )
     t: Annotated[Number, Field(ge=Decimal("1.000000001"), le=MOST)] | None = Field(
-        None, description="Stochastic t-closeness in place of epsilon, which is then ln t."
+        None,
+        title="Largest ratio (t)",
+        description="Stochastic t-closeness in place of epsilon, which is then ln t.",
     )
     joint: bool = Field(
         default=True,
+        title="Columns are taken jointly",
         description="Whether t is of all confidential columns jointly. Otherwise it is of each, "
         "and each costs ln t.",
     )
     partition: Annotated[GroupFormation, choice(GroupFormation)] = Field(
-        GroupFormation.MDAV, description="The algorithm that groups the quasi-identifiers."
+        GroupFormation.MDAV,
+        title="How groups form",
+        description="The algorithm that groups the quasi-identifiers.",
     )
 
 

@@ -94,26 +94,34 @@ class SpatialTreeParameters(EpsilonParameters):
 
     output: Annotated[TreeOutput, choice(TreeOutput)] = Field(
         TreeOutput.ROWS,
+        title="What is released",
         description="What is released: rows drawn from the tree, or its boxes with counts (tree).",
     )
     height: Annotated[int, Field(ge=1, le=MOST)] | None = Field(
-        None, description="Number of cuts above a box of the last level; by default a public rule."
+        None,
+        title="Number of cuts",
+        description="Number of cuts above a box of the last level; by default a public rule.",
     )
     count: str | None = Field(
         None,
+        title="Column that is counted",
         description="The confidential column that is counted in each box; by default the only "
         "one. All others become axes.",
     )
     bins: Annotated[int, Field(ge=2, le=1000)] = Field(
-        16, description="Into how many equal bins a counted number or date is cut."
+        16,
+        title="Bins of a counted number",
+        description="Into how many equal bins a counted number or date is cut.",
     )
     fit: Annotated[CountFit, choice(CountFit)] = Field(
         CountFit.NON_NEGATIVE,
+        title="How counts are fitted",
         description="How noisy counts are fitted: not at all (none), parents as sums of their "
         "parts (least-squares), or the same with no count below 0 (non-negative).",
     )
     stop_below: Annotated[Number, Field(ge=0, le=1000)] = Field(
         Decimal(1),
+        title="Smallest box that is cut again",
         description="Do not cut a box again whose noisy count is below so many standard "
         "deviations of the next level's noise; 0 cuts all.",
     )

@@ -91,7 +91,7 @@ def parameters(here: Present, form: Form) -> Response:
         here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
         wrong = invalid_input.wrong_fields(str(error), given, table="protect")
-        return show(here.keep_draft(invalid_input.PARAMETERS, given, _sentence_of(error), wrong))
+        return show(here.keep_draft(invalid_input.PARAMETERS, given, _in_words(here, error), wrong))
     return back_to(here, "protect")
 
 
@@ -105,7 +105,7 @@ def require(here: Present, form: Form) -> Response:
         here.put_tables({"require": stated}, settles=[invalid_input.REQUIRE])
     except InputError as error:
         wrong = protect_fields.wrong_parts(str(error), form)
-        return show(here.keep_draft(invalid_input.REQUIRE, form, _sentence_of(error), wrong))
+        return show(here.keep_draft(invalid_input.REQUIRE, form, _in_words(here, error), wrong))
     return back_to(here, "protect")
 
 
@@ -173,8 +173,9 @@ def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> R
     return back_to(here, "protect")
 
 
-def _sentence_of(error: Exception) -> str:
-    return protect_fields.in_words(str(error))
+def _in_words(here: Here, error: Exception) -> str:
+    known = protect_fields.titles(find(here.policy.method)) if here.policy else {}
+    return protect_fields.in_words(str(error), known)
 
 
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:

@@ -19,59 +19,7 @@ COMPARISONS = {
     ">": "is above",
 }  # fmt: skip
 """Comparisons of a rule, as the page words them."""
-TITLES = {
-    "adaptive": "Groups of any size",
-    "aggregate": "What stands for a group",
-    "b": "Number of buckets (b)",
-    "bins": "Bins of a counted number",
-    "blocks": "Group within blocks",
-    "bounds": "Where the limits come from",
-    "count": "Column that is counted",
-    "delta": "Probability of a larger loss (delta)",
-    "rho": "Privacy loss of Gaussian noise (rho)",
-    "dimension": "Column that is cut first",
-    "epsilon": "Privacy loss (epsilon)",
-    "fill": "Where a row lies in its box",
-    "fit": "How counts are fitted",
-    "gamma": "How willingly groups grow (gamma)",
-    "goal": "What the rows are wanted for",
-    "halt_beyond": "Farthest group that is cut again",
-    "halt_distance": "By which distance it is far",
-    "height": "Number of cuts",
-    "importance": "What a blank cell costs",
-    "integers": "Whole numbers stay whole",
-    "intervals": "Widths of intervals",
-    "isotonic": "Smooth the noisy means",
-    "joint": "Columns are taken jointly",
-    "k": "Smallest group (k)",
-    "l": "Classes for each bucket (l)",
-    "levels": "Levels of the hierarchy",
-    "loss": "What is kept small",
-    "margins": "How a column is learnt",
-    "max_height": "Largest number of cuts",
-    "min_cell": "Least frequency of a combination",
-    "missing": "What a missing cell means",
-    "neighbours": "Which tables must look alike",
-    "nominal_order": "Order of categories",
-    "order": "Public order of the records",
-    "output": "What is released",
-    "partition": "How groups form",
-    "record_suppression": "Share of rows that may be left out",
-    "relaxed": "Cuts may part equal values",
-    "release_form": "How released rows relate to the original",
-    "scale": "How columns are made comparable",
-    "sensitivity": "Reading of the sensitivity",
-    "split": "How epsilon is divided",
-    "stop_below": "Smallest box that is cut again",
-    "strata": "Learn each category by itself",
-    "structure": "Share of epsilon for the cuts",
-    "subsets": "Number of columns that are combined",
-    "t": "Largest ratio (t)",
-    "target": "Column that cuts should explain",
-    "theta": "Threshold of a cut (theta)",
-    "weights": "Weights of columns",
-}
-"""How the page calls a method's parameters."""
+RELEASE_FORM = "How released rows relate to the original"
 FIRST = ("k", "epsilon", "t", "release_form")
 """Settings that are shown at once, beside those that are required or stated."""
 UNASKED = ("columns", "groups", "epsilons", "sets")
@@ -129,7 +77,7 @@ def parameters(
         found.append(
             {
                 "name": "release_form",
-                "title": TITLES["release_form"],
+                "title": RELEASE_FORM,
                 "words": "How the rows of the release relate to those of the original.",
                 "required": method.forms.must_choose,
                 "default": f"{forms[0]} by default",
@@ -154,7 +102,7 @@ def _parameter(
     shown = words[default] if default is None or kind == "boolean" else default
     return {
         "name": name,
-        "title": TITLES.get(name, name),
+        "title": stated["title"],
         "words": stated.get("description", ""),
         "required": required,
         "default": "" if required else f"{shown} by default",
@@ -174,7 +122,7 @@ def _of_column(
     listed = value if isinstance(value, list) else [] if value is None else [value]
     return {
         "name": f"{name}.{column}",
-        "title": f"{TITLES[name]}: {column}",
+        "title": f"{schema['properties'][name]['title']}: {column}",
         "words": schema["properties"][name].get("description", ""),
         "required": False,
         "default": "not stated by default",
@@ -347,17 +295,24 @@ def wrong_parts(error: str, given: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{key}.{number}.{(quoted or LISTED[key])[0]}",)
 
 
-def in_words(error: str) -> str:
-    """An error of the policy, with fields called as the page calls them.
+def titles(method: Method[Any]) -> dict[str, str]:
+    """What people call the settings of a method, by their names in `[protect]`."""
+    fields = method.parameters.model_fields
+    stated = {name: field.title for name, field in fields.items() if field.title}
+    return {"method": "Method", "release_form": RELEASE_FORM, **stated}
 
-    >>> in_words("[protect], k: expected a whole number.")
+
+def in_words(error: str, known: Mapping[str, str]) -> str:
+    """Write an error of the policy with fields called as the page calls them; see `titles`.
+
+    >>> in_words("[protect], k: expected a whole number.", {"k": "Smallest group (k)"})
     'Smallest group (k): expected a whole number.'
-    >>> in_words("The policy, require.l-diversity.0: expected a value for 'column', found none.")
-    'Confidential values are diverse (l-diversity): expected a column, found none.'
+    >>> in_words("The policy, require.l-diversity.0: expected the factor 'c'.", {})
+    'Confidential values are diverse (l-diversity): expected a factor c.'
     """
     text = error.replace("a value for 'column'", "a column").replace("the factor 'c'", "a factor c")
     for name in re.findall(r"\[protect\], ([a-z_]+):", text):
-        text = text.replace(f"[protect], {name}:", f"{TITLES.get(name, name)}:")
+        text = text.replace(f"[protect], {name}:", f"{known.get(name, name)}:")
     for place, key in re.findall(r"(require\.([a-z-]+)(?:\.\d+)?):", text):
         text = text.replace(f"{place}:", f"{REQUIREMENTS.get(key, key)}:")
     return text.removeprefix("The policy, ")

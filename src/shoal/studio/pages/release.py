@@ -12,6 +12,7 @@ from shoal.core.serialise import plain
 from shoal.errors import InputError, count_noun, visible
 from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.methods import find
 from shoal.pipeline import booking
 from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.policy.release_spec import ContextSpec
@@ -250,11 +251,12 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
     job = here.studio.jobs.status(entry.id)
     found = job.result or {} if job.state is JobState.DONE else {}
     address = f"/releases/{entry.id}"
+    titles = protect_fields.titles(find(manifest["method"]))
     return {
         **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
         "current": bound.current,
-        "changed": [(_key_in_words(one.key), one.old, one.new) for one in bound.changed],
+        "changed": [(_key_in_words(one.key, titles), one.old, one.new) for one in bound.changed],
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
@@ -299,12 +301,13 @@ def _epsilon(one: HistoryEntry) -> str:
     return f"rho {found[0]['rho']}" if found[0]["epsilon"] is None else str(found[0]["epsilon"])
 
 
-def _key_in_words(key: str) -> str:
-    """A key of the policy as the screens call it.
+def _key_in_words(key: str, titles: Mapping[str, str]) -> str:
+    """A key of the policy as the screens call it; `titles` are those of the method's settings.
 
-    >>> _key_in_words("columns.age.bounds"), _key_in_words("require.k-anonymity")
+    >>> _key_in_words("columns.age.bounds", {}), _key_in_words("require.k-anonymity", {})
     ('limits of age', 'what must be promised, k-anonymity')
-    >>> _key_in_words("protect.k"), _key_in_words("population")
+    >>> titles = {"k": "Smallest group (k)"}
+    >>> _key_in_words("protect.k", titles), _key_in_words("population", titles)
     ('Smallest group (k)', 'population')
     """
     table, _, rest = key.partition(".")
@@ -312,5 +315,5 @@ def _key_in_words(key: str) -> str:
     if table == "columns":
         return f"{steps.KEYS.get(last, last.replace('_', ' '))} of {name}"
     if table == "protect":
-        return "Method" if rest == "method" else protect_fields.TITLES.get(rest, rest)
+        return titles.get(rest, rest)
     return ", ".join(filter(None, (steps.TABLES.get(table, table), rest.replace("_", " "))))
