@@ -88,12 +88,12 @@ def _mean(
     _numeric(published, column)
     treatment = published.treatment(column)
     if treatment is Treatment.DRAWN:
-        found = measured.mean(published, column, estimand)
+        estimate_and_error = measured.mean(published, column, estimand)
     else:
-        found = rows.average(
+        estimate_and_error = rows.average(
             published, [column], [rows.number(published, column)], estimand=estimand
         )
-    term = term_of(column, *found, confidence, within=published.bounds(column))
+    term = term_of(column, *estimate_and_error, confidence, within=published.bounds(column))
     if treatment is Treatment.INTERVALS and estimand is Estimand.TABLE:
         low, high = rows.bounds_of_mean(published, column)
         return replace(term, standard_error=float("nan"), low=low, high=high)
@@ -131,13 +131,13 @@ def total(
             "The total of a population needs its size: state it (population_size, or --population "
             "at the prompt), or ask for the total of the table."
         )
-    one = _mean(published, column, about, confidence)
+    average = _mean(published, column, about, confidence)
     term = AnalysisTerm(
         column,
-        size * one.estimate,
-        size * one.standard_error,
-        size * one.low,
-        size * one.high,
+        size * average.estimate,
+        size * average.standard_error,
+        size * average.low,
+        size * average.high,
     )
     return _result(published, "total", [column], [term], about, confidence=confidence)
 
@@ -184,14 +184,14 @@ def _shares(
         for pair in zip(columns, cell, strict=True):
             _check_category(published, *pair)
         if all(drawn):
-            found = measured.share(published, columns, cell, estimand)
+            estimate_and_error = measured.share(published, columns, cell, estimand)
         else:
             parts = [rows.indicator(published, *pair) for pair in zip(columns, cell, strict=True)]
-            found = rows.average(published, columns, parts, estimand=estimand)
+            estimate_and_error = rows.average(published, columns, parts, estimand=estimand)
             if estimand is Estimand.POPULATION:
-                least = sampling_of_share(found[0], rows.effective(published, columns))
-                found = found[0], max(found[1], least)
-        terms.append(term_of(", ".join(cell), *found, confidence, within=_SHARES))
+                least = sampling_of_share(estimate_and_error[0], rows.effective(published, columns))
+                estimate_and_error = estimate_and_error[0], max(estimate_and_error[1], least)
+        terms.append(term_of(", ".join(cell), *estimate_and_error, confidence, within=_SHARES))
     return terms
 
 
@@ -293,7 +293,7 @@ def _regression(
         terms = rows.ols(published, outcome, names, confidence=confidence)
     else:
         terms = rows.logit(published, outcome, category, names, confidence=confidence)
-    exact = [replace(one, standard_error=0.0, low=one.estimate, high=one.estimate) for one in terms]
+    exact = [replace(t, standard_error=0.0, low=t.estimate, high=t.estimate) for t in terms]
     return exact if table else terms
 
 
@@ -331,7 +331,7 @@ def analyse(
 
 def _parse_formula(formula: str) -> tuple[str, list[str]]:
     left, _, right = formula.partition("~")
-    names = [re.sub(r"^`(.*)`$", r"\1", one.strip()) for one in (left, *right.split("+"))]
+    names = [re.sub(r"^`(.*)`$", r"\1", term.strip()) for term in (left, *right.split("+"))]
     if not all(names) or len(set(names)) < len(names):
         raise InputError(
             f"expected a model such as 'income ~ age + hours', each column once, found '{formula}'."

@@ -124,12 +124,12 @@ def regression(
 ) -> list[AnalysisTerm]:
     """OLS of a numeric outcome, or logistic regression of a category of it."""
     columns = [*names, outcome]
-    axes, pairs, found = _collect_measurements(published, columns)
+    axes, pairs, answers = _collect_measurements(published, columns)
     n, known = (
         published.frame.select(columns).drop_nulls().height,
         count_known_rows(published, columns),
     )
-    model = _fit(axes, pairs, found, known)
+    model = _fit(axes, pairs, answers, known)
     labels, beta = _coefficients(published, axes, model, category)
     rng = np.random.default_rng(seed)
     drawn = []
@@ -137,7 +137,7 @@ def regression(
         cells = model.p * n
         if estimand is Estimand.POPULATION:
             cells = rng.multinomial(n, model.p.ravel()).reshape(model.p.shape).astype(np.float64)
-        again = _fit(axes, pairs, _redrawn(axes, model, found, cells, rng), known)
+        again = _fit(axes, pairs, _redrawn(axes, model, answers, cells, rng), known)
         drawn.append(_coefficients(published, axes, again, category)[1])
     spread = np.array(drawn)
     kept = spread[np.isfinite(spread).all(axis=1)]
@@ -172,15 +172,15 @@ def _collect_measurements(
         chosen[a, b] = min(sizes, key=sizes.__getitem__)
     used = sorted(set(chosen.values()))
     sources = [tables[k] for k in used]
-    found = [_axis(published, name, sources) for name in columns]
-    axes = [axis for axis, _ in found]
+    axes_and_tables = [_axis(published, name, sources) for name in columns]
+    axes = [axis for axis, _ in axes_and_tables]
     pairs = []
     for names, k in chosen.items():
         i, j = (columns.index(name) for name in names)
         cells = tables[k].over(names).cells
         groups = _groups(axes[i], cells[0]), _groups(axes[j], cells[1])
         pairs.append(_Pair((i, j), names, used.index(k), groups))
-    return axes, pairs, _Answers([table for _, table in found], sources)
+    return axes, pairs, _Answers([table for _, table in axes_and_tables], sources)
 
 
 def _axis(
@@ -188,13 +188,13 @@ def _axis(
 ) -> tuple[_Axis, NoisyTable]:
     """A column of the grid, and its one-way noisy counts."""
     if not published.numeric(name):
-        cells = tuple(frozenset([one]) for one in published.categories(name))
+        cells = tuple(frozenset([category]) for category in published.categories(name))
         tables = published.covering([name])
-        resolved = [one for one in tables if set(one.cells[0]) == set(cells)]
+        resolved = [t for t in tables if set(t.cells[0]) == set(cells)]
         if not resolved:
             raise missing_measurement([name], published)
         best = min(resolved, key=lambda one: one.variance)
-        place = np.array([best.cells[0].index(one) for one in cells])
+        place = np.array([best.cells[0].index(cell) for cell in cells])
         ordered = replace(best, cells=(cells,), counts=best.counts[place])
         codes = np.arange(len(cells))
         none = np.zeros(len(cells))
@@ -205,8 +205,8 @@ def _axis(
     step = published.step(name)  # m multiples of a step have the variance of m^2 - 1 of them / 12
     values = centres(table, rows_)
     inside = ((ends[:, 1] - ends[:, 0] + step) ** 2 - step**2) / 12
-    others = [_place(values, one.over([name]).cells[0]) for one in sources if name in one.columns]
-    group = np.unique(np.array(others), axis=1, return_inverse=True)[1].ravel()
+    placements = [_place(values, s.over([name]).cells[0]) for s in sources if name in s.columns]
+    group = np.unique(np.array(placements), axis=1, return_inverse=True)[1].ravel()
     # Bins of one group are joined to nodes of about equal numbers of released rows.
     counts = np.histogram(rows_, np.append(ends[:, 0], ends[-1, 1]))[0] + 1e-9
     rank = np.minimum((np.cumsum(counts) - counts / 2) / counts.sum() * _NODES, _NODES - 1)
@@ -224,7 +224,7 @@ def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
     """The group of each node in a table."""
     if axis.ends is None:
         return np.array(
-            [next(g for g, cell in enumerate(cells) if one <= cell) for one in axis.cells]
+            [next(g for g, cell in enumerate(cells) if fine <= cell) for fine in axis.cells]
         )
     groups = np.zeros(axis.size, dtype=np.int64)
     groups[axis.node] = _place(axis.values, cells)
@@ -258,9 +258,9 @@ def _fit(
     seen: list[tuple[Floats, Floats] | None] = [None] * len(pairs)
     for _ in range(_ROUNDS):
         energy = reduce(np.add, (_wide(m, [k], d) for k, m in enumerate(margins)))
-        for pair, own in zip(pairs, a, strict=True):
+        for pair, interaction in zip(pairs, a, strict=True):
             i, j = pair.axes
-            energy = energy + _wide(scores[i] @ own @ scores[j].T, [i, j], d)
+            energy = energy + _wide(scores[i] @ interaction @ scores[j].T, [i, j], d)
         p = np.exp(energy - energy.max())
         p /= p.sum()
         for _ in range(2):
@@ -299,8 +299,8 @@ def _nodes(
     if axis.ends is None:
         bins = np.maximum(table.counts + (n - table.counts.sum()) / table.counts.size, 0.5)
         return np.ones(bins.size), bins / bins.sum(), axis.values, axis.inside
-    others = [one.over([axis.name]) for one in sources if axis.name in one.columns]
-    bins, _ = combine(table, others, known)
+    margins = [source.over([axis.name]) for source in sources if axis.name in source.columns]
+    bins, _ = combine(table, margins, known)
     n = bins.sum()
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
     np.minimum.at(low, axis.node, axis.ends[:, 0])
@@ -355,7 +355,7 @@ def _redrawn(
         one_way_again.append(replace(table, counts=exact + _noise(table, rng)))
     for table in answers.sources:
         places = [names.index(name) for name in table.columns]
-        groups = [_groups(axes[k], own) for k, own in zip(places, table.cells, strict=True)]
+        groups = [_groups(axes[k], bins) for k, bins in zip(places, table.cells, strict=True)]
         exact = np.zeros(table.counts.shape)
         np.add.at(exact, np.ix_(*groups), _margin(cells, places))
         sources.append(replace(table, counts=exact + _noise(table, rng)))

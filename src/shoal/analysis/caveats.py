@@ -61,9 +61,7 @@ def caveats(
         **_of_missing(published, columns, statistic),
         "error in the confidential table, such as nonresponse": True,
     }  # fmt: skip
-    first, second = (
-        tuple(text for text, holds in said.items() if holds) for said in (accounts, leaves)
-    )
+    first, second = (tuple(text for text, holds in s.items() if holds) for s in (accounts, leaves))
     return first, second
 
 

@@ -60,8 +60,8 @@ def spread(low: Floats, high: Floats, weights: Floats, *, ends: bool) -> Spread:
     for _ in range(_ROUNDS):
         law = inside * (density + 1e-9)
         law /= np.maximum(law.sum(axis=1, keepdims=True), 1e-300)
-        found = inner @ law + outer
-        padded = np.pad(found, 2, mode="edge")
+        mixed = inner @ law + outer
+        padded = np.pad(mixed, 2, mode="edge")
         density = np.convolve(padded, [0.1, 0.2, 0.4, 0.2, 0.1], mode="valid")
     middle = spans.mean(axis=1)
     mean = (law * points).sum(axis=1)

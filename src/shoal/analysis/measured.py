@@ -43,11 +43,11 @@ def missing_measurement(names: Sequence[str], published: PublishedTable) -> Inpu
 
 def one_way(published: PublishedTable, name: str) -> NoisyTable:
     """The noisy counts of a numeric column in the most bins; refuse where there are none."""
-    own = [published.present(table) for table in published.tables if table.columns == (name,)]
-    found = [table for table in own if table is not None]
-    if not found:
+    listed = [published.present(table) for table in published.tables if table.columns == (name,)]
+    present = [table for table in listed if table is not None]
+    if not present:
         raise missing_measurement([name], published)
-    return max(found, key=lambda one: one.counts.size)
+    return max(present, key=lambda one: one.counts.size)
 
 
 def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[float, float]:
@@ -110,12 +110,12 @@ def combine(
 
 def _nest_bins(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
     """Which bins each cell of another table holds; None where it cuts a bin, or has no ranges."""
-    found = np.zeros((len(cells), len(bins)))
-    for row, cell in zip(found, cells, strict=True):
+    membership = np.zeros((len(cells), len(bins)))
+    for row, cell in zip(membership, cells, strict=True):
         if not isinstance(cell, tuple):
             return None
         row[:] = [low >= cell[0] and high <= cell[1] for low, high in bins]
-    return found if (found.sum(axis=0) == 1).all() else None
+    return membership if (membership.sum(axis=0) == 1).all() else None
 
 
 def _units(published: PublishedTable, name: str) -> tuple[float, float]:
@@ -178,7 +178,7 @@ def share(
     published: PublishedTable, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
 ) -> tuple[float, float]:
     """The share of rows with these categories among those without a missing cell; its variance."""
-    found = []
+    estimates = []
     asked = list(zip(columns, categories, strict=True))
     counted = [name for name in columns if published.counts_missing(name)]
     for table in published.tables:
@@ -194,13 +194,13 @@ def share(
             present = present * (1 - gone)
         if not x.any():  # rules allow none of these combinations
             return 0.0, 0.0
-        found.append(_ratio(published, table, x, present))
-    if not found and len(columns) == 1:
-        found = _of_blocks(published, columns[0], categories[0])
-    if not found:
+        estimates.append(_ratio(published, table, x, present))
+    if not estimates and len(columns) == 1:
+        estimates = _of_blocks(published, columns[0], categories[0])
+    if not estimates:
         raise missing_measurement(columns, published)
-    precisions = np.array([1 / variance for _, variance in found])
-    estimate = float(precisions @ [value for value, _ in found] / precisions.sum())
+    precisions = np.array([1 / variance for _, variance in estimates])
+    estimate = float(precisions @ [value for value, _ in estimates] / precisions.sum())
     n = published.frame.select(columns).drop_nulls().height
     sampling = sampling_of_share(estimate, n) if estimand is Estimand.POPULATION else 0.0
     return estimate, float(1 / precisions.sum()) + sampling
@@ -234,8 +234,8 @@ def quantile(
             name, blocks, _units(published, name), at=at, error=error, confidence=confidence
         )
     table = one_way(published, name)
-    others = published.covering([name])
-    counts, covariance = combine(table, others, count_known_rows(published, [name]))
+    margins = published.covering([name])
+    counts, covariance = combine(table, margins, count_known_rows(published, [name]))
     n, bins = counts.sum(), counts.size
     ends = np.array(table.cells[0], dtype=np.float64)
     below = _below(counts)
@@ -322,8 +322,8 @@ def _block_quantile(
     # A monotone fit takes noise away, most where means are alike: so noise is drawn again.
     scale = unit * sqrt(blocks.variance / 2) / blocks.sizes
     drawn = np.random.default_rng(0).laplace(means, scale, (_DRAWN, len(means)))
-    again = [scipy.optimize.isotonic_regression(one, weights=blocks.sizes).x for one in drawn]
-    noise = z * float(np.std([np.interp(at, ranks, one) for one in again]))
+    again = [scipy.optimize.isotonic_regression(draw, weights=blocks.sizes).x for draw in drawn]
+    noise = z * float(np.std([np.interp(at, ranks, y) for y in again]))
     ends = (
         estimate - np.hypot(estimate - lower, noise),
         estimate + np.hypot(upper - estimate, noise),

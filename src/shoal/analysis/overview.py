@@ -37,7 +37,7 @@ class Overview:
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values."""
-        return {"results": [one.as_dict() for one in self.results], "refused": self.refused}
+        return {"results": [result.as_dict() for result in self.results], "refused": self.refused}
 
 
 def _shares(
@@ -47,8 +47,8 @@ def _shares(
     if len(categories) > _MOST or published.column(name).get("kind") == "date":
         raise InputError("more than 20 values; ask for a proportion of one.")
     parts = [
-        analysis.proportion(published, name, one, estimand=estimand, confidence=confidence)
-        for one in categories
+        analysis.proportion(published, name, category, estimand=estimand, confidence=confidence)
+        for category in categories
     ]
     return replace(parts[0], terms=tuple(part.terms[0] for part in parts))
 
@@ -59,10 +59,10 @@ def overview(published: PublishedTable, *, estimand: str, confidence: float) -> 
     for name in published.frame.columns:
         try:
             if published.numeric(name):
-                found = analysis.mean(published, name, estimand=estimand, confidence=confidence)
+                result = analysis.mean(published, name, estimand=estimand, confidence=confidence)
             else:
-                found = _shares(published, name, estimand, confidence)
-            results.append(found)
+                result = _shares(published, name, estimand, confidence)
+            results.append(result)
         except InputError as error:
             refused[name] = str(error)
     return Overview(tuple(results), refused)

@@ -166,8 +166,8 @@ class PublishedTable:
         """The sampling weights, where they are released as they are."""
         columns = self.facts["policy"]["columns"]
         for name in self.frame.columns:
-            said = columns.get(name)
-            if isinstance(said, Mapping) and said.get("sampling_weight"):
+            settings = columns.get(name)
+            if isinstance(settings, Mapping) and settings.get("sampling_weight"):
                 drawn = self.treatment(name) is not Treatment.NONE
                 return None if drawn else self.frame[name].cast(pl.Float64).to_numpy()
         return None
@@ -177,8 +177,8 @@ class PublishedTable:
         if name not in self.frame.columns:
             guess = did_you_mean(name, self.frame.columns)
             raise InputError(f"The release has no column '{name}'.{guess}")
-        said = self.facts["policy"]["columns"].get(name, {})
-        return said if isinstance(said, Mapping) else {"role": said}
+        settings = self.facts["policy"]["columns"].get(name, {})
+        return settings if isinstance(settings, Mapping) else {"role": settings}
 
     def numeric(self, name: str) -> bool:
         """Whether a column holds numbers, also noisy or in intervals."""
@@ -192,7 +192,7 @@ class PublishedTable:
             stated = [row[0] for row in self.facts["hierarchies"][name]]
         if stated is None:
             stated = self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
-        return [str(one) for one in stated]
+        return [str(category) for category in stated]
 
     def step(self, name: str) -> float:
         """The distance between two values of a numeric column, where the policy states one."""
@@ -211,14 +211,14 @@ class PublishedTable:
         self.column(name)
         loss = self.loss(name)
         if self.measurements is not None:
-            own = f"cell_{name}" in self.measurements.columns
+            measured = f"cell_{name}" in self.measurements.columns
             merged = any(name in columns for columns in self.merged.values())
-            return Treatment.DRAWN if own or merged else Treatment.BOUND
+            return Treatment.DRAWN if measured or merged else Treatment.BOUND
         if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
             return Treatment.UNKNOWN
-        found = self._grouping(name) if loss is None else self._noise(name, loss)
+        kind = self._grouping(name) if loss is None else self._noise(name, loss)
         still = {Treatment.NONE, Treatment.INTERVALS, Treatment.UNKNOWN}
-        return Treatment.MOVED if found not in still and self._may_be_moved(name, found) else found
+        return Treatment.MOVED if kind not in still and self._may_be_moved(name, kind) else kind
 
     @cached_property
     def cells(self) -> CellFacts:
@@ -368,12 +368,12 @@ class PublishedTable:
         """All noisy counts that are published."""
         if self.measurements is None or self.stratified:
             return ()
-        found = []
+        noisy = []
         for _, part in self.measurements.group_by("measurement", maintain_order=True):
             if part["sort"][0] != "table":
                 continue
-            there = [one for one in part.columns if one.startswith("cell_")]
-            names = [one.removeprefix("cell_") for one in there if part[one][0] is not None]
+            cell_columns = [column for column in part.columns if column.startswith("cell_")]
+            names = [c.removeprefix("cell_") for c in cell_columns if part[c][0] is not None]
             labels = [part[f"cell_{name}"].unique(maintain_order=True).to_list() for name in names]
             counts = part["answer"].to_numpy().astype(np.float64)
             cells = tuple(
@@ -382,8 +382,8 @@ class PublishedTable:
             )
             shape = [len(column) for column in labels]
             variance, gaussian = _noise_of(part)
-            found.append(NoisyTable(tuple(names), cells, counts.reshape(shape), variance, gaussian))
-        return tuple(found)
+            noisy.append(NoisyTable(tuple(names), cells, counts.reshape(shape), variance, gaussian))
+        return tuple(noisy)
 
     @cached_property
     def merged(self) -> dict[str, dict[str, dict[str, str]]]:
@@ -391,51 +391,51 @@ class PublishedTable:
 
         For each axis its columns, and for each of these the category that a cell of the axis has.
         """
-        found: dict[str, dict[str, dict[str, str]]] = {}
+        merges: dict[str, dict[str, dict[str, str]]] = {}
         names = self.facts["protected_columns"]
         if self.measurements is None or self.stratified or not self._parts:
-            return found
+            return merges
         if all(f"cell_{name}" in self.measurements.columns for name in names):
-            return found
+            return merges
         columns = [self.policy.schema[name] for name in names]
         space = constrain_space(columns, self.policy.constraints.rules)
         for axis, source in zip(space.modelled, space.sources, strict=True):
             if not isinstance(source, int):
                 labels = [axis.text(code, code + 1) for code in range(axis.count)]
-                found[axis.column.name] = {
+                merges[axis.column.name] = {
                     names[j]: {
                         label: space.space[j].text(code, code + 1)
                         for label, code in zip(labels, codes, strict=True)
                     }
                     for j, codes in zip(source.columns, source.combinations.T, strict=True)
                 }
-        return found
+        return merges
 
     def mark_counts(self, table: NoisyTable, name: str, category: str) -> Floats | None:
         """Which counts of a table are those of a category; None where it does not tell."""
         for axis, sets in self._axes(table, name):
-            there = np.array([category in one for one in sets])
-            if there.any() and all(len(one) == 1 for one in sets if category in one):
+            marks = np.array([category in s for s in sets])
+            if marks.any() and all(len(s) == 1 for s in sets if category in s):
                 shape = np.where(np.arange(table.counts.ndim) == axis, len(sets), 1)
-                return there.reshape(shape).astype(np.float64)
+                return marks.reshape(shape).astype(np.float64)
         return None
 
     def _axes(self, table: NoisyTable, name: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Where a table counts a column, and the categories of each of its cells there."""
-        for axis, (own, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
-            if own == name:
+        for axis, (axis_name, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
+            if axis_name == name:
                 yield axis, cells
-            elif (labels := self.merged.get(own, {}).get(name)) is not None:
+            elif (labels := self.merged.get(axis_name, {}).get(name)) is not None:
                 yield axis, tuple({labels[label] for label in cell} for cell in cells)
 
     def covering(self, columns: Sequence[str]) -> list[NoisyTable]:
         """Counts of people with a value in these columns, by the tables that have them all."""
-        found = (
+        margins = (
             self.present(table.over(columns))
             for table in self.tables
             if set(columns) <= set(table.columns)
         )
-        return [table for table in found if table is not None]
+        return [table for table in margins if table is not None]
 
     def present(self, table: NoisyTable) -> NoisyTable | None:
         """The counts of people with a value in every column of a table.
@@ -482,10 +482,10 @@ class PublishedTable:
     def counts_missing(self, name: str) -> bool:
         """Whether missing cells of a column are counted as a value of their own."""
         return any(
-            self.missing(name) in one
+            self.missing(name) in s
             for table in self.tables
             for _, sets in self._axes(table, name)
-            for one in sets
+            for s in sets
         )
 
     def _cell(self, label: str, name: str) -> Any:
@@ -505,11 +505,11 @@ class PublishedTable:
 
     def _numbers_of(self, label: str, name: str) -> tuple[float, float] | frozenset[str]:
         """The least and the greatest number that a cell counts; its text if it counts others."""
-        if found := _RANGE.fullmatch(label):
-            high = float(found[2])
-            return float(found[1]), high - self.step(name) if label.endswith(")") else high
+        if match := _RANGE.fullmatch(label):
+            high = float(match[2])
+            return float(match[1]), high - self.step(name) if label.endswith(")") else high
         try:
-            numbers = [float(one) for one in label.split(" | ")]
+            numbers = [float(part) for part in label.split(" | ")]
         except ValueError:
             return frozenset([label])
         return min(numbers), max(numbers)

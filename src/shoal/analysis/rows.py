@@ -80,10 +80,10 @@ def number(published: PublishedTable, name: str) -> RowValues:
         return RowValues(values, values**2, within)
     if treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
-        there = np.isfinite(low)
-        found = _spread(published, name, low[there], high[there], _weights(published)[there])
+        finite = np.isfinite(low)
+        moments = _spread(published, name, low[finite], high[finite], _weights(published)[finite])
         means, within = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
-        means[there], within[there] = found.means, found.within
+        means[finite], within[finite] = moments.means, moments.within
         return RowValues(means, means**2, within)
     if treatment in {Treatment.CELL_NOISE, Treatment.GROUP_NOISE}:
         return _denoise(published, name, grouped=treatment is Treatment.GROUP_NOISE)
@@ -111,24 +111,24 @@ def group_spread(published: PublishedTable, name: str) -> Floats:
     Groups with other categories are not neighbours.
     """
     grouped = [name] if published.alone(name) else list(published.grouped)
-    numeric = [one for one in grouped if published.numeric(one)]
-    numbers = [one for one in numeric if np.isfinite(published.numbers(one)).any()]
-    X = np.column_stack([published.numbers(one) for one in numbers])
+    numeric = [col for col in grouped if published.numeric(col)]
+    numbers = [col for col in numeric if np.isfinite(published.numbers(col)).any()]
+    X = np.column_stack([published.numbers(col) for col in numbers])
     missing = ~np.asarray(np.isfinite(X).all(axis=1))
     X = (X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300)
     codes = [
-        published.frame[one].cast(str).rank("dense").fill_null(0).to_numpy()
-        for one in grouped
-        if one not in numeric
+        published.frame[col].cast(str).rank("dense").fill_null(0).to_numpy()
+        for col in grouped
+        if col not in numeric
     ]
     Z = np.column_stack([np.where(missing[:, None], 1e6, X), *(1e3 * c for c in codes)])
     centres, back = np.unique(Z, axis=0, return_inverse=True)
     d, j = len(numbers), numbers.index(name)
     near = min(2 * d + 1, len(centres))
-    distances, others = scipy.spatial.cKDTree(centres).query(centres, k=[*range(1, near + 1)])
-    apart = np.where(distances < 500, centres[others][:, :, j] - centres[:, None, j], np.nan)
-    found = np.isfinite(apart[:, 1:]).sum(axis=1)
-    squares = np.nansum(apart[:, 1:] ** 2, axis=1) / np.maximum(found, 1)
+    distances, neighbours = scipy.spatial.cKDTree(centres).query(centres, k=[*range(1, near + 1)])
+    apart = np.where(distances < 500, centres[neighbours][:, :, j] - centres[:, None, j], np.nan)
+    counts = np.isfinite(apart[:, 1:]).sum(axis=1)
+    squares = np.nansum(apart[:, 1:] ** 2, axis=1) / np.maximum(counts, 1)
     within: Floats = d / 12 * squares[back.ravel()] * np.nanvar(published.numbers(name))
     return within
 
@@ -153,13 +153,13 @@ def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
     """Whether a cell has a category, as numbers."""
     treatment = published.treatment(name)
     cells = published.frame[name].cast(str)
-    there = (cells == category).fill_null(value=False).to_numpy().astype(np.float64)
-    there[cells.is_null().to_numpy()] = np.nan
+    marks = (cells == category).fill_null(value=False).to_numpy().astype(np.float64)
+    marks[cells.is_null().to_numpy()] = np.nan
     if treatment is Treatment.NONE:
-        return RowValues(there, there)
+        return RowValues(marks, marks)
     if treatment is Treatment.RESPONSE:
         stay, other = published.response(name)
-        values = (there - other) / (stay - other)
+        values = (marks - other) / (stay - other)
         return RowValues(values, values, noisy=True)
     raise refusal(published, name)
 
@@ -282,8 +282,8 @@ def quantile(
     elif treatment is Treatment.INTERVALS:
         low, high = published.ends(name)
         kept = np.isfinite(low)
-        found = _spread(published, name, low[kept], high[kept], weights[kept])
-        values, shares = found.values, found.shares
+        distribution = _spread(published, name, low[kept], high[kept], weights[kept])
+        values, shares = distribution.values, distribution.shares
     else:
         raise refusal(published, name)
     upto = np.cumsum(shares) / shares.sum()
@@ -317,7 +317,7 @@ def _rank_error(values: Floats, upto: Floats, at: float, people: float) -> float
     chances = (np.arange(200) + 0.5) / 200
     ends = scipy.special.betaincinv(people * at + 0.5, people * (1 - at) + 0.5, chances)
     places = np.minimum(np.searchsorted(upto, ends), len(values) - 1)
-    gaps, apart = (np.subtract.outer(one, one) for one in (upto[places], values[places]))
+    gaps, apart = (np.subtract.outer(v, v) for v in (upto[places], values[places]))
     gaps = np.abs(gaps) * people
     return sqrt(float((apart**2 * gaps / (gaps + 1)).mean()) / 2)
 
@@ -330,8 +330,8 @@ def _reader(values: Floats, upto: Floats, *, exact: bool) -> Callable[[float], f
     if exact:
 
         def read(at: float) -> float:
-            found = np.searchsorted(upto, [at - 1e-12, at + 1e-12])
-            return float(values[np.minimum(found, len(values) - 1)].mean())
+            nearest = np.searchsorted(upto, [at - 1e-12, at + 1e-12])
+            return float(values[np.minimum(nearest, len(values) - 1)].mean())
 
         return read
     ranks = upto - np.diff(upto, prepend=0.0) / 2
@@ -359,18 +359,18 @@ def refuse_shuffled(published: PublishedTable) -> None:
 def design(published: PublishedTable, names: Sequence[str]) -> list[Regressor]:
     """Numbers as they are, categories as zeros and ones, the first of them left out."""
     refuse_shuffled(published)
-    found = []
+    regressors = []
     for name in names:
         if published.numeric(name):
             if published.treatment(name) is Treatment.GROUP_NOISE:
                 raise refusal(published, name)
-            found.append(Regressor(name, name, number(published, name)))
+            regressors.append(Regressor(name, name, number(published, name)))
             continue
-        found += [
-            Regressor(f"{name} = {one}", name, indicator(published, name, one))
-            for one in published.categories(name)[1:]
+        regressors += [
+            Regressor(f"{name} = {category}", name, indicator(published, name, category))
+            for category in published.categories(name)[1:]
         ]
-    return found
+    return regressors
 
 
 def refuse_grouped_outcome(published: PublishedTable, name: str) -> None:
@@ -416,7 +416,7 @@ def logit(
 ) -> list[AnalysisTerm]:
     """Logistic regression of whether the outcome has a category, by Newton's method."""
     regressors = design(published, names)
-    noisy = [one.column for one in regressors if one.values.noisy]
+    noisy = [regressor.column for regressor in regressors if regressor.values.noisy]
     if noisy:
         raise refusal(published, noisy[0])
     y = indicator(published, outcome, category).values
@@ -472,19 +472,19 @@ def _moments(
 
     Weights are NaN for incomplete rows, which are left out.
     """
-    U = np.column_stack([np.ones(published.n), *(one.values.values for one in regressors)])
+    U = np.column_stack([np.ones(published.n), *(r.values.values for r in regressors)])
     w = np.where(np.isfinite(U).all(axis=1) & np.isfinite(y), _weights(published), np.nan)
     kept = np.isfinite(w)
     U = U[kept]
     M = U[:, :, None] * U[:, None, :]
-    for j, one in enumerate(regressors, start=1):
-        if not one.values.noisy:
+    for j, regressor in enumerate(regressors, start=1):
+        if not regressor.values.noisy:
             continue
-        M[:, j, j] = one.values.squares[kept]
+        M[:, j, j] = regressor.values.squares[kept]
         for i, other in enumerate(regressors, start=1):
-            if i != j and other.column == one.column:
+            if i != j and other.column == regressor.column:
                 M[:, i, j] = 0.0
-        _refuse_hidden(one, M[:, j, j], U[:, j])
+        _refuse_hidden(regressor, M[:, j, j], U[:, j])
     return U, M, w
 
 
@@ -512,7 +512,7 @@ def _terms(
     freedom = max(n - m, 1) if student else None
     half = np.linalg.solve(A, scores.T)
     variances = (half**2).sum(axis=1) * n / max(n - m, 1)
-    labels = ["intercept", *(one.label for one in regressors)]
+    labels = ["intercept", *(regressor.label for regressor in regressors)]
     return [
         term_of(label, float(value), float(variance), confidence, freedom=freedom)
         for label, value, variance in zip(labels, beta, variances, strict=True)

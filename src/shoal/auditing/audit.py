@@ -90,8 +90,8 @@ class Finding:
     @property
     def declared(self) -> Fraction:
         """The epsilon, or rho, that the claim declares for this pair."""
-        found = self._guarantee
-        return found.rho or found.epsilon or Fraction(0)
+        guarantee = self._guarantee
+        return guarantee.rho or guarantee.epsilon or Fraction(0)
 
     @property
     def low(self) -> float:
@@ -347,11 +347,11 @@ def _choose_pairs(
         )
     progress("comparing pairs", 0, 1)
     # The method's own counterexample is run in any case.
-    own = made[:1] if planned.method.promises.counterexample else []
+    worst = made[:1] if planned.method.promises.counterexample else []
     rest = sorted(
-        made[len(own) :], key=lambda other: -neighbouring_tables.apartness(planned, other)
+        made[len(worst) :], key=lambda other: -neighbouring_tables.apartness(planned, other)
     )
-    return [*own, *rest][: max(most, 1)]
+    return [*worst, *rest][: max(most, 1)]
 
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
@@ -400,10 +400,10 @@ def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> tuple[float, float]:
     """The largest rho of what moved in runs that are given back, and of their first question."""
     most = proved = 0.0
     for _ in range(_GIVEN_BACK):
-        for one, other in (runs, runs[::-1]):
-            found = privacy_losses.replay(ArrayRuns.with_noise, one, other, noise)
-            most = max(most, sum(found.rhos.values()))
-            (mechanism, _), first = found.parts[0] if found.parts else ((LAPLACE, 0), 0.0)
+        for base, other in (runs, runs[::-1]):
+            losses = privacy_losses.replay(ArrayRuns.with_noise, base, other, noise)
+            most = max(most, sum(losses.rhos.values()))
+            (mechanism, _), first = losses.parts[0] if losses.parts else ((LAPLACE, 0), 0.0)
             proved = max(proved, first if mechanism == GAUSSIAN else 0.0)
     return most, proved
 

@@ -168,7 +168,7 @@ def _fact(name: str) -> epsilon_lower_bound.Score:
 
 
 def _text(name: str) -> Any:
-    return lambda outputs: np.array([one.texts[name] for one in outputs], dtype=np.int64)
+    return lambda outputs: np.array([output.texts[name] for output in outputs], dtype=np.int64)
 
 
 def _cells(score: epsilon_lower_bound.Score) -> epsilon_lower_bound.Score:
@@ -177,9 +177,9 @@ def _cells(score: epsilon_lower_bound.Score) -> epsilon_lower_bound.Score:
 
 def _stack(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) -> Floats:
     """All tables as one array; one of another shape is cut or filled up with -2."""
-    rows, columns = shape or [max(one.cells.shape[side] for one in outputs) for side in (0, 1)]
+    rows, columns = shape or [max(o.cells.shape[side] for o in outputs) for side in (0, 1)]
     stack = np.full((len(outputs), rows, columns), -2.0)
-    for place, one in enumerate(outputs):
-        cells = one.cells[:rows, :columns]
+    for place, output in enumerate(outputs):
+        cells = output.cells[:rows, :columns]
         stack[place, : cells.shape[0], : cells.shape[1]] = cells
     return stack

@@ -49,15 +49,15 @@ class NeighbouringTables:
 def list_worst_cases(planned: Plan) -> list[NeighbouringTables]:
     """Worst cases for a plan, the method's own counterexample first."""
     k = _group_size(planned)
-    own = planned.method.promises.counterexample
-    known = [one for m in REGISTRY.values() if (one := m.promises.counterexample) is not None]
+    counterexample = planned.method.promises.counterexample
+    known = [make for m in REGISTRY.values() if (make := m.promises.counterexample) is not None]
     boxes: dict[Callable[..., Any], tuple[str, Floats, Floats]] = {}
-    for build in ([own] if own else []) + known:
+    for build in ([counterexample] if counterexample else []) + known:
         box = build(k)
         boxes.setdefault(build, (box.event, box.before, box.after))
-    others = [_extreme(k), _zig_zag(k)]
+    extremes = [_extreme(k), _zig_zag(k)]
     made = []
-    for name, before, after in (*boxes.values(), *others):
+    for name, before, after in (*boxes.values(), *extremes):
         pair = _carry_over(planned, name, before, after) if len(before) >= max(k, 2) else None
         if pair is not None:
             made.append(pair)

@@ -102,11 +102,11 @@ class Replay:
         return self._add_up(lambda loss: loss**2 / 2)
 
     def _add_up(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
-        found: dict[Draw, float] = {}
+        costs: dict[Draw, float] = {}
         for draw, loss in self.parts:
             cost = loss if draw[0] in {EXPONENTIAL, GAUSSIAN} else pure(loss)
-            found[draw] = found.get(draw, 0.0) + cost
-        return found
+            costs[draw] = costs.get(draw, 0.0) + cost
+        return costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +208,8 @@ class _Recorder(_Asked):
             return np.array([self.noise.select_by_weight(values[0], scale=scale)])
         if scale == 0:
             return np.asarray(values.argmax(axis=1), dtype=np.int64)
-        one = Fraction(1)
-        return self.noise.select_many(values, sensitivity=one, epsilon=2 / scale)
+        unit = Fraction(1)
+        return self.noise.select_many(values, sensitivity=unit, epsilon=2 / scale)
 
 
 @dataclass
@@ -268,7 +268,7 @@ class _Replay(_Asked):
     def _rho_loss(self, answer: _Answer, values: Ints, scale: float) -> float:
         """The loss of a mechanism that is priced in rho; for `replay`, the rho of what moved."""
         if answer.draw[0] == EXPONENTIAL:
-            before, after = (log_weights(one[0], scale) for one in (answer.values, values))
+            before, after = (log_weights(v[0], scale) for v in (answer.values, values))
             width = float(np.ptp(before - after))
             return width**2 / 8 if self.to_the_end else float((before - after)[answer.drawn[0]])
         moves = (answer.values - values).astype(np.float64)
@@ -277,7 +277,7 @@ class _Replay(_Asked):
         half = 1 / (2 * scale**2)
         if self.to_the_end:
             return float(np.sum(moves**2)) * half
-        later, earlier = (answer.drawn - one for one in (values, answer.values))
+        later, earlier = (answer.drawn - v for v in (values, answer.values))
         return float(np.sum(later.astype(np.float64) ** 2 - earlier.astype(np.float64) ** 2)) * half
 
 

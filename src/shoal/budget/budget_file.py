@@ -336,7 +336,7 @@ def _grant(event: dict[str, Any]) -> Account:
 def _entry(
     id_: int, *, epsilon: object, rho: object, facts: str | None, **event: Any
 ) -> BudgetEntry:
-    price, squared = (None if one is None else _fraction(one) for one in (epsilon, rho))
+    price, squared = (None if loss is None else _fraction(loss) for loss in (epsilon, rho))
     declared = None if facts is None else DeclaredFacts.of_json(facts)
     return BudgetEntry(id_, epsilon=price, rho=squared, facts=declared, status="reserved", **event)
 

@@ -246,8 +246,8 @@ def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Su
     """
     priced = [entry for entry in entries if entry.priced]
     facts = [entry.facts for entry in priced if entry.facts is not None]
-    units = {fold_name(one.unit): one.unit for one in facts if one.unit != ROW}
-    stated = [one.max_contributions for one in facts if one.max_contributions is not None]
+    units = {fold_name(fact.unit): fact.unit for fact in facts if fact.unit != ROW}
+    stated = [fact.max_contributions for fact in facts if fact.max_contributions is not None]
     most = max(stated, default=None)
     persons = bool(units) or most is not None
     pure, rho = [], Fraction(0)
@@ -347,9 +347,9 @@ def _scope(facts: Sequence[DeclaredFacts], units: dict[str, str], *, persons: bo
         words.append(f"per person{''.join(f' ({name})' for name in units.values())}")
     elif facts:
         words.append("per row")
-    if not all(one.adds_up for one in facts):
+    if not all(fact.adds_up for fact in facts):
         words.append(f"within the extract '{facts[0].extract}'")
-    public = dict.fromkeys(name for one in facts for name in one.public_columns)
+    public = dict.fromkeys(name for fact in facts for name in fact.public_columns)
     if public:
         words.append(f"beside the public {', '.join(public)}")
     return ", ".join(words)
@@ -388,5 +388,5 @@ def number(epsilon: Fraction) -> str:
 
 
 def _decimal(scaled: int, digits: int) -> str:
-    whole, rest = divmod(scaled, 10**digits)
-    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)
+    integer, rest = divmod(scaled, 10**digits)
+    return f"{integer}.{rest:0{digits}d}" if digits else str(integer)

@@ -224,8 +224,8 @@ def _read_contents(connection: sqlite3.Connection, path: Path) -> list[str]:
             f"The budget file '{path}' was switched to journal mode '{mode}'; only 'delete' is"
             " kept through a crash here."
         )
-    whole = connection.execute("PRAGMA integrity_check").fetchall()
-    if whole != [("ok",)] or connection.execute("PRAGMA foreign_key_check").fetchall():
+    integrity = connection.execute("PRAGMA integrity_check").fetchall()
+    if integrity != [("ok",)] or connection.execute("PRAGMA foreign_key_check").fetchall():
         raise damage_error(path)
     try:
         if version < _VERSION:

@@ -132,9 +132,9 @@ class Account:
         """Why there is no cumulative epsilon, in sentences."""
         texts = []
         if self.unbounded:
-            one = self.unbounded == 1
-            count = "a release" if one else f"{self.unbounded} releases"
-            is_ = "is" if one else "are"
+            single = self.unbounded == 1
+            count = "a release" if single else f"{self.unbounded} releases"
+            is_ = "is" if single else "are"
             texts.append(_UNBOUNDED.format(source=self.source, count=count, is_=is_))
         texts += [_NOT_COMPOSED.format(source=self.source, reason=r) for r in self._sum.reasons]
         first = self._first_inspection
@@ -155,7 +155,7 @@ class Account:
     @property
     def _first_inspection(self) -> InspectionSummary | None:
         """The first inspection of the table itself."""
-        return next((one for one in self.inspections if one.kind is Inspection.TABLE), None)
+        return next((i for i in self.inspections if i.kind is Inspection.TABLE), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,9 +178,9 @@ class Account:
             f" cumulative epsilon {cumulative}{scope}"
         )
         lines = [head, *(f"  {entry}" for entry in self.entries)]
-        for one in self.inspections:
-            note = f"  {one.note}" if one.note else ""
-            lines.append(f"  -  {one.time}  inspection of the {one.kind}, by {one.what}{note}")
+        for item in self.inspections:
+            note = f"  {item.note}" if item.note else ""
+            lines.append(f"  -  {item.time}  inspection of the {item.kind}, by {item.what}{note}")
         if any(entry.status == "reserved" for entry in self.entries):
             lines.append("  A reserved entry counts as spent: its run is under way, or was killed.")
         return "\n".join(lines + [f"  ! {text}" for text in self.warnings])

@@ -55,7 +55,7 @@ def analyse(
     from shoal import analysis
     from shoal.core.serialise import plain
 
-    found = analysis.analyse(
+    result = analysis.analyse(
         folder,
         statistic,
         of or (),
@@ -65,4 +65,4 @@ def analyse(
         estimand=estimand,
         confidence=confidence,
     )
-    say(json.dumps(plain(found.as_dict()), indent=2, allow_nan=False) if as_json else repr(found))
+    say(json.dumps(plain(result.as_dict()), indent=2, allow_nan=False) if as_json else repr(result))

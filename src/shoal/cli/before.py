@@ -191,7 +191,7 @@ def inspect(
     from shoal.evaluation import inspect_table
 
     with running() as progress:
-        found = inspect_table.inspect(
+        inspection = inspect_table.inspect(
             data,
             budget.apply_to(policy),
             public=public,
@@ -201,7 +201,7 @@ def inspect(
             progress=progress,
             note=data.name,
         )
-    say(json.dumps(found.facts(), indent=2) if as_json else found)
+    say(json.dumps(inspection.facts(), indent=2) if as_json else inspection)
 
 
 @command(rich_help_panel=Panel.MORE)

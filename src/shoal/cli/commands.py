@@ -242,9 +242,9 @@ def verify(
 
     from shoal.publish.verify_folder import verify as verify_folder
 
-    found = verify_folder(folder, key=key)
-    say(json.dumps(found.facts(), indent=2) if as_json else str(found))
-    if not found.holds:
+    verification = verify_folder(folder, key=key)
+    say(json.dumps(verification.facts(), indent=2) if as_json else str(verification))
+    if not verification.holds:
         raise typer.Exit(3)
 
 
@@ -294,7 +294,7 @@ def evaluate(
     from shoal.publish import evaluate_files
 
     with running() as progress:
-        found = evaluate_files.evaluate(
+        result = evaluate_files.evaluate(
             original,
             released,
             policy,
@@ -310,7 +310,7 @@ def evaluate(
             tell=tell,
             progress=progress,
         )
-    say(found.to_json() if as_json else str(found))
+    say(result.to_json() if as_json else str(result))
     if out is not None:
         say(f"Report, confidential: {out}", err=True)
 
@@ -389,7 +389,7 @@ def compare(
         f"interrupted; finished results are kept in {out}. Run the same command to continue."
     )
     with running() as progress:
-        found = evaluate_files.compare(
+        result = evaluate_files.compare(
             data,
             policy,
             out,
@@ -404,7 +404,7 @@ def compare(
             seed=seed,
             axes=axes,
         )
-    say(found.to_json() if as_json else str(found))
+    say(result.to_json() if as_json else str(result))
     say(f"Confidential: {out}", err=True)
 
 
@@ -463,7 +463,7 @@ def audit(
 
     check_text(out, force=force)
     with running() as progress:
-        found = auditing.audit(
+        result = auditing.audit(
             budget.apply_to(policy),
             pair=pair,
             table=table,
@@ -473,11 +473,11 @@ def audit(
             tell=tell,
             progress=progress,
         )
-    say(json.dumps(plain(found.facts()), indent=2) if as_json else str(found))
+    say(json.dumps(plain(result.facts()), indent=2) if as_json else str(result))
     if out is not None:
-        write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
+        write_text(out, html.audit_report(result.facts()), force=force, confidential=True)
         say(f"Report, confidential: {out}", err=True)
-    if fail_on_violation and found.fails:
+    if fail_on_violation and result.fails:
         raise typer.Exit(3)
 
 

@@ -144,15 +144,15 @@ def spell_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]
     """
     groups: dict[str, str] = {}
     options: list[Parameter] = []
-    for one in signature(function).parameters.values():
-        if isinstance(one.annotation, str) and one.annotation in GROUPS:
-            groups[one.name] = one.annotation
+    for parameter in signature(function).parameters.values():
+        if isinstance(parameter.annotation, str) and parameter.annotation in GROUPS:
+            groups[parameter.name] = parameter.annotation
             options += [
                 Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-                for name, kind in GROUPS[one.annotation].items()
+                for name, kind in GROUPS[parameter.annotation].items()
             ]
         else:
-            options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(function)
     def prepare(**given: Any) -> Callable[[], None]:
@@ -162,7 +162,7 @@ def spell_out(function: Callable[..., None]) -> Callable[..., Callable[[], None]
             given[name] = getattr(nouns, noun)(*[given.pop(option) for option in GROUPS[noun]])
         return partial(function, **given)
 
-    prepare.__annotations__ = {one.name: one.annotation for one in options}
+    prepare.__annotations__ = {option.name: option.annotation for option in options}
     spelled = signature(function).replace(parameters=options)
     prepare.__signature__ = spelled  # type: ignore[attr-defined]
     return prepare

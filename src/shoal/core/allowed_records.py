@@ -96,16 +96,16 @@ class ConstraintSet:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are named."""
-        return tuple(dict.fromkeys(name for one in self.constraints for name in one.columns))
+        return tuple(dict.fromkeys(name for c in self.constraints for name in c.columns))
 
     @cached_property
     def parts(self) -> tuple["_Part", ...]:
         """The constraints that belong together."""
         groups: list[list[Constraint]] = []
-        for one in self.constraints:
-            near = [g for g in groups if any({*one.columns} & {*other.columns} for other in g)]
+        for rule in self.constraints:
+            near = [g for g in groups if any({*rule.columns} & {*other.columns} for other in g)]
             groups = [g for g in groups if g not in near]
-            groups.append([*(other for g in near for other in g), one])
+            groups.append([*(other for g in near for other in g), rule])
         return tuple(_Part(tuple(group), self) for group in groups)
 
     def contradiction(self) -> str:
@@ -116,8 +116,8 @@ class ConstraintSet:
             for size in (1, 2):
                 for some in combinations(part.constraints, size):
                     if _Part(some, self).witness is None:
-                        return _impossible([one.text for one in some])
-            return _impossible([one.text for one in part.constraints])
+                        return _impossible([constraint.text for constraint in some])
+            return _impossible([constraint.text for constraint in part.constraints])
         return ""
 
     def nearest(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], Bools]:
@@ -129,12 +129,12 @@ class ConstraintSet:
         made = {name: np.array(columns[name]) for name in self.columns}
         changed = np.zeros(len(next(iter(made.values()))), dtype=bool)
         for part in self.parts:
-            kept = np.logical_and.reduce([one.holds(made) for one in part.constraints])
+            kept = np.logical_and.reduce([c.holds(made) for c in part.constraints])
             rows = np.flatnonzero(~kept)
             if not rows.size:
                 continue
-            own = {name: made[name][rows] for name in part.columns}
-            for name, values in part.nearest(own).items():
+            part_rows = {name: made[name][rows] for name in part.columns}
+            for name, values in part.nearest(part_rows).items():
                 made[name][rows] = values
             changed[rows] = True
         return made, changed
@@ -175,7 +175,7 @@ class _Axis:
         """For each row and each cell 0 if it is there, else 1 and a share of the move."""
         name, count = self.column.name, len(self.values)
         costs = np.full((len(cells), count + 1), np.inf)
-        absent = np.array([one is None or one != one for one in cells], dtype=bool)  # noqa: PLR0124
+        absent = np.array([c is None or c != c for c in cells], dtype=bool)  # noqa: PLR0124
         costs[absent, count] = 0.0
         if self.leaves and name in owner.missing:
             costs[~absent, count] = 1.0
@@ -183,12 +183,12 @@ class _Axis:
             ranks = {text: place for place, text in enumerate(self.column.all_categories or ())}
             for place, value in enumerate(self.values):
                 here = [
-                    one not in self.values if value == _OTHER else one == value for one in cells
+                    cell not in self.values if value == _OTHER else cell == value for cell in cells
                 ]
                 to = self.others[0] if value == _OTHER and self.others else str(value)
                 reach = np.inf if to == _OTHER else 1.0
-                move = [abs(ranks.get(one, 0) - ranks.get(to, 0)) / (len(ranks) or 1)
-                        for one in cells]  # fmt: skip
+                move = [abs(ranks.get(cell, 0) - ranks.get(to, 0)) / (len(ranks) or 1)
+                        for cell in cells]  # fmt: skip
                 costs[:, place] = np.where(here, 0.0, reach + 0.1 * np.array(move))
         else:
             x, low = cells.astype(np.float64), np.array(self.values, dtype=np.float64)
@@ -231,7 +231,7 @@ class _Part:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        named = {name for one in self.constraints for name in one.columns}
+        named = {name for constraint in self.constraints for name in constraint.columns}
         return tuple(name for name in self.owner.schema.names if name in named)
 
     @cached_property
@@ -239,7 +239,7 @@ class _Part:
         """The columns that conditions are about."""
         named: dict[str, list[str | float]] = {}
         unsettled: set[str] = set()
-        for leaf in (leaf for one in self.constraints for leaf in one.leaves()):
+        for leaf in (leaf for constraint in self.constraints for leaf in constraint.leaves()):
             if isinstance(leaf, Atom):
                 named.setdefault(leaf.column, []).extend(leaf.values)
                 unsettled |= {leaf.column} if leaf.op == "missing" else set()
@@ -248,8 +248,8 @@ class _Part:
                 named.setdefault(leaf.target, []).extend(leaf.pairs.values())
             elif not leaf.terms:
                 for name in leaf.columns:
-                    own = self.owner.schema[name].all_categories or ()
-                    named.setdefault(name, []).extend(own)
+                    categories = self.owner.schema[name].all_categories or ()
+                    named.setdefault(name, []).extend(categories)
         return {
             name: self._axis(name, named[name], leaves=name in unsettled)
             for name in self.columns
@@ -280,7 +280,7 @@ class _Part:
     @cached_property
     def numeric(self) -> tuple[str, ...]:
         """The columns of relations."""
-        named = {n for one in self.constraints for leaf in one.relations() for n in leaf.terms}
+        named = {n for c in self.constraints for leaf in c.relations() for n in leaf.terms}
         return tuple(name for name in self.columns if name in named)
 
     @cached_property
@@ -293,20 +293,20 @@ class _Part:
                 f"The rules on {', '.join(domains)} together have {size:.3g} combinations of "
                 f"values, more than {LARGEST_DOMAIN:,}. State rules on fewer columns."
             )
-        conditions = [one for one in self.constraints if not any(r.terms for r in one.relations())]
+        conditions = [c for c in self.constraints if not any(r.terms for r in c.relations())]
         kept = allow(conditions, domains)
-        choices = [_choices(one.tree) for one in self.constraints if one not in conditions]
-        if np.prod([float(len(one)) for one in choices]) > ALTERNATIVES:
+        choices = [_choices(c.tree) for c in self.constraints if c not in conditions]
+        if np.prod([float(len(choice)) for choice in choices]) > ALTERNATIVES:
             raise InputError("The rules join too many relations by 'or'. State simpler ones.")
-        found = []
+        pieces = []
         for chosen in product(*choices):
             parts = [leaf for some in chosen for leaf in some]
             relations = [leaf for leaf in parts if isinstance(leaf, Relation) and leaf.terms]
-            others = [_constraint(leaf) for leaf in parts if leaf not in relations]
-            combos = np.argwhere(kept & allow(others, domains))
+            rest = [_constraint(leaf) for leaf in parts if leaf not in relations]
+            combos = np.argwhere(kept & allow(rest, domains))
             if len(combos):
-                found.append((combos, relations))
-        return found
+                pieces.append((combos, relations))
+        return pieces
 
     @cached_property
     def witness(self) -> dict[str, Any] | None:
@@ -331,7 +331,7 @@ class _Part:
 
     def _polyhedron(self, relations: Sequence[Relation]) -> Polyhedron:
         grids = tuple(map(self.grid, self.numeric))
-        return Polyhedron(tuple(_half(one, self.numeric, self.grid) for one in relations), grids)
+        return Polyhedron(tuple(_half(r, self.numeric, self.grid) for r in relations), grids)
 
     def _record(self, combo: Ints, values: Mapping[str, float]) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -374,7 +374,7 @@ class _Part:
                 if not open_rows.size:
                     break
                 place, cost = _cheapest(costs, combos, open_rows, tried)
-                tried = [*(one[np.isfinite(cost)] for one in tried), place[np.isfinite(cost)]]
+                tried = [*(t[np.isfinite(cost)] for t in tried), place[np.isfinite(cost)]]
                 open_rows, place = open_rows[np.isfinite(cost)], place[np.isfinite(cost)]
                 if not open_rows.size:
                     break
@@ -383,9 +383,9 @@ class _Part:
                 for name in self.columns:
                     best[name][open_rows[better]] = made[name][better]
                 least[open_rows[better]] = cost[better]
-                open_rows, tried = open_rows[~solved], [one[~solved] for one in tried]
+                open_rows, tried = open_rows[~solved], [t[~solved] for t in tried]
         # Where no combination was found, or rounding broke the one that was, a known record stands.
-        kept = np.logical_and.reduce([one.holds(best) for one in self.constraints])
+        kept = np.logical_and.reduce([constraint.holds(best) for constraint in self.constraints])
         if (lost := np.flatnonzero(np.isinf(least) | ~kept)).size:
             if self.witness is None:  # a plan does not know which columns are of whole numbers
                 why = ConstraintSet(self.constraints, self.owner.schema, self.owner.grids)
@@ -437,10 +437,10 @@ def _cheapest(
     for begin in range(0, len(rows), size):
         some = slice(begin, begin + size)
         total = np.zeros((len(rows[some]), len(combos)))
-        for at, own in enumerate(costs.values()):
-            total += own[rows[some]][:, combos[:, at]]
-        for one in tried:
-            total[np.arange(len(total)), one[some]] = np.inf
+        for at, column_costs in enumerate(costs.values()):
+            total += column_costs[rows[some]][:, combos[:, at]]
+        for excluded in tried:
+            total[np.arange(len(total)), excluded[some]] = np.inf
         place[some] = total.argmin(axis=1)
         cost[some] = total.min(axis=1)
     return place, cost
@@ -450,9 +450,9 @@ def _move(before: Array, after: Array) -> Floats:
     """1 and a share of the move for each cell that changed."""
     if before.dtype == object:
         return np.array([float(a != b) for a, b in zip(before, after, strict=True)])
-    there = np.isnan(before) == np.isnan(after)
+    comparable = np.isnan(before) == np.isnan(after)
     distance = np.abs(np.nan_to_num(after) - np.nan_to_num(before))
-    distance = np.where(there, distance, 1.0)
+    distance = np.where(comparable, distance, 1.0)
     return np.where(distance > 0, 1.0 + 0.1 * distance / (1.0 + distance), 0.0)
 
 
@@ -492,10 +492,10 @@ def _constraint(node: Node) -> Constraint:
 
 def unusable(constraints: Iterable[Constraint]) -> str:
     """Why a rule cannot be kept by construction or projection, in a sentence; or nothing."""
-    for one in constraints:
-        for leaf in one.relations():
+    for rule in constraints:
+        for leaf in rule.relations():
             if isinstance(leaf.left, Computed) or isinstance(leaf.right, Computed):
-                return f"Rule '{one.text}' is not linear. [evaluate] can count how often it holds."
+                return f"Rule '{rule.text}' is not linear. [evaluate] can count how often it holds."
             if leaf.terms and (leaf.op == "!=" or not any(leaf.terms.values())):
-                return f"Rule '{one.text}' cannot be kept: it only asks numbers to differ."
+                return f"Rule '{rule.text}' cannot be kept: it only asks numbers to differ."
     return ""

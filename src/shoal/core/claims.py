@@ -85,8 +85,8 @@ class Claim:
     @property
     def stands(self) -> bool:
         """Whether it is proved, or conditional only on each person having one row."""
-        others = {*self.assumes} - {KNOWN_COLUMNS, ONE_DRAW}
-        by_rows = self.status is Status.CONDITIONAL and others == {ONE_ROW}
+        conditions = {*self.assumes} - {KNOWN_COLUMNS, ONE_DRAW}
+        by_rows = self.status is Status.CONDITIONAL and conditions == {ONE_ROW}
         return self.status is Status.PROVED or by_rows
 
 

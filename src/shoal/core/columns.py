@@ -158,8 +158,8 @@ class Hierarchy:
         for row, numbered in enumerate(rows):
             edges[row, : len(numbered)] = numbered
         if missing:
-            own = [[len(numbers), *[-1] * (edges.shape[1] - 1)]]
-            edges = np.vstack([edges, np.array(own, dtype=np.int64)])
+            extra = [[len(numbers), *[-1] * (edges.shape[1] - 1)]]
+            edges = np.vstack([edges, np.array(extra, dtype=np.int64)])
         return edges
 
 
@@ -306,10 +306,10 @@ class Schema:
             raise InputError(f"Expected each column once, found '{min(twice)}' twice.")
 
     def __getitem__(self, name: str) -> Column:
-        found = self._by_name.get(name)
-        if found is None:
+        column = self._by_name.get(name)
+        if column is None:
             raise KeyError(f"The schema has no column '{name}'.{did_you_mean(name, self.names)}")
-        return found
+        return column
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:

@@ -64,8 +64,8 @@ def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
     """
     if rho == 0:
         return Fraction(0)
-    found = epsilon_of(float(rho), float(delta)) / _SAFE
-    return Fraction(floor(found * _DIGITS) + 1, _DIGITS)
+    epsilon = epsilon_of(float(rho), float(delta)) / _SAFE
+    return Fraction(floor(epsilon * _DIGITS) + 1, _DIGITS)
 
 
 @lru_cache(maxsize=256)

@@ -87,7 +87,7 @@ def find_columns(text: str, columns: Sequence[str]) -> set[str]:
     {'level'}
     """
     tokens = _Parser(text, columns, {}).tokens
-    return {one.text for one in tokens if one.kind in {"word", "name"}} & {*columns}
+    return {token.text for token in tokens if token.kind in {"word", "name"}} & {*columns}
 
 
 _TOKEN = re.compile(
@@ -180,16 +180,16 @@ class _Parser:
         pair = [side.column if isinstance(side, Linear) else None for side in (source, target)]
         if None in pair or pair[0] == pair[1]:
             raise self.error("needs a column on each side of 'determines'", "")
-        one, other = cast("list[str]", pair)
-        pairs = self.lookups.get(one, {}).get(other)
+        left, other = cast("list[str]", pair)
+        pairs = self.lookups.get(left, {}).get(other)
         if pairs is None:
             self.start = start
             raise self.error(
-                "needs a lookup", f" State it under [constraints.lookups.{one}.{other}]."
+                "needs a lookup", f" State it under [constraints.lookups.{left}.{other}]."
             )
         if self.schema is not None:
-            self.check_pairs(self.schema[one], self.schema[other], pairs)
-        return Lookup(one, other, dict(pairs))
+            self.check_pairs(self.schema[left], self.schema[other], pairs)
+        return Lookup(left, other, dict(pairs))
 
     def check_pairs(self, source: Column, target: Column, pairs: Mapping[str, str]) -> None:
         for column in (source, target):

@@ -241,7 +241,7 @@ def cells(
     if column.kind in CATEGORICAL:
         return column.all_categories or ()
     starts = set()
-    for atom in (atom for one in constraints for atom in one.atoms() if atom.column == column.name):
+    for atom in (atom for c in constraints for atom in c.atoms() if atom.column == column.name):
         for value in cast("tuple[float, ...]", atom.values):
             after = value + (grid or beyond(value))
             starts |= {value} if atom.op == "<" else {after} if atom.op == "<=" else {value, after}
@@ -249,7 +249,7 @@ def cells(
         starts = {grid * float(np.ceil(start / grid - TOLERANCE)) for start in starts}
     low, high = limits(column)
     low = min(starts, default=0.0) - 1.0 if low is None else low
-    return (low, *sorted(one for one in starts if low < one <= (np.inf if high is None else high)))
+    return (low, *sorted(s for s in starts if low < s <= (np.inf if high is None else high)))
 
 
 def beyond(value: float) -> float:
@@ -266,8 +266,8 @@ def limits(column: Column) -> tuple[float | None, float | None]:
     """The bounds of a number or a date, as numbers or days, with codes of extremes."""
     coded = (column.bottom_code, column.top_code)
     low, high = (
-        [(float(one) if isinstance(one, Decimal) else float((one - EPOCH).days))
-         for one in some if isinstance(one, Decimal | date)]
+        [(float(v) if isinstance(v, Decimal) else float((v - EPOCH).days))
+         for v in some if isinstance(v, Decimal | date)]
         for some in zip(column.bounds or (None, None), coded, strict=True)
     )  # fmt: skip
     return max(low, default=None), min(high, default=None)
@@ -327,9 +327,9 @@ def _truth(node: Node, columns: Mapping[str, Array]) -> tuple[Bools, Bools]:
             known = np.ones_like(absent) if node.op == "missing" else ~absent
             return known & (is_so ^ node.negated), known & ~(is_so ^ node.negated)
         case Lookup(source, target, pairs):
-            found = np.array([pairs.get(cell) for cell in columns[source]], dtype=object)
-            known = ~_absent(found) & ~_absent(columns[target])
-            same = np.asarray(found == columns[target], dtype=bool)
+            looked_up = np.array([pairs.get(cell) for cell in columns[source]], dtype=object)
+            known = ~_absent(looked_up) & ~_absent(columns[target])
+            same = np.asarray(looked_up == columns[target], dtype=bool)
             return known & same, known & ~same
         case Relation():
             return _compare(node, columns)
@@ -351,8 +351,8 @@ def _atom(atom: Atom, column: Array, absent: Bools) -> Bools:
         return np.asarray(column < values[0])
     if atom.op == "<=":
         return np.asarray((column <= values[0]) | _near(column, np.float64(values[0])))
-    found: Bools = np.logical_or.reduce([_near(column, np.float64(value)) for value in values])
-    return found
+    matches: Bools = np.logical_or.reduce([_near(column, np.float64(value)) for value in values])
+    return matches
 
 
 def _compare(node: Relation, columns: Mapping[str, Array]) -> tuple[Bools, Bools]:

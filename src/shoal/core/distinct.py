@@ -41,11 +41,11 @@ def distinct(words: Unsigned64, *, most: int, numbered: bool = True) -> Distinct
     bits = _SLOTS
     while True:
         room = min(most, 1 << (bits - 1))
-        found, counts = np.empty(room, np.uint64), np.zeros(room, np.int64)
+        unique, counts = np.empty(room, np.uint64), np.zeros(room, np.int64)
         slots = np.zeros(1 << bits, np.uint32)
-        many = count_words(words, slots, 64 - bits, found, counts, numbers)
+        many = count_words(words, slots, 64 - bits, unique, counts, numbers)
         if many >= 0:
-            return Distinct(found[:many], counts[:many], numbers)
+            return Distinct(unique[:many], counts[:many], numbers)
         again = -many - 1 - room
         if room == most or (most < words.size and room * room > 2 * most * again):
             return None
@@ -60,10 +60,10 @@ def value_counts(values: Floats) -> tuple[Floats, Ints]:
     """
     values = values + 0.0
     if values.size >= LONG:
-        found = distinct(values.view(np.uint64), most=values.size // 2, numbered=False)
-        if found is not None and not np.isnan(numbers := found.words.view(np.float64)).any():
+        counted = distinct(values.view(np.uint64), most=values.size // 2, numbered=False)
+        if counted is not None and not np.isnan(numbers := counted.words.view(np.float64)).any():
             order = np.argsort(numbers)
-            return numbers[order], found.counts[order]
+            return numbers[order], counted.counts[order]
     return np.unique(values, return_counts=True)
 
 
@@ -75,11 +75,11 @@ def value_ranks(values: Array) -> Ints:
     """
     if values.size >= _FEW and values.dtype in (np.float64, np.int64):
         plain = values + 0  # in one piece, and without -0
-        found = distinct(plain.view(np.uint64), most=values.size // 2)
-        if found is not None and np.isnan(once := found.words.view(plain.dtype)).sum() < 2:
+        counted = distinct(plain.view(np.uint64), most=values.size // 2)
+        if counted is not None and np.isnan(once := counted.words.view(plain.dtype)).sum() < 2:
             ranks = np.empty(once.size, np.int64)
             ranks[np.argsort(once)] = np.arange(once.size)
-            return ranks[found.numbers]
+            return ranks[counted.numbers]
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 

@@ -110,18 +110,18 @@ class Polyhedron:
             return start
         many, eye = len(start), np.eye(len(start))
         unit = np.array([grid or 1.0 for grid in self.grids])
-        whole = np.array([grid is not None for grid in self.grids])
-        least = np.where(whole, np.ceil(low / unit - 1e-9), low / unit)
-        most = np.where(whole, np.floor(high / unit + 1e-9), high / unit)
+        gridded = np.array([grid is not None for grid in self.grids])
+        least = np.where(gridded, np.ceil(low / unit - 1e-9), low / unit)
+        most = np.where(gridded, np.floor(high / unit + 1e-9), high / unit)
         relations = [
             LinearConstraint(
                 np.append(half.a * unit, np.zeros(many)), half.b if half.equal else -np.inf, half.b
             )
             for half in self.halves
         ]
-        found = milp(
+        solution = milp(
             np.append(np.zeros(many), unit),
-            integrality=np.append(whole, np.zeros(many)),
+            integrality=np.append(gridded, np.zeros(many)),
             bounds=Bounds(np.append(least, np.zeros(many)), np.append(most, np.full(many, np.inf))),
             constraints=[
                 LinearConstraint(np.hstack([eye, -eye]), ub=start / unit),
@@ -129,9 +129,9 @@ class Polyhedron:
                 *relations,
             ],
         )
-        if found.x is None:
+        if solution.x is None:
             return None
-        steps = np.where(whole, np.rint(found.x[:many]), found.x[:many])
+        steps = np.where(gridded, np.rint(solution.x[:many]), solution.x[:many])
         return np.asarray(steps * unit, dtype=np.float64)
 
     def _dykstra(self, start: Floats, live: Sequence[Bools], low: Floats, high: Floats) -> Floats:

@@ -54,10 +54,10 @@ class Release:
     def exposed(self) -> tuple[str, ...]:
         """What is released as it is though few rows share its values; read off the release."""
         frame = import_module("shoal.io").from_native(self.data).frame
-        said: tuple[str, ...] = import_module("shoal.publish.nearly_unique").nearly_unique(
+        sentences: tuple[str, ...] = import_module("shoal.publish.nearly_unique").nearly_unique(
             self.manifest, frame
         )[0]
-        return said
+        return sentences
 
     def __repr__(self) -> str:
         notes = [*(f"  note  {text}" for text in self.notes),

@@ -47,8 +47,8 @@ def words_order(words: Sequence[Unsigned64]) -> Ints:
     if len(words) > 1:
         sorted_words = words[0][order]
         new = np.append(True, sorted_words[1:] != sorted_words[:-1])
-        alone = new & np.append(new[1:], True)
-        tied = np.flatnonzero(~alone)
+        untied = new & np.append(new[1:], True)
+        tied = np.flatnonzero(~untied)
         if 2 * tied.size > order.size:
             order = _last_first(words)
         elif tied.size:

@@ -65,7 +65,7 @@ def parse_json(raw: bytes) -> Any:
         raise ValueError("The JSON text is nested too deeply.") from None
     level = [value]
     for _ in range(DEEPEST):
-        level = [item for one in level for item in _inside(one)]
+        level = [item for container in level for item in _inside(container)]
         if not level:
             return value
     raise ValueError("The JSON text is nested too deeply.")

@@ -112,7 +112,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     frame = frame.with_columns(compose(series) for series in texts)
     made = (check_frame(frame, guarantee, schema) for guarantee in wanted)
     rows = _say_that_rows_are_counted(frame, schema)
-    return (*(replace(one, remarks={**one.remarks, **rows}) for one in made), *rules)
+    return (*(replace(c, remarks={**c.remarks, **rows}) for c in made), *rules)
 
 
 def _say_that_rows_are_counted(frame: pl.DataFrame, schema: Schema) -> dict[str, str]:
@@ -133,8 +133,8 @@ def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
     """
     names = {name for rule in policy.constraints.rules for name in rule.columns}
     read = [_read(frame[name], policy) for name in frame.columns if name in names]
-    columns = plain_columns(pl.DataFrame(read), policy.schema, [one.name for one in read])
-    found = []
+    columns = plain_columns(pl.DataFrame(read), policy.schema, [series.name for series in read])
+    checks = []
     for rule in policy.constraints.rules:
         if any(name not in columns for name in rule.columns):
             continue
@@ -143,8 +143,8 @@ def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
         witness = {"size": int(false.sum()), "rows": [int(r) + 1 for r in rows[:WITNESS_ROWS]]}
         remarks = {"rows_that_decide": int((true | false).sum())}
         kept = KeptRule(rule.text, rule.columns)
-        found.append(Check(kept, not rows.size, int(false.sum()), witness, remarks))
-    return tuple(found)
+        checks.append(Check(kept, not rows.size, int(false.sum()), witness, remarks))
+    return tuple(checks)
 
 
 def _read(series: pl.Series, policy: Policy) -> pl.Series:
@@ -224,7 +224,7 @@ def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | No
     keys = list(guarantee.columns)
     classes = _classes(frame, keys, units)
     held = classes["\0persons"].cast(pl.Int64).to_numpy()
-    own = int(held.min())
+    known_k = int(held.min())
     if units is None:
         achieved = k_when_missing_matches(_codes(classes, keys), held)
     else:
@@ -234,7 +234,7 @@ def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | No
         holds=achieved >= guarantee.k,
         achieved=achieved,
         witness={"size": achieved},
-        remarks={"classes": classes.height, "k_if_missing_is_a_value": own, **_persons(units)},
+        remarks={"classes": classes.height, "k_if_missing_is_a_value": known_k, **_persons(units)},
     )
 
 
@@ -276,8 +276,8 @@ def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schem
         return Check(guarantee, achieved >= guarantee.k, achieved, witness, {"classes": filled})
     counts = _leaf_counts(boxes, held, schema)
     edges = hierarchy_edges(guarantee, schema, counts.width)
-    found = verdict(counts, guarantee, edges=edges)
-    return _make_check(guarantee, found, counts, [int(found.witness) + 1])
+    outcome = verdict(counts, guarantee, edges=edges)
+    return _make_check(guarantee, outcome, counts, [int(outcome.witness) + 1])
 
 
 def _make_check(
@@ -348,9 +348,9 @@ def _check_counts(
     labels = class_labels(frame, guarantee.keys)
     codes, width = value_codes(frame, guarantee.columns, schema)
     edges = hierarchy_edges(guarantee, schema, width)
-    found, counts = decide(labels, codes, guarantee, units=units, width=width, edges=edges)
-    rows = np.flatnonzero(labels == found.witness) + 1
-    return _make_check(guarantee, found, counts, rows[:WITNESS_ROWS].tolist(), **_persons(units))
+    outcome, counts = decide(labels, codes, guarantee, units=units, width=width, edges=edges)
+    rows = np.flatnonzero(labels == outcome.witness) + 1
+    return _make_check(guarantee, outcome, counts, rows[:WITNESS_ROWS].tolist(), **_persons(units))
 
 
 def _persons(units: Ints | None) -> dict[str, Any]:

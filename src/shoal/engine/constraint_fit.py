@@ -42,8 +42,8 @@ def refuse_contradiction(method: Method[Any], setting: Setting[Any]) -> None:
     for name in chosen.columns:
         if schema[name].kind is None:
             raise InputError(f"[constraints] names '{name}', which has no kind. State it.")
-    if found := unusable(rules) or chosen.contradiction():
-        raise InputError(f"[constraints] {found}")
+    if fault := unusable(rules) or chosen.contradiction():
+        raise InputError(f"[constraints] {fault}")
 
 
 def refuse(method: Method[Any], setting: Setting[Any]) -> None:

@@ -168,13 +168,13 @@ class Adoption:
     def refuse(self, broken: Mapping[str, int]) -> None:
         """Refuse an original whose rows break rules, unless they may be repaired."""
         if self.clamped is None and not self.constraints.repair and any(broken.values()):
-            said = "; ".join(
+            text = "; ".join(
                 f"{count_noun(count, 'row breaks', 'rows break')} '{text}'"
                 for text, count in broken.items()
                 if count
             )
             raise InputError(
-                f"{said}. Correct the table or the rules; or let Shoal bring each such row to the "
+                f"{text}. Correct the table or the rules; or let Shoal bring each such row to the "
                 "nearest one that keeps them, with repair = true under [constraints]. Nothing was "
                 "written."
             )

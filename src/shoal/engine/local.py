@@ -72,12 +72,12 @@ class LocalEvidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        whole = self.whole()
-        before = whole.take(self.rows)
-        found = losses_of(before, self.protected, columns, form=form, raw=self.raw)
-        for column in found["columns"]:  # whether or not a row was left out
-            column["missing_original"] = whole.frame[column["name"]].null_count()
-        return found
+        original = self.whole()
+        before = original.take(self.rows)
+        losses = losses_of(before, self.protected, columns, form=form, raw=self.raw)
+        for column in losses["columns"]:  # whether or not a row was left out
+            column["missing_original"] = original.frame[column["name"]].null_count()
+        return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class LocalOutcome:
         """Columns in which every row has its own value."""
         if self.boxes is not None or self.privacy_losses or self.rows < 2:
             return ()
-        return tuple(one.name for one in self.frame if _all_differ(one))
+        return tuple(series.name for series in self.frame if _all_differ(series))
 
     @property
     def rows(self) -> int:
@@ -144,9 +144,9 @@ class LocalOutcome:
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""
         if self.boxes is not None:
-            return tuple(check_leaves(self.boxes, one, schema) for one in guarantees)
+            return tuple(check_leaves(self.boxes, guarantee, schema) for guarantee in guarantees)
         units = None if self.units is None else for_method(self.units)
-        return tuple(check_frame(self.counts, one, schema, units=units) for one in guarantees)
+        return tuple(check_frame(self.counts, g, schema, units=units) for g in guarantees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) ->
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
     """Columns with several values before and one after; a missing cell counts as one."""
-    both = [(before[one.name], one) for one in after if one.name in before.columns]
+    both = [(before[series.name], series) for series in after if series.name in before.columns]
     return tuple(new.name for old, new in both if _all_equal(new) and not _all_equal(old))
 
 

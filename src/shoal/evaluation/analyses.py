@@ -39,8 +39,8 @@ def learn(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) ->
     the original, which both models have seen.
     """
     axis = _target(sides, stated)
-    others = [one for one in range(len(sides.names)) if one != axis]
-    if not others:
+    predictors = [j for j in range(len(sides.names)) if j != axis]
+    if not predictors:
         raise InputError("this comparison needs at least two columns.")
     name = sides.names[axis]
     order = rng.permutation(len(sides.places))
@@ -52,13 +52,13 @@ def learn(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) ->
     classify = sides.discrete[axis]
     scores = model_utility.learn(
         model_utility.LabelledRows(
-            sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights
+            sides.midpoints[:, predictors], sides.midpoints[:, axis], sides.released.weights
         ),
         model_utility.LabelledRows(
-            sides.places[:, others], sides.places[:, axis], sides.original.weights
+            sides.places[:, predictors], sides.places[:, axis], sides.original.weights
         ),
-        model_utility.LabelledRows(tested[:, others], tested[:, axis]),
-        categorical=[sides.discrete[one] for one in others],
+        model_utility.LabelledRows(tested[:, predictors], tested[:, axis]),
+        categorical=[sides.discrete[j] for j in predictors],
         task=model_utility.PredictionTask("classification" if classify else "regression"),
         rng=rng,
         most=MOST_LEARNED,

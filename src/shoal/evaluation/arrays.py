@@ -121,9 +121,9 @@ class AlignedArrays:
         """The release as one place per cell, the middle of an interval; NaN where suppressed."""
         middle = self.released.centres()
         exact = self.released.lower == self.released.upper
-        whole = ~exact & ~np.asarray(self.discrete) & _whole(self.places)
+        integral = ~exact & ~np.asarray(self.discrete) & _whole(self.places)
         # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
-        middle = np.where(whole, (self.released.lower + self.released.upper - 1) / 2, middle)
+        middle = np.where(integral, (self.released.lower + self.released.upper - 1) / 2, middle)
         return np.where(self.suppressed, np.nan, middle)
 
     @cached_property
@@ -150,7 +150,7 @@ class AlignedArrays:
         Every figure and picture that says how far a distribution moved says this.
         """
         _, before, after = self.marginals
-        return {one.columns: one.distance for one in marginal_distances(before, after)}
+        return {d.columns: d.distance for d in marginal_distances(before, after)}
 
     def two_way(self, first: int, second: int) -> tuple[Floats, Floats]:
         """The two-way marginal of both tables, one row per bin of the first axis."""
@@ -272,5 +272,5 @@ def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
 def _whole(places: Floats) -> NDArray[np.bool_]:
     """Which axes of the original hold whole numbers alone."""
     present = np.where(np.isnan(places), 0.0, places)
-    whole: NDArray[np.bool_] = (present == np.rint(present)).all(axis=0)
-    return whole
+    integral: NDArray[np.bool_] = (present == np.rint(present)).all(axis=0)
+    return integral

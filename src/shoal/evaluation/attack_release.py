@@ -91,8 +91,8 @@ def attack_release(
     as_they_are = [name for name in tables.released.columns if name not in planned.setting.columns]
     gains = list(tables.attack(ATTACKS))
     return tuple(
-        one if one.passes else replace(one, helps=_helps(one, tables, as_they_are, progress))
-        for one in gains
+        gain if gain.passes else replace(gain, helps=_helps(gain, tables, as_they_are, progress))
+        for gain in gains
     )
 
 
@@ -166,8 +166,8 @@ def _helps(
             progress(f"attacking it without '{name}'", 0, 1)
             fewer = tables.without(name)
             tried[name] = fewer, max(
-                (one.gain.value for one in fewer.attack([attack])
-                 if attack == "linkability" or one.name == failed.name), default=0.0
+                (outcome.gain.value for outcome in fewer.attack([attack])
+                 if attack == "linkability" or outcome.name == failed.name), default=0.0
             )  # fmt: skip
         name = min(tried, key=lambda name: tried[name][1])
         left_out.append(name)

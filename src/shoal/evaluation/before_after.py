@@ -34,11 +34,11 @@ def pictures(sides: AlignedArrays) -> dict[str, Any]:
     axes = range(len(sides.names))
     columns = [_column(sides, axis) for axis in axes]
     order = sorted(axes, key=lambda axis: -columns[axis]["distance"])
-    found = list(combinations(axes, 2))
+    pairs = list(combinations(axes, 2))
     before, after = (
-        {pair: _cramer(sides.two_way(*pair)[side]) for pair in found} for side in (0, 1)
+        {pair: _cramer(sides.two_way(*pair)[side]) for pair in pairs} for side in (0, 1)
     )
-    chosen = _choose_pairs(before, {pair: sides.distances[pair] for pair in found})
+    chosen = _choose_pairs(before, {pair: sides.distances[pair] for pair in pairs})
     return {
         "columns": [columns[axis] for axis in order],
         "association": {

@@ -130,7 +130,7 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
         sides.released.lower[:, known],
         sides.released.upper[:, known],
         sides.codes(axis, released=True),
-        discrete=[sides.discrete[one] for one in known],
+        discrete=[sides.discrete[j] for j in known],
         domains=np.column_stack([sides.lows, sides.highs])[known],
         values=int(sides.highs[axis]),
         weights=sides.released.weights,
@@ -163,7 +163,7 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
     sides, known, axis = task.sides, task.known, task.secret_axis()
     boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
     settings: dict[str, Any] = {
-        "discrete": [sides.discrete[one] for one in known],
+        "discrete": [sides.discrete[j] for j in known],
         "weights": sides.released.weights,
         "rng": task.rng,
     }
@@ -181,15 +181,15 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
         None if people is None else _some(people, boosting.TARGETS, task.rng)
         for people in (sides.places, sides.control)
     )
-    guesses, others = (
+    guesses, on_control = (
         None if people is None else (boosting.guess_numbers(model, people[:, known]),
                                      people[:, axis])
         for people in (inside, outside)
     )  # fmt: skip
-    own = sides.places[:, axis]
-    spread = float(np.nanstd(own)) if np.isfinite(own).any() else 0.0
+    values = sides.places[:, axis]
+    spread = float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
     attack = boosting.number_attack(
-        *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=others
+        *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=on_control
     )
     text = (
         f"An attacker who knows {_list_axes(sides, known)} guesses '{name}' to a tenth of its "
@@ -344,14 +344,14 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
     for axis in sides.axes(sides.schema.with_role(Role.CONFIDENTIAL)):
         if axis in known:
             continue
-        others = None
+        control = None
         if sides.control is not None:
-            others = (sides.control[:, known], sides.control[:, axis])
+            control = (sides.control[:, known], sides.control[:, axis])
         attack = inference(
             sides.released.lower[:, known], sides.released.upper[:, known],
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
-            discrete=[sides.discrete[one] for one in known], rng=task.rng,
-            tolerance=None if sides.discrete[axis] else TOLERANCE, control=others,
+            discrete=[sides.discrete[j] for j in known], rng=task.rng,
+            tolerance=None if sides.discrete[axis] else TOLERANCE, control=control,
             attacks=task.people(ATTACKS),
         )  # fmt: skip
         near = "" if sides.discrete[axis] else " to within 5%"
@@ -379,11 +379,11 @@ def _rate(metric: str, subject: str, attack: Attack, text: str) -> Figure:
 
 
 def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, attack: Attack) -> str:
-    others = "" if attack.control is None else (
+    contrast = "" if attack.control is None else (
         f", and for {_per_hundred(attack.control)} of 100 who are not in it")  # fmt: skip
     return (
         f"An attacker who knows {_list_axes(sides, known)} finds the right '{sides.names[axis]}' "
-        f"for {_per_hundred(attack.main)} of 100 people in the table{others}; guessing the most "
+        f"for {_per_hundred(attack.main)} of 100 people in the table{contrast}; guessing the most "
         f"common value is right for {_per_hundred(attack.baseline)}."
     )
 
@@ -425,11 +425,11 @@ def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
 
     A number that is missing or suppressed lies at the mean.
     """
-    own, kinds = sides.places, np.asarray(sides.discrete, dtype=bool)
-    numeric = ~np.isnan(own).all(axis=0) & ~kinds
-    centres, spreads = np.zeros(own.shape[1]), np.ones(own.shape[1])
-    centres[numeric] = np.nanmean(own[:, numeric], axis=0)
-    spreads[numeric] = np.nanstd(own[:, numeric], axis=0)
+    places, kinds = sides.places, np.asarray(sides.discrete, dtype=bool)
+    numeric = ~np.isnan(places).all(axis=0) & ~kinds
+    centres, spreads = np.zeros(places.shape[1]), np.ones(places.shape[1])
+    centres[numeric] = np.nanmean(places[:, numeric], axis=0)
+    spreads[numeric] = np.nanstd(places[:, numeric], axis=0)
     placed = (rows - centres) / np.where(spreads > 0, spreads, 1.0)
     codes = np.where((placed >= 0) & (placed < sides.highs), np.floor(placed), -1.0)
     return np.where(kinds, codes, np.nan_to_num(placed))

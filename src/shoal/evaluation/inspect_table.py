@@ -81,8 +81,8 @@ class InspectedTable:
     def facts(self) -> dict[str, Any]:
         """The same for machines."""
         misfits = {
-            name: found if isinstance(found, str) else [one._asdict() for one in found]
-            for name, found in self.misfits.items()
+            name: listed if isinstance(listed, str) else [misfit._asdict() for misfit in listed]
+            for name, listed in self.misfits.items()
         }
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {"confidential": CONFIDENTIAL, **plain({**values, "misfits": misfits})}
@@ -91,8 +91,8 @@ class InspectedTable:
         first = [CONFIDENTIAL, count_noun(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
         middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
-        others = [str(self.alternatives)] if self.alternatives else []
-        return "\n".join([*first, *middle, *others, *self.describe_attacks(), *last])
+        alternatives = [str(self.alternatives)] if self.alternatives else []
+        return "\n".join([*first, *middle, *alternatives, *self.describe_attacks(), *last])
 
     def describe_attacks(self) -> list[str]:
         """Say how a release fares against attacks, in sentences; no cell is quoted."""
@@ -108,18 +108,18 @@ class InspectedTable:
 
     def _cells(self) -> list[str]:
         lines = [f"policy: {text}" for text in self.refused]
-        for name, found in self.misfits.items():
-            said = [found] if isinstance(found, str) else [f"'{name}': {one}" for one in found]
-            lines += [f"cells: {text}" for text in said]
+        for name, misfits in self.misfits.items():
+            texts = [misfits] if isinstance(misfits, str) else [f"'{name}': {m}" for m in misfits]
+            lines += [f"cells: {text}" for text in texts]
         return lines if self.misfits else [*lines, "cells: all can be read under the policy"]
 
     def _keys(self) -> list[str]:
         if self.below_k is None:
             return []
         few = count_noun(self.below_k, "record lies", "records lie")
-        alone = count_noun(self.unique or 0, "record is", "records are")
+        unique = count_noun(self.unique or 0, "record is", "records are")
         classes = f"in equivalence classes of fewer than {self.k:,} records"
-        lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
+        lines = [f"quasi-identifiers, as they are: {few} {classes}; {unique} unique"]
         telling = {name: number for name, number in self.resolved.items() if number}
         for name, number in sorted(telling.items(), key=lambda one: -one[1]):
             would = count_noun(number, "unique record", "unique records")
@@ -209,11 +209,11 @@ def inspect_raw(
     keys = [name for name in schema.with_role(Role.QUASI_IDENTIFIER) if name in typed.columns]
     k = _least(policy)
     below, unique, resolved = _rare(typed, keys, k)
-    found: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
     alternatives = None
     if planned is not None and not misfits and not planned.method.noisy and frame.height:
         progress("protecting a copy", 0, 1)
-        found, alternatives = _try_release(raw, planned, refused)
+        unexpected, alternatives = _try_release(raw, planned, refused)
     gains = _attack(raw, planned, refused, progress) if attacks and not misfits else ()
     return InspectedTable(
         rows=frame.height,
@@ -225,11 +225,11 @@ def inspect_raw(
         resolved=resolved,
         duplicates=frame.height - frame.unique().height,
         repeated=_count_repeats(frame, schema),
-        unexpected=found,
+        unexpected=unexpected,
         broken={
-            one.guarantee.rule: int(one.achieved)
-            for one in check_rules(frame, policy)
-            if isinstance(one.guarantee, KeptRule)
+            check.guarantee.rule: int(check.achieved)
+            for check in check_rules(frame, policy)
+            if isinstance(check.guarantee, KeptRule)
         },
         suggested=_suggest_rules(typed, policy),
         alternatives=alternatives,
@@ -265,7 +265,7 @@ def _coerce_columns(
 
 def _least(policy: Policy) -> int:
     """The k that the policy requires or states; 2 where it has none."""
-    required = [one.k for one in policy.required if isinstance(one, KAnonymity)]
+    required = [guarantee.k for guarantee in policy.required if isinstance(guarantee, KAnonymity)]
     stated = policy.parameters.get("k")
     return max([2, *required, *([stated] if isinstance(stated, int) else [])])
 
@@ -277,12 +277,12 @@ def _rare(
     if not keys:
         return None, None, {}
     sizes = _class_sizes(frame, keys)
-    alone = sizes == 1
+    unique = sizes == 1
     resolved = {
-        name: int((alone & (_class_sizes(frame, [o for o in keys if o != name]) > 1)).sum())
+        name: int((unique & (_class_sizes(frame, [o for o in keys if o != name]) > 1)).sum())
         for name in keys
     }
-    return int((sizes < k).sum()), int(alone.sum()), resolved
+    return int((sizes < k).sum()), int(unique.sum()), resolved
 
 
 def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
@@ -299,21 +299,21 @@ def _suggest_rules(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
     rows for most of its values, and its target several values.
     """
     stated = {rule.text for rule in policy.constraints.rules}
-    found = []
-    kinds = {one.name: policy.schema[one.name].kind for one in typed}
-    for one, other in permutations(typed, 2):
-        kind, same = kinds[one.name], kinds[one.name] is kinds[other.name]
-        names = [write_name(one.name), write_name(other.name)]
-        if kind in {Kind.NUMERIC, Kind.DATE} and same and one.dtype.is_(other.dtype):
-            apart = (one <= other).all() and one.n_unique() > 1 < other.n_unique()
-            if apart and cast("Any", one.max()) > cast("Any", other.min()):
-                found.append(f"{names[0]} <= {names[1]}")
+    rules = []
+    kinds = {column.name: policy.schema[column.name].kind for column in typed}
+    for column, other in permutations(typed, 2):
+        kind, same = kinds[column.name], kinds[column.name] is kinds[other.name]
+        names = [write_name(column.name), write_name(other.name)]
+        if kind in {Kind.NUMERIC, Kind.DATE} and same and column.dtype.is_(other.dtype):
+            apart = (column <= other).all() and column.n_unique() > 1 < other.n_unique()
+            if apart and cast("Any", column.max()) > cast("Any", other.min()):
+                rules.append(f"{names[0]} <= {names[1]}")
         elif kind is Kind.NOMINAL and kinds[other.name] in {Kind.NOMINAL, Kind.ORDINAL}:
-            sources, targets = one.n_unique(), other.n_unique()
-            could = 2 * sources <= one.len() and 1 < targets < sources
-            if could and pl.DataFrame([one, other]).unique().height == sources:
-                found.append(f"{names[0]} determines {names[1]}")
-    return tuple(text for text in found if text not in stated)[:MOST_SUGGESTED]
+            sources, targets = column.n_unique(), other.n_unique()
+            could = 2 * sources <= column.len() and 1 < targets < sources
+            if could and pl.DataFrame([column, other]).unique().height == sources:
+                rules.append(f"{names[0]} determines {names[1]}")
+    return tuple(text for text in rules if text not in stated)[:MOST_SUGGESTED]
 
 
 def _count_repeats(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:

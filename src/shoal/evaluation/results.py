@@ -176,11 +176,11 @@ def _table(part: Part, figures: list[Figure]) -> list[str]:
     lines = [f"{part.value}"]
     names = list(dict.fromkeys(figure.metric for figure in figures))
     for name in names:
-        own = [figure for figure in figures if figure.metric == name]
-        lines += [f"  {name}: {figure.sentence}" for figure in own[:_MOST_LINES]]
-        if len(own) > _MOST_LINES:
+        selected = [figure for figure in figures if figure.metric == name]
+        lines += [f"  {name}: {figure.sentence}" for figure in selected[:_MOST_LINES]]
+        if len(selected) > _MOST_LINES:
             lines.append(
-                f"  {name}: {len(own) - _MOST_LINES} more that are less severe; see --json"
+                f"  {name}: {len(selected) - _MOST_LINES} more that are less severe; see --json"
             )
     return lines
 
@@ -223,8 +223,8 @@ def take(
     skipped: list[str] = []
     spawned = zip(rng.spawn(len(measures)), measures.items(), strict=True)
     wanted = [
-        (number, name, partial(_settle_figures, measure, task, own))
-        for number, (own, (name, measure)) in enumerate(spawned)
+        (number, name, partial(_settle_figures, measure, task, generator))
+        for number, (generator, (name, measure)) in enumerate(spawned)
         if name in which
     ]
     pool = ThreadPoolExecutor(jobs) if jobs > 1 and len(wanted) > 1 else None

@@ -141,7 +141,7 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
     """Total variation of single columns and of pairs, worst first."""
     sides = task.sides
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
-        worst = [one for one in sides.distances.items() if len(one[0]) == size]
+        worst = [item for item in sides.distances.items() if len(item[0]) == size]
         for axes, distance in worst[: LISTED * 2 // size]:
             names = [sides.names[axis] for axis in axes]
             text = (

@@ -178,10 +178,10 @@ def verify(
             f"The accounting derives {measure} {derived}; the claim says {claimed}."
         )
     if rho is not None and epsilon is not None:
-        found = approximate_epsilon(rho, delta)
-        if found > epsilon:
+        recomputed = approximate_epsilon(rho, delta)
+        if recomputed > epsilon:
             raise InternalError(
-                f"Rho {rho} is epsilon {found} at delta {delta}; the claim says {epsilon}."
+                f"Rho {rho} is epsilon {recomputed} at delta {delta}; the claim says {epsilon}."
             )
     stated: Counter[tuple[str, Fraction]] = Counter()
     for entry in entries:

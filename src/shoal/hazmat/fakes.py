@@ -130,9 +130,9 @@ class SeededNoise(CheckedNoise):
         if categories == 1:
             return codes.copy()
         lie = 1 / (1 + np.exp(min(float(epsilon), 700.0)) / (categories - 1))
-        others = self._rng.integers(categories - 1, size=codes.size)
+        answers = self._rng.integers(categories - 1, size=codes.size)
         lies = self._rng.random(codes.size) < lie
-        return np.where(lies, others + (others >= codes), codes)
+        return np.where(lies, answers + (answers >= codes), codes)
 
     def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
         return self._rng.integers(below, size=size)

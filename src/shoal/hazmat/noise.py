@@ -81,10 +81,10 @@ class CheckedNoise(ABC):
             Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy",
             NeurIPS 2020, Algorithm 2: the sampler that OpenDP implements.
         """
-        whole = _whole(values, LIMIT)
+        integers = _whole(values, LIMIT)
         _positive(scale, "scale")
-        self.drawn[LAPLACE, Fraction(scale)] += whole.size
-        return self._laplace(whole.ravel(), scale).reshape(whole.shape)
+        self.drawn[LAPLACE, Fraction(scale)] += integers.size
+        return self._laplace(integers.ravel(), scale).reshape(integers.shape)
 
     def exceeds(
         self, values: NDArray[np.int64], *, threshold: int, scale: Fraction
@@ -174,10 +174,10 @@ class CheckedNoise(ABC):
             Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy",
             NeurIPS 2020, Algorithm 3: the sampler that OpenDP implements. arXiv:2004.00010
         """
-        whole = _whole(values, LIMIT)
+        integers = _whole(values, LIMIT)
         _positive(scale, "scale")
-        self.drawn[GAUSSIAN, Fraction(scale)] += whole.size
-        return self._gaussian(whole.ravel(), scale).reshape(whole.shape)
+        self.drawn[GAUSSIAN, Fraction(scale)] += integers.size
+        return self._gaussian(integers.ravel(), scale).reshape(integers.shape)
 
     def select_by_weight(self, scores: NDArray[np.int64], *, scale: Fraction) -> int:
         """Choose an index with P(i) ~ exp(q_i / s): the exponential mechanism.
@@ -248,10 +248,10 @@ class CheckedNoise(ABC):
             Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local privacy",
             ICML 2016, for k categories. arXiv:1602.07387
         """
-        whole = _codes(codes, categories)
+        checked = _codes(codes, categories)
         _positive(epsilon, "epsilon")
-        self.drawn[RESPONSE, 1 / Fraction(epsilon)] += whole.size
-        return self._respond(whole.ravel(), categories, Fraction(epsilon)).reshape(whole.shape)
+        self.drawn[RESPONSE, 1 / Fraction(epsilon)] += checked.size
+        return self._respond(checked.ravel(), categories, Fraction(epsilon)).reshape(checked.shape)
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
         """Draw numbers evenly from 0 to below - 1; they see no data and are in no accounting.
@@ -363,8 +363,8 @@ class OpenDPNoise(CheckedNoise):
         if epsilon < _LEAST_RESPONSE:
             return _uniform_below(categories, codes.size)
         lies = self._lies(response_odds(categories, epsilon), codes.size)
-        others = _uniform_below(categories - 1, codes.size)
-        return np.where(lies, others + (others >= codes), codes)
+        answers = _uniform_below(categories - 1, codes.size)
+        return np.where(lies, answers + (answers >= codes), codes)
 
     def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
         return _uniform_below(below, size)
@@ -434,12 +434,12 @@ def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
     """The codes as int64, each a category, or an error that does not show them."""
     if not 1 <= categories <= _MOST_CATEGORIES:
         raise InternalError(f"Expected 1 to 2^31 categories; got {categories}.")
-    whole = _whole(codes, _MOST_CATEGORIES)
-    if whole.size and (int(whole.min()) < 0 or int(whole.max()) >= categories):
+    integers = _whole(codes, _MOST_CATEGORIES)
+    if integers.size and (int(integers.min()) < 0 or int(integers.max()) >= categories):
         raise InternalError(
             f"A category code outside the {categories} categories reached the noise."
         )
-    return whole
+    return integers
 
 
 def _positive(number: Any, name: str) -> None:
@@ -466,10 +466,10 @@ def _whole(values: NDArray[Any], limit: int) -> NDArray[np.int64]:
 
 
 def _scores(scores: NDArray[Any], dimensions: int) -> NDArray[np.int64]:
-    whole = _whole(scores, LIMIT // 2)  # So that a difference of two stays within the limit.
-    if whole.ndim != dimensions or whole.shape[-1] == 0:
-        raise InternalError(f"Expected {dimensions}-dimensional scores; got {whole.shape}.")
-    return whole
+    integers = _whole(scores, LIMIT // 2)  # So that a difference of two stays within the limit.
+    if integers.ndim != dimensions or integers.shape[-1] == 0:
+        raise InternalError(f"Expected {dimensions}-dimensional scores; got {integers.shape}.")
+    return integers
 
 
 def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:

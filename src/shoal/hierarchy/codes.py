@@ -157,9 +157,9 @@ def _group(
         for key in keys:
             members[key[depth]] = members.get(key[depth], 0) + 1
         for path, key in zip(paths, keys, strict=True):
-            own = key[depth]
-            alone = members[own] == 1 and own == path[0]
-            path.append(own if alone else label(own))
+            code = key[depth]
+            single = members[code] == 1 and code == path[0]
+            path.append(code if single else label(code))
     return Hierarchy(tuple((*path, root) for path in paths), observed=observed)
 
 

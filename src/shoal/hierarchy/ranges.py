@@ -209,8 +209,8 @@ def _number(value: Numeral, name: str) -> Decimal:
 
 def _write_number(number: Decimal) -> str:
     """Write a number as a CSV file would hold it: 5 and 2.5, not 5.0 and 2.50."""
-    whole = number.to_integral_value()
-    return str(int(whole)) if number == whole else format(number.normalize(), "f")
+    integer = number.to_integral_value()
+    return str(int(integer)) if number == integer else format(number.normalize(), "f")
 
 
 def floor_to(x: Decimal, unit: Decimal) -> Decimal:

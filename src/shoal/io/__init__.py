@@ -62,7 +62,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in ("files", "csv_files", "frames", "raw", "stats_files"):
-            found = vars(import_module(f"shoal.io.{module}"))
-            if name in found:
-                return found[name]
+            namespace = vars(import_module(f"shoal.io.{module}"))
+            if name in namespace:
+                return namespace[name]
     raise AttributeError(f"module 'shoal.io' has no attribute '{name}'")

@@ -20,8 +20,8 @@ def compose(text: pl.Series) -> pl.Series:
 
 def change_cells(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Change the cells that match a pattern; the others would come out as they are."""
-    found = text.str.contains(odd).fill_null(value=False).arg_true()
-    return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
+    places = text.str.contains(odd).fill_null(value=False).arg_true()
+    return text.clone().scatter(places, change(text.gather(places))) if places.len() else text
 
 
 def is_plain(dtype: pl.DataType) -> bool:

@@ -281,8 +281,8 @@ def _in_utc(cell: datetime) -> datetime:
 
 
 def _of_kind(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:
-    found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
-    return (found.set(cells.missing, None) if column.missing else found).alias(column.name)
+    values = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
+    return (values.set(cells.missing, None) if column.missing else values).alias(column.name)
 
 
 def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:
@@ -347,10 +347,10 @@ def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:
     Beyond 2^53 whole numbers share their float with others, and the float stands for the category
     that has it: `refuse_alike` has seen to it that there is one.
     """
-    whole = (numbers == numbers.round()) & numbers.is_between(-LARGEST_CODE, LARGEST_CODE)
+    integral = (numbers == numbers.round()) & numbers.is_between(-LARGEST_CODE, LARGEST_CODE)
     text = numbers.cast(pl.String)
-    text = text.set(whole.fill_null(value=False), None).fill_null(
-        numbers.set(~whole.fill_null(value=False), None).cast(pl.Int64).cast(pl.String)
+    text = text.set(integral.fill_null(value=False), None).fill_null(
+        numbers.set(~integral.fill_null(value=False), None).cast(pl.Int64).cast(pl.String)
     )
     alike = {str(int(float(level))): level for level in categories if _is_long(level)}
     return text.replace(alike) if alike else text

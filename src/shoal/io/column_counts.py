@@ -52,8 +52,8 @@ def _cell_counts(series: pl.Series) -> pl.DataFrame:
     if 0 < texts.len() <= _FEW:
         counts = [(series == text).sum() for text in texts] + [series.null_count()]
         if sum(counts) == series.len():
-            found = pl.DataFrame(
+            counted = pl.DataFrame(
                 [texts.extend_constant(None, 1), pl.Series(ROWS, counts, pl.UInt32)]
             )
-            return found.filter(found[ROWS] > 0)
+            return counted.filter(counted[ROWS] > 0)
     return series.value_counts(name=ROWS)

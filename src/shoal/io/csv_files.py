@@ -184,11 +184,11 @@ def read_csv(
     if numbered:
         header, rows = header[1:], rows[:, 1:]
     check_names(header, f"'{path}'")
-    found = f"{known}, delimiter {separator!r}"
-    found += ", row numbers in the first column left out" if numbered else ""
+    description = f"{known}, delimiter {separator!r}"
+    description += ", row numbers in the first column left out" if numbered else ""
     named = rows.rename(dict(zip(rows.columns, header, strict=True)))
     assumes = (CLOSED_QUOTES,) if alone and multiline else ()
-    return Raw(named, found=found, reading=reading, alone=alone, assumes=assumes)
+    return Raw(named, found=description, reading=reading, alone=alone, assumes=assumes)
 
 
 def _decode(raw: bytes, encoding: str, path: Path, *, alone: bool) -> str:
@@ -319,9 +319,9 @@ def find_delimiter(sample: str) -> str:
         widths = [first, *map(len, rows)]
         return first if 2 * widths.count(first) > len(widths) else 0
 
-    found = {mark: cells(mark) for mark in DELIMITERS}
-    best = max(DELIMITERS, key=found.__getitem__)
-    return best if found[best] > 1 else ","
+    widths = {mark: cells(mark) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=widths.__getitem__)
+    return best if widths[best] > 1 else ","
 
 
 def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
@@ -338,8 +338,8 @@ def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
 
 def unguard_cells(frame: pl.DataFrame) -> pl.DataFrame:
     """Take away what `guard_cells` put there."""
-    texts = [one for one in frame if one.dtype == pl.String and one.str.starts_with("'").any()]
-    return frame.with_columns(one.str.replace(f"^'({FORMULA})", "${1}") for one in texts).rename(
+    texts = [s for s in frame if s.dtype == pl.String and s.str.starts_with("'").any()]
+    return frame.with_columns(s.str.replace(f"^'({FORMULA})", "${1}") for s in texts).rename(
         lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
     )
 

@@ -66,8 +66,8 @@ def in_words(form: str) -> str:
     ('dd.mm.yyyy', 'dd mmm yyyy hh:mm:ss')
     """
     words = {directive: word for word, directive in _DIRECTIVES.items() if len(word) > 1}
-    found = re.sub(r"%-?[a-zA-Z]", lambda one: words.get(one[0].replace("-", ""), one[0]), form)
-    return found.replace("%M", "mm").replace("%.f", "")
+    spelt = re.sub(r"%-?[a-zA-Z]", lambda one: words.get(one[0].replace("-", ""), one[0]), form)
+    return spelt.replace("%M", "mm").replace("%.f", "")
 
 
 def days(value: Any) -> Any:
@@ -158,9 +158,9 @@ def read_days(text: pl.Series, form: str | None) -> pl.Series:
 
 def _parts(form: str) -> tuple[str, int | None]:
     """The form of the text itself, and the last year that two digits may mean."""
-    found = _UNTIL.fullmatch(form)
-    pattern = found[1] if found else form
-    return pattern.replace("%z", "").removesuffix("Z").strip(), int(found[2]) if found else None
+    match = _UNTIL.fullmatch(form)
+    pattern = match[1] if match else form
+    return pattern.replace("%z", "").removesuffix("Z").strip(), int(match[2]) if match else None
 
 
 def _until(values: pl.Series, last: int | None) -> pl.Series:
@@ -187,8 +187,8 @@ def _from_era(text: pl.Series) -> pl.Series:
     )
     parts = (pl.col(name).fill_null("1").cast(pl.Int8) for name in (month, day))
     iso = pl.format("{}-{}-{}", full, *(part.cast(pl.String).str.zfill(2) for part in parts))
-    found = cells.select(pl.when(fits).then(iso)).to_series()
-    return found.str.to_date(ISO, strict=False).alias(text.name)
+    dates = cells.select(pl.when(fits).then(iso)).to_series()
+    return dates.str.to_date(ISO, strict=False).alias(text.name)
 
 
 def write_dates(values: pl.Series, form: str) -> pl.Series:

@@ -108,10 +108,10 @@ def to_frame(boxes: SpatialDecomposition, schema: Schema) -> pl.DataFrame:
             series += _name_ends(ends, column)
         else:
             series += _number_ends(ends, column)
-    whole = np.array_equal(boxes.counts, np.rint(boxes.counts))
+    integral = np.array_equal(boxes.counts, np.rint(boxes.counts))
     for value, count in zip(boxes.values, boxes.counts.T, strict=True):
         name = COUNT if boxes.column is None else f"{boxes.column}={value}"
-        series.append(pl.Series(name, count).cast(pl.Int64 if whole else pl.Float64))
+        series.append(pl.Series(name, count).cast(pl.Int64 if integral else pl.Float64))
     return pl.DataFrame(series)
 
 
@@ -163,14 +163,14 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
             f"Column '{name}' has {count_noun(gone, 'missing cell')}, and a missing number has no "
             "place in a box. Leave such rows out, or choose another output."
         )
-    whole = dtype.is_integer() or dtype == pl.Date
-    fineness = 1.0 if whole else _DAY if kind is Kind.DATE else 0.0
+    integral = dtype.is_integer() or dtype == pl.Date
+    fineness = 1.0 if integral else _DAY if kind is Kind.DATE else 0.0
     values = table.numbers(name)
     low, end = float(values.min()), float(_after(values.max(keepdims=True), fineness)[0])
     if table.schema[name].bounds is not None:
         # Rounding to a step may lead beyond a bound, and so the table has its say as well.
         first, last = table.limits(name)
-        if whole:
+        if integral:
             first, last = float(np.ceil(first)), float(np.floor(last))
         # A bound of a date is a day, and includes all of it.
         reach = 1.0 if kind is Kind.DATE else fineness
@@ -228,17 +228,17 @@ def _name_ends(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
 
 def _number_ends(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
     finite = np.concatenate([end[np.isfinite(end)] for end in ends])
-    whole = bool(((finite == np.rint(finite)) & (np.abs(finite) < _EXACT)).all())
+    integral = bool(((finite == np.rint(finite)) & (np.abs(finite) < _EXACT)).all())
     written = []
     for side, end in zip(("lower", "upper"), ends, strict=True):
-        unit = _DAY if column.kind is Kind.DATE and not whole else 1.0
+        unit = _DAY if column.kind is Kind.DATE and not integral else 1.0
         cells = pl.Series(f"{column.name}_{side}", end * unit, dtype=pl.Float64)
         cells = cells.set(cells.is_infinite(), None)
-        if column.kind is Kind.DATE and whole:
+        if column.kind is Kind.DATE and integral:
             cells = cells.cast(pl.Int32).cast(pl.Date)
         elif column.kind is Kind.DATE:
             cells = cells.round().cast(pl.Int64).cast(pl.Datetime("us"))
-        elif whole:
+        elif integral:
             cells = cells.cast(pl.Int64)
         written.append(cells)
     return written

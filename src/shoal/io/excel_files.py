@@ -138,7 +138,7 @@ def read_excel(
             f"Cannot read '{path}' as an Excel workbook: the file is damaged. Open it and save it "
             "again."
         ) from None
-    found = f"the sheet '{visible(name)}'"
+    description = f"the sheet '{visible(name)}'"
     cells = cells.with_columns(pl.all().replace("", None))
     if not alone:
         _refuse_odd(path, cells, facts, stated)
@@ -147,7 +147,7 @@ def read_excel(
     given = {"sheet": name, "header_row": header_row, "skip": skip}
     reading = {key: text for key, text in given.items() if text}
     assumes = (LAST_FILLED,) if alone and rows is None else ()
-    return Raw(table, found=found, reading=reading, alone=alone, assumes=assumes)
+    return Raw(table, found=description, reading=reading, alone=alone, assumes=assumes)
 
 
 def sheets(path: Path) -> tuple[str, ...]:
@@ -254,14 +254,14 @@ def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRo
     value is missing.
     """
     reading: dict[str, str] = {}
-    found: list[str] = []
+    faults: list[str] = []
     filled = find_filled_rows(cells)
     if filled and not stated.header and not stated.skip:
         reading, seen = recognise(cells, sorted(facts.merged, key=lambda one: (one.top, one.left)))
         if seen:
             options = " ".join(f"--{key.replace('_', '-')} {rows}" for key, rows in reading.items())
             lines = ", ".join(f'{key} = "{rows}"' for key, rows in reading.items())
-            found.append(
+            faults.append(
                 f"It seems to have {', '.join(seen)}. If so, state {options}, or under [reading]: "
                 f"{lines}. If not, state --header-row {filled[0]}."
             )
@@ -269,18 +269,18 @@ def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRo
     skip = {*stated.skip, *numbers_of(reading.get("skip"))}
     body = [m for m in facts.merged if m.bottom > max(header, default=0) and m.top not in skip]
     if body:
-        places = ", ".join(sorted(one.place for one in body)[:SHOWN])
-        found.append(
+        places = ", ".join(sorted(cell.place for cell in body)[:SHOWN])
+        faults.append(
             f"It has merged cells at {places}; expected one name above each column and one cell "
             "per value. Unmerge them, and fill the empty cells."
         )
     if facts.unstored:
-        found.append(
+        faults.append(
             "It has formulas without a stored value. Open the workbook in a spreadsheet program "
             "and save it, so the values are stored."
         )
-    if found:
-        error = UntidySheetError(f"'{path}' is not read. {' '.join(found)}")
+    if faults:
+        error = UntidySheetError(f"'{path}' is not read. {' '.join(faults)}")
         error.reading = {} if body or facts.unstored else reading
         raise error
 
@@ -474,7 +474,7 @@ def _tags(archive: zipfile.ZipFile, part: str, name: str) -> Iterator[dict[str, 
     text = archive.read(part).decode()
     for tag in re.finditer(rf"<(?:\w+:)?{name}\s([^>]*)>", text):
         pairs = re.findall(r"""([\w]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""", tag[1])
-        yield {key: unescape(one or other) for key, one, other in pairs}
+        yield {key: unescape(quoted or other) for key, quoted, other in pairs}
 
 
 def _path(target: str) -> str:

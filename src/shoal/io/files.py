@@ -145,8 +145,8 @@ def is_text(data: Any) -> bool:
     if not isinstance(data, str | PathLike):
         return False
     path = Path(data)
-    others = {*STATS, *EXCEL, *PARQUET, *ARROW}
-    return not path.is_dir() and path.suffix.lower() not in others
+    binary = {*STATS, *EXCEL, *PARQUET, *ARROW}
+    return not path.is_dir() and path.suffix.lower() not in binary
 
 
 def format_like(path: Path) -> str:
@@ -187,9 +187,9 @@ def _read_folder(folder: Path, limit: int) -> pl.DataFrame:
         raise InputError(f"Cannot read the folder '{folder}': {reason}.") from None
     strange = [path for path in inside if path.suffix.lower() not in PARQUET or path.is_dir()]
     if strange or not inside:
-        found = f"'{strange[0].name}' in it" if strange else "nothing in it"
+        contents = f"'{strange[0].name}' in it" if strange else "nothing in it"
         raise InputError(
-            f"Expected a file or a folder of Parquet files, found '{folder}' with {found}. Name "
+            f"Expected a file or a folder of Parquet files, found '{folder}' with {contents}. Name "
             "the file, or put the Parquet files into a folder of their own."
         )
     frames: list[pl.DataFrame] = []

@@ -97,22 +97,22 @@ def recover(place: Path, out: Path) -> tuple[str, ...]:
     """Bring a release to a whole state that a killed run left in pieces; say what was done."""
     internal, old, aside = internal_of(out), place / _OLD, place / _OLD_INTERNAL
     left = {path.name for path in place.iterdir()} - {_LOCK}
-    said = ""
+    note = ""
     if old.exists() and out.exists():
-        said = f"An earlier run was killed after its release was in place: '{out}' is that release."
+        note = f"An earlier run was killed after its release was in place: '{out}' is that release."
     elif old.exists() or aside.exists():
         if old.exists() and any(old.iterdir()):
             old.rename(out)
         if aside.exists():
             aside.rename(internal)
         flush(out.parent)
-        said = f"An earlier run was killed while it replaced '{out}': the old release was restored."
+        note = f"An earlier run was killed while it replaced '{out}': the old release was restored."
     elif left:
-        said = f"An earlier run on '{out}' was killed; what it left behind was removed."
+        note = f"An earlier run on '{out}' was killed; what it left behind was removed."
     for path in place.iterdir():
         if path.name != _LOCK:
             _remove(path)
-    return (said,) if said else ()
+    return (note,) if note else ()
 
 
 def abandon() -> None:
@@ -247,8 +247,8 @@ def refusing(target: Path) -> Iterator[None]:
 def digest(path: Path) -> str:
     """SHA-256 of a file; of a folder, of its files' names and digests in order."""
     if path.is_dir():
-        listed = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n"
-                         for one in sorted(path.rglob("*")) if one.is_file())  # fmt: skip
+        listed = "".join(f"{digest(part)}  {part.relative_to(path).as_posix()}\n"
+                         for part in sorted(path.rglob("*")) if part.is_file())  # fmt: skip
         return hashlib.sha256(listed.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -55,5 +55,5 @@ def _read_silently(series: pl.Series, column: Column, decimal: str | None) -> pl
         return clamp.readable(series, column, decimal)
     text = clamp.category_texts(clamp.read(series, column), column)
     known = column.all_categories or ()
-    others = sorted(set(text.drop_nulls().unique().to_list()).difference(known))
-    return text.cast(pl.Enum((*known, *others))).alias(column.name)
+    unlisted = sorted(set(text.drop_nulls().unique().to_list()).difference(known))
+    return text.cast(pl.Enum((*known, *unlisted))).alias(column.name)

@@ -43,9 +43,9 @@ def spell_persons(series: pl.Series, column: Column) -> pl.Series:
     text = cells.cast(pl.String)
     if cells.dtype.is_float():
         cells = cells.fill_nan(None)
-        whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
-        digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
-        text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
+        integral = (cells == cells.round()) & (cells.abs() < 2.0**63)
+        digits = cells.set(~integral, None).cast(pl.Int64).cast(pl.String)
+        text = digits.zip_with(integral.fill_null(value=False), cells.cast(pl.String))
     if not cells.dtype.is_integer():
         text = change_cells(text, r"[^!-~]", _visible).str.to_lowercase()
         text = change_cells(text, r"^[+-]?0|^\+|\.", _by_value)

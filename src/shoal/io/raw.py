@@ -79,8 +79,8 @@ class Raw:
         column leaves in the type that its policy gave it.
         """
         types = {
-            name: (self.frame.schema[name], own)
-            for name, own in self.types.items()
+            name: (self.frame.schema[name], dtype)
+            for name, dtype in self.types.items()
             if name not in clamped
         }
         restore = self.restore

@@ -82,9 +82,9 @@ def repair_rows(
     grids = {}
     for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         column, dtype = table.schema[name], table.frame.schema[name]
-        whole = 1.0 if dtype.is_integer() or dtype == pl.Date else None
+        unit = 1.0 if dtype.is_integer() or dtype == pl.Date else None
         step = grain(column) if stepped and column.kind is Kind.NUMERIC else None
-        grids[name] = step or whole
+        grids[name] = step or unit
     chosen = ConstraintSet(tuple(rules), table.schema, grids, frozenset(frozen), frozenset(missing))
     columns = plain_columns(table.frame, table.schema, chosen.columns)
     made, changed = chosen.nearest(columns)

@@ -80,13 +80,13 @@ def names_in(
     """
     rows = [list(cells.row(row - 1)) for row in header]
     for at, (row, number) in enumerate(zip(rows, header, strict=True)):
-        own = [merge for merge in merges if merge.top == number]
-        for merge in own:
+        merged = [merge for merge in merges if merge.top == number]
+        for merge in merged:
             row[merge.left - 1 : merge.right] = [row[merge.left - 1]] * (
                 len(row[merge.left - 1 : merge.right])
             )
         below = [any(cells_below) for cells_below in zip(*rows[at + 1 :], strict=True)]
-        for place in range(1, len(row) if below and not own else 0):
+        for place in range(1, len(row) if below and not merged else 0):
             if row[place] is None and below[place] and below[place - 1]:
                 row[place] = row[place - 1]
     return [
@@ -115,8 +115,8 @@ def recognise(cells: pl.DataFrame, merges: Sequence[Merge]) -> tuple[dict[str, s
         names = [cell for cell in cells.row(row) if cell is not None]
         if 2 * sum(map(_is_amount, names)) >= len(names):
             return True
-        whole = any(m.top == row + 1 and m.right - m.left + 1 >= len(used) > 1 for m in merges)
-        return whole or 2 * sum(spread(row)) <= len(used)
+        spans_row = any(m.top == row + 1 and m.right - m.left + 1 >= len(used) > 1 for m in merges)
+        return spans_row or 2 * sum(spread(row)) <= len(used)
 
     start = next((row for row in range(first, len(filled)) if not is_title(row)), first)
     header = [start + 1]

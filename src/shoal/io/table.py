@@ -244,8 +244,8 @@ def _sort_code(series: pl.Series) -> tuple[Unsigned64, int]:
         physical = series.to_physical()
         low, high = (cast("int", limit or 0) for limit in (physical.min(), physical.max()))
         if low > -(2**62) and high - low < 2**62:
-            whole = _fill_missing(physical.cast(pl.Int64), low - 1)
-            return (whole - (low - 1)).view(np.uint64), (high - low + 1).bit_length()
+            integers = _fill_missing(physical.cast(pl.Int64), low - 1)
+            return (integers - (low - 1)).view(np.uint64), (high - low + 1).bit_length()
     ranks = series.rank("dense").fill_null(0).cast(pl.Int64).to_numpy(writable=True)
     return ranks.view(np.uint64), int(ranks.max(initial=0)).bit_length()
 

@@ -133,27 +133,27 @@ def parse_epsilon(text: str, what: str = "epsilon") -> Fraction:
     above, slash, below = text.partition("/")
     try:
         parts = [_finite(above), _finite(below) if slash else Decimal(1)]
-        found = Fraction(parts[0]) / Fraction(parts[1])
+        epsilon = Fraction(parts[0]) / Fraction(parts[1])
     except (InvalidOperation, ValueError, ZeroDivisionError):
         raise InputError(
             f"Expected {what} as a number such as 0.5, found '{brief(text)}'."
         ) from None
-    if not LEAST_EPSILON <= found <= MOST_EPSILON:
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise InputError(f"Expected {what} from 1e-9 to 1e9, found '{brief(text)}'.")
-    return found
+    return epsilon
 
 
 def parse_delta(text: str) -> Fraction:
     """Read a delta that was given as text, exactly."""
     try:
-        found = Fraction(_finite(text))
+        delta = Fraction(_finite(text))
     except (InvalidOperation, ValueError):
         raise InputError(
             f"Expected delta as a number such as 1e-9, found '{brief(text)}'."
         ) from None
-    if not Fraction(1, 10**30) <= found <= Fraction(1, 1000):
+    if not Fraction(1, 10**30) <= delta <= Fraction(1, 1000):
         raise InputError(f"Expected delta from 1e-30 to 0.001, found '{brief(text)}'.")
-    return found
+    return delta
 
 
 def check_options(**given: float | None) -> None:
@@ -167,8 +167,8 @@ def check_options(**given: float | None) -> None:
     for name, value in given.items():
         low, high = RANGES[name]
         if value is not None and not low <= value <= high:
-            found = f"{value}" if abs(value) < 10**40 or value != value else "a longer number"  # noqa: PLR0124
-            raise InputError(f"Expected {name} from {low:,} to {high:,}, found {found}.")
+            shown = f"{value}" if abs(value) < 10**40 or value != value else "a longer number"  # noqa: PLR0124
+            raise InputError(f"Expected {name} from {low:,} to {high:,}, found {shown}.")
 
 
 def _finite(text: str) -> Decimal:
@@ -191,9 +191,9 @@ def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, Mapping):
-            waiting += [(f"{path}.{key}" if path else str(key), one) for key, one in value.items()]
+            waiting += [(f"{path}.{key}" if path else str(key), i) for key, i in value.items()]
         elif isinstance(value, list | tuple):
-            waiting += [(path, one) for one in value]
+            waiting += [(path, item) for item in value]
         else:
             yield path, value
 

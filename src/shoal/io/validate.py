@@ -92,8 +92,8 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
     # In one piece, because rows are taken from it in other orders.
-    whole = pl.DataFrame(columns_typed).rechunk()
-    return Table(whole, Schema(columns), dtypes, persons=persons)
+    typed = pl.DataFrame(columns_typed).rechunk()
+    return Table(typed, Schema(columns), dtypes, persons=persons)
 
 
 def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:
@@ -113,11 +113,11 @@ def refuse_together(errors: Sequence[InputError]) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        said = [str(error) for error in errors[:SHOWN_COLUMNS]]
+        sentences = [str(error) for error in errors[:SHOWN_COLUMNS]]
         if (more := len(errors) - SHOWN_COLUMNS) > 0:
             do = count_noun(more, "more column does", "more columns do")
-            said.append(f"{do} not fit; `shoal inspect` lists all of them.")
-        raise InputError(" ".join(said))
+            sentences.append(f"{do} not fit; `shoal inspect` lists all of them.")
+        raise InputError(" ".join(sentences))
 
 
 def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
@@ -206,8 +206,8 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
     if series.dtype == pl.String:
         values = parse_numbers(limits_coded(series, column), decimal=decimal)
     elif series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
-        whole = series.dtype.is_integer() or series.dtype == pl.Boolean
-        values = series.cast(pl.Int64 if whole else pl.Float64, strict=False)
+        integral = series.dtype.is_integer() or series.dtype == pl.Boolean
+        values = series.cast(pl.Int64 if integral else pl.Float64, strict=False)
         if values.null_count() > series.null_count():
             values = series.cast(pl.Float64)  # whole numbers beyond 64 bits
     else:
@@ -396,7 +396,7 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
         _refuse(column, [_infinite(series)])
     text, categories = as_text(series), column.all_categories
-    if categories and not column.recoded and all(is_normalized("NFC", one) for one in categories):
+    if categories and not column.recoded and all(is_normalized("NFC", c) for c in categories):
         values = text.cast(pl.Enum(categories), strict=False)
         if values.null_count() == text.null_count():  # so all of it is composed
             return code_extremes(values, column)
@@ -429,5 +429,5 @@ def _misfit(mask: pl.Series, what: str, move: str) -> Misfit:
 
 
 def _refuse(column: Column, misfits: Iterable[Misfit]) -> None:
-    if found := [misfit for misfit in misfits if misfit.cells]:
-        raise MisfitError(column.name, found)
+    if wrong := [misfit for misfit in misfits if misfit.cells]:
+        raise MisfitError(column.name, wrong)

@@ -87,19 +87,19 @@ def shrink(
     if total <= 0:
         return np.zeros(len(counts))
     shares = np.asarray(counts, dtype=np.float64) / total
-    others = np.ones(shares.size) if towards is None else np.maximum(towards, 1e-300)
-    others = others / others.sum()
+    prior = np.ones(shares.size) if towards is None else np.maximum(towards, 1e-300)
+    prior = prior / prior.sum()
     pull = shares.size * variance / total**2
-    start = np.log(others) - np.log(pull)
-    low, high = float((shares - others).min()), float((shares - others).max())
+    start = np.log(prior) - np.log(pull)
+    low, high = float((shares - prior).min()), float((shares - prior).max())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if pull * scipy.special.wrightomega((shares - middle) / pull + start).sum() > 1:
             low = middle
         else:
             high = middle
-    found = pull * scipy.special.wrightomega((shares - high) / pull + start)
-    return scale_to(found, total)
+    shrunk = pull * scipy.special.wrightomega((shares - high) / pull + start)
+    return scale_to(shrunk, total)
 
 
 def apportion(weights: Floats, total: int) -> Ints:
@@ -109,13 +109,13 @@ def apportion(weights: Floats, total: int) -> Ints:
     array([1, 1, 3])
     """
     shares = scale_to(weights, total)
-    whole: Ints = np.floor(shares).astype(np.int64)
-    missing = total - int(whole.sum())
+    floors: Ints = np.floor(shares).astype(np.int64)
+    missing = total - int(floors.sum())
     # The floor of a share that rounding pushed over a whole number can take one too many.
-    order = np.argsort(-(shares - whole), kind="stable")
+    order = np.argsort(-(shares - floors), kind="stable")
     if missing >= 0:
-        whole[order[:missing]] += 1
+        floors[order[:missing]] += 1
     else:
         last = order[::-1]
-        whole[last[whole[last] > 0][:-missing]] -= 1
-    return whole
+        floors[last[floors[last] > 0][:-missing]] -= 1
+    return floors

@@ -84,7 +84,7 @@ def noise_on_groups(
     """
     values = np.asarray(X, dtype=np.float64)
     grids = [FixedPointGrid(Fraction(low), Fraction(high)) for low, high in bounds.values()]
-    whole = Fraction(epsilon)
+    total = Fraction(epsilon)
     if values.shape != (len(partition.labels), len(grids)):
         raise InputError(
             f"The table X must have a row for each of the {len(partition.labels)} labels and a "
@@ -94,10 +94,10 @@ def noise_on_groups(
     if not np.isfinite(values).all():
         raise InputError("The table X must be finite; some of its cells are missing or infinite.")
     widths = [Fraction(grid.high) - Fraction(grid.low) for grid in grids]
-    prices = [whole * width / sum(widths) for width in widths]
+    prices = [total * width / sum(widths) for width in widths]
     if epsilons is not None:
         prices = [Fraction(price) for price in epsilons]
-    if len(prices) != len(grids) or min(prices) <= 0 or sum(prices) != whole:
+    if len(prices) != len(grids) or min(prices) <= 0 or sum(prices) != total:
         raise InputError(
             f"The argument epsilons must be {len(grids)} positive numbers, one per column, with "
             f"a sum of "

@@ -57,9 +57,9 @@ class RecordTotal:
         """
         if self.variance == 0:
             return self
-        found = [(self.estimate, self.variance), *totals]
-        weights = [1 / variance for _, variance in found]
-        mean = sum(w * total for w, (total, _) in zip(weights, found, strict=True)) / sum(weights)
+        pairs = [(self.estimate, self.variance), *totals]
+        weights = [1 / variance for _, variance in pairs]
+        mean = sum(w * total for w, (total, _) in zip(weights, pairs, strict=True)) / sum(weights)
         return type(self)(mean, 1 / sum(weights), self.least)
 
 

@@ -328,13 +328,13 @@ class _Space:
             asked.append(np.hstack([first, first + self._width, first + positions]))
         keys = np.concatenate([*(part.ravel() for part in asked), np.zeros(0, np.int64)])
         axis_of = self._axis_of(boxes, axis)
-        found = self._walk.ask(
+        answers = self._walk.ask(
             partial(Records.below, axis_of=axis_of, width=self._width, keys=keys)
         )
         cuts = np.empty(boxes.size, dtype=np.int64)
         at = 0
         for (some, positions), part in zip(offers, asked, strict=True):
-            ranks = found[at : at + part.size].reshape(part.shape)
+            ranks = answers[at : at + part.size].reshape(part.shape)
             at += part.size
             start, end, below = ranks[:, :1], ranks[:, 1:2], ranks[:, 2:]
             scores = -np.abs(2 * (below - start) - (end - start))
@@ -389,15 +389,15 @@ class _Space:
 
     def _branches(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
         """On axes with a hierarchy: boxes with the same ends, and their highest borders."""
-        for number, one in enumerate(self._axes):
-            if one.heights is None:
+        for number, ax in enumerate(self._axes):
+            if ax.heights is None:
                 continue
             mine = np.flatnonzero(axis == number)
             low, high = self.lower[boxes[mine], number], self.upper[boxes[mine], number]
-            ends, which = np.unique(low * (one.cells + 1) + high, return_inverse=True)
+            ends, which = np.unique(low * (ax.cells + 1) + high, return_inverse=True)
             for place, end in enumerate(ends.tolist()):
-                first, last = divmod(end, one.cells + 1)
-                heights = one.heights[first : last - 1]
+                first, last = divmod(end, ax.cells + 1)
+                heights = ax.heights[first : last - 1]
                 yield mine[which == place], first + 1 + np.flatnonzero(heights == heights.max())
 
     def _split(self, boxes: Ints, axis: Ints, cuts: Ints) -> None:

@@ -105,12 +105,12 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
         estimate = level.counts + share * (total - level.counts)
         spread = loose * share
         passed.append((estimate, spread))
-    found = [passed.pop()[0]]
+    estimates = [passed.pop()[0]]
     for level in levels[1:]:
         (estimate, spread), (total, loose) = passed.pop(), sums.pop()
-        gap = (found[-1] - total) / loose
-        found.append(estimate + spread * gap[level.parents])
-    return found
+        gap = (estimates[-1] - total) / loose
+        estimates.append(estimate + spread * gap[level.parents])
+    return estimates
 
 
 def _sums(parents: Ints, numbers: Floats) -> Floats:

@@ -254,8 +254,8 @@ def _as_before(places: Floats, borders: Sequence[Mapping[str, Any]]) -> Ints:
         parent, upto = np.asarray(step["parent"]), np.asarray(step["upto"], np.float64)
         inner = np.empty(len(place), np.int64)
         for cut in np.unique(bucket):
-            own, members = np.flatnonzero(parent == cut), bucket == cut
-            inner[members] = own[np.searchsorted(upto[own], place[members])]
+            children, members = np.flatnonzero(parent == cut), bucket == cut
+            inner[members] = children[np.searchsorted(upto[children], place[members])]
         bucket = inner
         steps.append(bucket)
     return np.column_stack(steps)

@@ -51,8 +51,8 @@ def _refuse(setting: Setting[CopulaParameters]) -> None:
 def _choose(task: SynthesisTask, setting: Setting[CopulaParameters]) -> Synthesizer:
     if len(task.codes) < 2:
         # A stratum of one row, or a noisy number of one: public both, and so is the choice.
-        one = "With one row there is no rank correlation, so the row was drawn by privtree."
-        return Synthesizer(partial(privtree, fill=Fill.UNIFORM), lambda _facts: (one,))
+        note = "With one row there is no rank correlation, so the row was drawn by privtree."
+        return Synthesizer(partial(privtree, fill=Fill.UNIFORM), lambda _facts: (note,))
     return Synthesizer(partial(copula, margins=setting.parameters.margins))
 
 

@@ -197,8 +197,8 @@ def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> 
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
     kept = None if tools.recoding is None else tools.recoding["levels"]
     chosen = _choose_levels(table, setting, levels, tools, kept=kept)
-    for name, own, level in zip(columns, levels, chosen.levels, strict=True):
-        table = own.write_level(table, name, level)
+    for name, recoding, level in zip(columns, levels, chosen.levels, strict=True):
+        table = recoding.write_level(table, name, level)
     stays = np.flatnonzero(chosen.labels >= 0)
     rest = None if len(stays) == len(table) else stays
     note = _note(columns, levels, chosen)
@@ -251,8 +251,8 @@ def _choose_levels(
 
 def _note(columns: Sequence[str], levels: Sequence[ColumnLevels], chosen: Generalisation) -> str:
     shown = ", ".join(
-        f"{name} {level} of {len(own.tree) - 1}"
-        for name, own, level in zip(columns, levels, chosen.levels, strict=True)
+        f"{name} {level} of {len(recoding.tree) - 1}"
+        for name, recoding, level in zip(columns, levels, chosen.levels, strict=True)
     )
     return f"Levels, where 0 is the column as it is: {shown}."
 
@@ -321,8 +321,8 @@ def _options(
     require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
     if times is not None:
         require = [
-            replace(own, totals=np.bincount(own.codes, times, own.width or 1).astype(np.int64))
-            for own in require
+            replace(rule, totals=np.bincount(rule.codes, times, rule.width or 1).astype(np.int64))
+            for rule in require
         ]
     judge = judge_of(table, require)
     counts = parameters.loss is Loss.COUNT_ERROR
@@ -334,7 +334,7 @@ def _options(
         "judge": judge,
         "rating": count_error(*_lattice(levels), times) if counts else None,
         "weights": [float(parameters.weights.get(name, 1)) for name in columns],
-        "penalties": [own.penalties for own in levels],
+        "penalties": [level.penalties for level in levels],
         "between": [_between(setting, name) for name in columns],
         "times": times,
         "progress": tools.progress,
@@ -342,7 +342,7 @@ def _options(
 
 
 def _lattice(levels: Sequence[ColumnLevels]) -> tuple[Ints, list[Ints]]:
-    return np.column_stack([own.codes for own in levels]), [own.tree for own in levels]
+    return np.column_stack([level.codes for level in levels]), [level.tree for level in levels]
 
 
 def _alternatives(
@@ -353,19 +353,19 @@ def _alternatives(
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
     options = _options(table, setting, levels, tools)
     ks = sorted({parameters.k, *(k for k in SEVERAL_K if k <= len(table))})
-    found = frontier(*_lattice(levels), ks, **options)
+    solutions = frontier(*_lattice(levels), ks, **options)
     return Alternatives(
         loss=parameters.loss.value,
         columns=columns,
         by_k={
             k: None
-            if one is None
+            if solution is None
             else LeastLoss(
-                one.loss,
-                dict(zip(columns, one.levels, strict=True)),
-                int((one.labels < 0).sum()),
+                solution.loss,
+                dict(zip(columns, solution.levels, strict=True)),
+                int((solution.labels < 0).sum()),
             )
-            for k, one in zip(ks, found, strict=True)
+            for k, solution in zip(ks, solutions, strict=True)
         },
         lattice=neighbourhood(*_lattice(levels), parameters.k, **options),
     )
@@ -393,8 +393,8 @@ def _no_longer(
     """What does not hold at the levels of a scheme, and what one level more of a column mends."""
 
     def stays(between: Sequence[tuple[int, int]]) -> int:
-        found = search(between, rows)
-        return 0 if found is None else int((found.labels >= 0).sum())
+        solution = search(between, rows)
+        return 0 if solution is None else int((solution.labels >= 0).sum())
 
     moves = []
     for place, name in enumerate(setting.columns):

@@ -44,7 +44,7 @@ def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
 
 def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Masked:
     partition = recordwise.group(table, setting, tools)
-    alone, price = recordwise.alone(table), recordwise.price(setting)
+    singletons, price = recordwise.alone(table), recordwise.price(setting)
     privacy_losses = []
     for name in recordwise.confidential(setting.schema):
         tools.progress("adding noise", 0, 1)
@@ -58,7 +58,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
             )
             table = table.with_codes(name, answers)
         else:
-            part = (noisy_microaggregation.put_on_grid(table, name), alone, purchase)
+            part = (noisy_microaggregation.put_on_grid(table, name), singletons, purchase)
             table, (privacy_loss,) = noisy_microaggregation.perturb(table, tools, [part])
         privacy_losses.append(privacy_loss)
     return Masked(recordwise.centre(table, setting, partition), tuple(privacy_losses))

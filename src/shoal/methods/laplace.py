@@ -48,10 +48,10 @@ def _claims(setting: Setting[NoisyParameters]) -> tuple[Claim, ...]:
 
 def _run(table: Table, setting: Setting[NoisyParameters], tools: Tools) -> Masked:
     given = noisy_microaggregation.put_on_grids(table, setting)
-    alone = Partition(np.arange(len(table)))
+    singletons = Partition(np.arange(len(table)))
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     protected, spent = noisy_microaggregation.perturb(
-        table, tools, noisy_microaggregation.each(given, alone, prices)
+        table, tools, noisy_microaggregation.each(given, singletons, prices)
     )
     return Masked(protected, contributions.restate_losses(spent, setting))
 

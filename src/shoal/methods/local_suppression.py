@@ -101,11 +101,11 @@ def _sets(setting: Setting[LocalSuppressionParameters]) -> list[tuple[str, ...]]
     parameters = setting.parameters
     if parameters.subsets is not None:
         return list(combinations(setting.columns, parameters.subsets))
-    return [tuple(one) for one in parameters.sets] or [setting.columns]
+    return [tuple(columns) for columns in parameters.sets] or [setting.columns]
 
 
 def _claims(setting: Setting[Any]) -> tuple[Claim, ...]:
-    (whole,) = microaggregation.joint_claims(SOURCE)(setting)
+    (claim,) = microaggregation.joint_claims(SOURCE)(setting)
     loose = setting.parameters.missing is MissingMeaning.MATCHES
     basis = (
         "by construction: a record shows only values with which k records agree"
@@ -114,11 +114,11 @@ def _claims(setting: Setting[Any]) -> tuple[Claim, ...]:
     )
     return tuple(
         replace(
-            whole,
-            guarantee=KAnonymity(setting.parameters.k, own, setting.parameters.missing),
+            claim,
+            guarantee=KAnonymity(setting.parameters.k, columns, setting.parameters.missing),
             basis=basis,
         )
-        for own in _sets(setting)
+        for columns in _sets(setting)
     )
 
 
@@ -129,7 +129,7 @@ def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
             "A missing cell counts as agreeing with every value. Anyone who takes it for a value "
             "of its own finds combinations that are rarer than k."
         )
-    if not any(set(own) >= set(setting.columns) for own in _sets(setting)):
+    if not any(set(columns) >= set(setting.columns) for columns in _sets(setting)):
         texts.append("k-anonymity of all protected columns together is not promised.")
     texts.append(
         "A cell that was blanked is known to be rare: anyone who knows the original values of "
@@ -144,7 +144,7 @@ def _refuse(setting: Setting[LocalSuppressionParameters]) -> None:
         "importance": parameters.importance,
         "levels": parameters.levels,
         "intervals": parameters.intervals,
-        "sets": {name for own in parameters.sets for name in own},
+        "sets": {name for columns in parameters.sets for name in columns},
     }
     for key, names in named.items():
         for name in names:
@@ -177,16 +177,16 @@ def _refuse(setting: Setting[LocalSuppressionParameters]) -> None:
 def _run(table: Table, setting: Setting[LocalSuppressionParameters], tools: Tools) -> Masked:
     parameters, columns = setting.parameters, setting.columns
     for name, level in parameters.levels.items():
-        own = column_levels(table, name, parameters.intervals.get(name))
-        table = own.write_level(table, name, level)
+        levels = column_levels(table, name, parameters.intervals.get(name))
+        table = levels.write_level(table, name, level)
     codes = np.column_stack([_codes(table.frame[name]) for name in columns])
     place = {name: number for number, name in enumerate(columns)}
-    sets, k = [[place[name] for name in own] for own in _sets(setting)], parameters.k
+    sets, k = [[place[name] for name in subset] for subset in _sets(setting)], parameters.k
     persons = table.persons
     if persons is not None and (many := int(np.unique(persons).size)) < k:
         raise InputError(f"Cannot form one class of k={k:,} persons from {many:,}. Lower k.")
     while True:
-        found = local_suppression(
+        solution = local_suppression(
             codes,
             min(k, len(table)),
             weights=[float(parameters.importance.get(name, 1)) for name in columns],
@@ -194,24 +194,24 @@ def _run(table: Table, setting: Setting[LocalSuppressionParameters], tools: Tool
             missing=parameters.missing,
             progress=tools.progress,
         )
-        made = np.where(found.blanked, -1, codes)
+        made = np.where(solution.blanked, -1, codes)
         # Twice as many rows hold more persons; all rows hold all of them.
         if (
             persons is None
             or k >= len(table)
             or all(
-                persons_agreeing(made[:, own], persons, parameters.missing) >= parameters.k
-                for own in sets
+                persons_agreeing(made[:, subset], persons, parameters.missing) >= parameters.k
+                for subset in sets
             )
         ):
             break
         k *= 2
     blanked = [
         pl.when(pl.Series(mask)).then(None).otherwise(pl.col(name)).alias(name)
-        for name, mask in zip(columns, found.blanked.T, strict=True)
+        for name, mask in zip(columns, solution.blanked.T, strict=True)
     ]
     released = replace(table, frame=table.frame.with_columns(blanked))
-    notes = _notes(columns, found, parameters.missing, exact=persons is None)
+    notes = _notes(columns, solution, parameters.missing, exact=persons is None)
     return Masked(released, notes=notes)
 
 

@@ -265,14 +265,14 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
     )
     if k is None or setting.parameters.groups:
         return claims
-    alone = partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
-    sets = [(name,) for name in setting.columns] if alone else [setting.columns]
-    return (*claims, *(epsilon_claims.claim_shared_rows(setting, k, SOURCE, own) for own in sets))
+    univariate = partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    sets = [(name,) for name in setting.columns] if univariate else [setting.columns]
+    return (*claims, *(epsilon_claims.claim_shared_rows(setting, k, SOURCE, c) for c in sets))
 
 
 def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
-    alone = setting.parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
-    return microaggregation.no_joint_promise(setting) if alone else ()
+    univariate = setting.parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    return microaggregation.no_joint_promise(setting) if univariate else ()
 
 
 def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
@@ -313,8 +313,8 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
 
 def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    alone = parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
-    ranked = noisy_microaggregation.NominalOrder.DECLARED if alone else None
+    univariate = parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    ranked = noisy_microaggregation.NominalOrder.DECLARED if univariate else None
     given = noisy_microaggregation.put_on_grids(table, setting, ranked=ranked)
     sets = parameters.groups or [list(setting.columns)]
     parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
@@ -322,10 +322,10 @@ def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) ->
         chosen = [axis for axis in given if axis.name in names]
         price = _price(parameters, number, chosen, given)
         prices = noisy_microaggregation.budgets(chosen, price, Split.PROPORTIONAL)
-        if alone and parameters.k is not None:
-            for axis, own in zip(chosen, prices, strict=True):
+        if univariate and parameters.k is not None:
+            for axis, share in zip(chosen, prices, strict=True):
                 partition = optimal_univariate(axis.places, parameters.k)
-                parts += noisy_microaggregation.each([axis], partition, [own])
+                parts += noisy_microaggregation.each([axis], partition, [share])
             continue
         partition = _group_records(table, parameters, chosen, price, tools)
         parts += noisy_microaggregation.each(chosen, partition, prices)
@@ -349,7 +349,7 @@ def _group_records(
     X = noisy_microaggregation.matrix(chosen, origin, codes=codes)
     if own_units:
         blocks = [noisy_microaggregation.matrix([axis], origin, codes=codes) for axis in chosen]
-        X = np.hstack([one * float(axis.width) for one, axis in zip(blocks, chosen, strict=True)])
+        X = np.hstack([b * float(axis.width) for b, axis in zip(blocks, chosen, strict=True)])
     if parameters.k is None:
         noise = _foresee_noise(chosen, price, parameters.scale, codes)
         return noise_aware(X, noise, progress=tools.progress)
@@ -367,8 +367,8 @@ def _price(
 ) -> Fraction:
     if parameters.epsilons is not None:
         return Fraction(parameters.epsilons[number])
-    part, whole = (sum((axis.width for axis in some), Fraction(0)) for some in (chosen, given))
-    return Fraction(parameters.epsilon) * part / whole
+    part, total = (sum((axis.width for axis in some), Fraction(0)) for some in (chosen, given))
+    return Fraction(parameters.epsilon) * part / total
 
 
 def _foresee_noise(

@@ -221,14 +221,14 @@ class Alternatives:
 
     def __str__(self) -> str:
         lines = []
-        for k, one in self.by_k.items():
-            if one is None:
+        for k, plan in self.by_k.items():
+            if plan is None:
                 lines.append(f"k = {k:,}: no combination of levels keeps what is required")
                 continue
-            rows = count_noun(one.suppressed, "row")
-            levels = ", ".join(f"{name} {level}" for name, level in one.levels.items())
+            rows = count_noun(plan.suppressed, "row")
+            levels = ", ".join(f"{name} {level}" for name, level in plan.levels.items())
             lines.append(
-                f"k = {k:,}: least {self.loss.replace('-', ' ')} {one.loss:.3g}, {rows} left out; "
+                f"k = {k:,}: least {self.loss.replace('-', ' ')} {plan.loss:.3g}, {rows} left out; "
                 f"levels: {levels}"
             )
         return "\n".join(lines)

@@ -40,12 +40,12 @@ class ColumnMoments:
 
     def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
         count = self.count + other.count
-        whole = np.maximum(count, 1)
+        total = np.maximum(count, 1)
         apart = other.mean - self.mean
         return ColumnMoments(
             count,
-            (self.count * self.mean + other.count * other.mean) / whole,
-            self.around + other.around + apart**2 * (self.count * other.count / whole),
+            (self.count * self.mean + other.count * other.mean) / total,
+            self.around + other.around + apart**2 * (self.count * other.count / total),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )

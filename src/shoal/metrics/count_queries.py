@@ -221,18 +221,18 @@ def draw_answered_half_ranges(
         InputError: hardly any query has an answer, as with an empty table.
     """
     lower, upper, true = [], [], []
-    found, drawn = 0, 0
-    while found < queries and drawn < 50 * queries:
+    accepted, drawn = 0, 0
+    while accepted < queries and drawn < 50 * queries:
         batch = half_ranges(lows, highs, discrete, queries=queries, rng=rng, axes=axes)
         answer = answers(original, batch)
         kept = answer > 0
         lower.append(batch.lower[kept])
         upper.append(batch.upper[kept])
         true.append(answer[kept])
-        found, drawn = found + int(kept.sum()), drawn + queries
-    if found < queries:
+        accepted, drawn = accepted + int(kept.sum()), drawn + queries
+    if accepted < queries:
         raise InputError(
-            f"Of {drawn:,} random queries, {found:,} have a true answer above zero; expected "
+            f"Of {drawn:,} random queries, {accepted:,} have a true answer above zero; expected "
             f"{queries:,}. Restrict fewer axes, or use your own queries."
         )
     kept_queries = Queries(np.concatenate(lower)[:queries], np.concatenate(upper)[:queries])

@@ -192,9 +192,9 @@ def _pieces(lower: Floats, upper: Floats, cuts: Floats) -> tuple[Ints, Floats]:
     named = equal_rows(np.column_stack([lower[wide], upper[wide]]))
     label[wide] = bins + named
     kinds = int(named.max(initial=-1)) + 1
-    one = np.empty(kinds, dtype=np.int64)
-    one[named] = wide
-    low, high = lower[one], upper[one]
+    index = np.empty(kinds, dtype=np.int64)
+    index[named] = wide
+    low, high = lower[index], upper[index]
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     common = np.minimum(high[:, None], ends[1:]) - np.maximum(low[:, None], ends[:-1])
     shares = np.maximum(common, 0.0) / (high - low)[:, None]

@@ -280,20 +280,20 @@ def least_rho(p: Floats, q: Floats) -> Floats:
     array([0.549, 0.   ])
     """
     above = p > q
-    one, other = (np.clip(chance, 1e-12, 1 - 1e-12)[:, None] for chance in (p, q))
-    found = np.zeros(p.shape)
-    for first, second in ((one, other), (other, one)):
+    clipped_p, clipped_q = (np.clip(chance, 1e-12, 1 - 1e-12)[:, None] for chance in (p, q))
+    bound = np.zeros(p.shape)
+    for first, second in ((clipped_p, clipped_q), (clipped_q, clipped_p)):
         heads = _ORDERS * np.log(first) + (1 - _ORDERS) * np.log(second)
         tails = _ORDERS * np.log1p(-first) + (1 - _ORDERS) * np.log1p(-second)
         divergences = np.logaddexp(heads, tails) / (_ORDERS - 1)
-        found = np.maximum(found, (divergences / _ORDERS).max(axis=1))
-    return np.where(above, found, 0.0)
+        bound = np.maximum(bound, (divergences / _ORDERS).max(axis=1))
+    return np.where(above, bound, 0.0)
 
 
 def least_mu(p: Floats, q: Floats) -> Floats:
     """How far two normal distributions are apart for which an event may have these chances."""
-    found: Floats = np.maximum(scipy.special.ndtri(p) - scipy.special.ndtri(q), 0.0)
-    return found
+    bound: Floats = np.maximum(scipy.special.ndtri(p) - scipy.special.ndtri(q), 0.0)
+    return bound
 
 
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 60)
@@ -317,9 +317,9 @@ def low_bits(outputs: Floats) -> Floats:
     array([ 0., -2., 64.])
     """
     mantissa, exponent = np.frexp(outputs)
-    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    places = np.where(whole == 0, 64, exponent - 53 + lowest).astype(np.float64)
+    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = np.frexp((integers & -integers).astype(np.float64))[1] - 1
+    places = np.where(integers == 0, 64, exponent - 53 + lowest).astype(np.float64)
     return places if places.ndim == 1 else places.reshape(len(places), -1).min(axis=1)
 
 

@@ -46,8 +46,8 @@ def edges_of(values: Floats, counts: Ints, *, bins: int = BINS) -> Floats:
     bulk = values[np.searchsorted(last, np.rint(np.multiply(_BULK, last[-1])))]
     if bulk[1] > bulk[0] and high - low > _LONG_TAIL * (bulk[1] - bulk[0]):
         low, high = float(bulk[0]), float(bulk[1])
-    whole = bool((values == np.rint(values)).all())
-    least = 1.0 if whole else max(abs(low), abs(high), 1e-12) * 1e-9
+    integral = bool((values == np.rint(values)).all())
+    least = 1.0 if integral else max(abs(low), abs(high), 1e-12) * 1e-9
     step = _round_step(max((high - low) / bins, least))
     first, last_step = floor(low / step), floor(high / step) + 1
     return np.asarray(np.arange(first, last_step + 1) * step, dtype=np.float64)

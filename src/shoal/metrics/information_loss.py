@@ -98,14 +98,14 @@ def _share_lost(x: Floats, y: Floats) -> float:
     """`sse_over_sst` of columns without missing cells."""
     apart = x - y
     apart *= apart
-    lost, whole = float(apart.sum()), 0.0
+    lost, total = float(apart.sum()), 0.0
     if x.size and (x[0] != x[-1] or x.max() > x.min()):
         np.subtract(x, x.mean(), out=apart)
         apart *= apart
-        whole = float(apart.sum())
-    if whole == 0.0:
+        total = float(apart.sum())
+    if total == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
-    return lost / whole
+    return lost / total
 
 
 def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[float | None, str]:
@@ -121,17 +121,17 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
     (None, 'all its numbers in the original are equal, and the release changes them')
     """
-    there = [~np.isnan(column) for column in (original, released)]
-    before, after = map(np.any, there)
+    present = [~np.isnan(column) for column in (original, released)]
+    before, after = map(np.any, present)
     if not before or not after:
         if before == after:
             return 0.0, ""
         return None, f"it has no numbers in the {'release' if before else 'original'}"
     if paired:
-        there = [there[0] & there[1]] * 2
-        if not there[0].any():
+        present = [present[0] & present[1]] * 2
+        if not present[0].any():
             return None, "no row has a number in both tables"
-    x, y = map(choose, (original, released), there)
+    x, y = map(choose, (original, released), present)
     loss = _share_lost(x, y) if paired else rank_matched(x, y)
     if np.isfinite(loss):
         return loss, ""
@@ -174,10 +174,10 @@ def rank_matched(original: Floats, released: Floats) -> float:
     widths = np.diff(ends, prepend=0.0)
     middle = ends - widths / 2
     apart = (x[(middle * x.size).astype(np.int64)] - y[(middle * y.size).astype(np.int64)]) ** 2
-    lost, whole = float((widths * apart).sum()), float(x.var()) if x[0] < x[-1] else 0.0
-    if whole == 0.0:
+    lost, total = float((widths * apart).sum()), float(x.var()) if x[0] < x[-1] else 0.0
+    if total == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
-    return lost / whole
+    return lost / total
 
 
 def total_variation(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:

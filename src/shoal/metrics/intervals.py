@@ -190,17 +190,17 @@ def paired_ratio(
     >>> print(paired_ratio(6, 26, 4))
     3.200 [1.767, 5.797]
     """
-    one, two, seen = both + first_only, both + second_only, both + first_only + second_only
+    first, second, seen = both + first_only, both + second_only, both + first_only + second_only
     if not seen:
         return Estimate(1.0, 0.0, inf, confidence)
-    apart = sqrt((first_only + second_only + 2) / ((one + 1) * (two + 1)))
-    spread = sum(sqrt((1 - (s + 1) / (seen + 2)) / (s + 1)) for s in (one, two))
+    apart = sqrt((first_only + second_only + 2) / ((first + 1) * (second + 1)))
+    spread = sum(sqrt((1 - (s + 1) / (seen + 2)) / (s + 1)) for s in (first, second))
     z = float(scipy.special.ndtri((1 + confidence) / 2)) * apart / spread
-    (centre, half), (below, half_below) = _score(one, seen, z), _score(two, seen, z)
-    value = one / two if two else inf
+    (centre, half), (below, half_below) = _score(first, seen, z), _score(second, seen, z)
+    value = first / second if second else inf
     least_two = max(0.0, below - half_below)
     low = max(0.0, centre - half) / min(1.0, below + half_below)
-    high = min(1.0, centre + half) / least_two if two and least_two else inf
+    high = min(1.0, centre + half) / least_two if second and least_two else inf
     return Estimate(value, min(low, value), max(high, value), confidence)
 
 

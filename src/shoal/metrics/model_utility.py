@@ -181,7 +181,7 @@ def _r2(
     n, models = len(truth), len(guesses)
     centred = truth - truth.mean()
     sums = np.column_stack([*((truth - guesses) ** 2), centred, centred**2])
-    whole = sums.sum(axis=0)
+    total = sums.sum(axis=0)
     drawn = np.array([
         np.bincount(rng.integers(0, n, n), minlength=n) @ sums for _ in range(BOOTSTRAP)
     ])  # fmt: skip
@@ -190,7 +190,7 @@ def _r2(
     tail = (1 - confidence) / 2
     scores = []
     for model in range(models):
-        value = 1 - float(whole[model] / whole[-1])
+        value = 1 - float(total[model] / total[-1])
         some = 1 - drawn[:, model] / spread
         low, high = np.quantile(some, [tail, 1 - tail]) if some.size else (value, value)
         scores.append(Estimate(value, min(float(low), value), max(float(high), value), confidence))
@@ -239,9 +239,9 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
     A, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if A.ndim != 2 or target.shape != (len(A),):
         raise InputError("Expected a matrix of records by columns, and one target per record.")
-    whole = ~(np.isnan(A).any(axis=1) | np.isnan(target))
-    if not whole.all():
-        A, target = A[whole], target[whole]
+    complete = ~(np.isnan(A).any(axis=1) | np.isnan(target))
+    if not complete.all():
+        A, target = A[complete], target[complete]
     if binary and not np.isin(target, (0.0, 1.0)).all():
         raise InputError("The target of a logistic regression must be 0 or 1.")
     n, p = len(A), A.shape[1] + 1

@@ -172,12 +172,12 @@ def individual_risk(
     mean = float(risks.sum()) / n
     z = float(scipy.special.ndtri((1 + confidence) / 2))
     half = z * float(np.sqrt((risks * (1 - risks)).sum())) / n
-    alone = frequencies[0] == 1
+    unique = frequencies[0] == 1
     return IndividualRisk(
         risks=risks,
         mean=Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), confidence),
         expected=float(risks.sum()),
-        population_uniques=float(alone.sum() if weights is None else (1 / weights[alone]).sum()),
+        population_uniques=float(unique.sum() if weights is None else (1 / weights[unique]).sum()),
     )
 
 
@@ -202,11 +202,11 @@ def contributions(
         return float(_risks(*matches).sum()) / max(rows, 1)
 
     every = list(range(len(codes)))
-    whole = risk(every)
+    total = risk(every)
     parts = []
     for j in every:
         without = risk(every[:j] + every[j + 1 :])
-        parts.append(Contribution(risk([j]), without, whole - without))
+        parts.append(Contribution(risk([j]), without, total - without))
     return tuple(parts)
 
 
@@ -258,15 +258,15 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
     """
     codes, rows = value_codes(columns), len(columns)
     counts = np.zeros((rows, largest), dtype=np.int64)
-    alone: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    minimal: dict[tuple[int, ...], NDArray[np.bool_]] = {}
     for size in range(1, min(largest, len(codes)) + 1):
         for chosen in combinations(range(len(codes)), size):
             keys = row_keys([codes[j] for j in chosen], rows)
             single = (np.bincount(keys) == 1)[keys] if rows else np.zeros(0, dtype=bool)
-            parts = [alone[chosen[:j] + chosen[j + 1 :]] for j in range(size)] if size > 1 else []
+            parts = [minimal[chosen[:j] + chosen[j + 1 :]] for j in range(size)] if size > 1 else []
             already = np.any(parts, axis=0) if parts else np.zeros(rows, dtype=bool)
             counts[:, size - 1] += single & ~already
-            alone[chosen] = single | already
+            minimal[chosen] = single | already
     return counts
 
 
@@ -294,10 +294,10 @@ def _matches(
             shown = np.flatnonzero(~(patterns[p] | patterns[q]))
             both = np.concatenate([mine, theirs])
             keys = row_keys([codes[j][both] for j in shown], len(both))
-            own, other = keys[: mine.size], keys[mine.size :]
+            own_keys, other = keys[: mine.size], keys[mine.size :]
             width = int(keys.max(initial=0)) + 1
-            records[mine] += np.bincount(other, minlength=width)[own]
-            mass[mine] += np.bincount(other, heavy[theirs], minlength=width)[own]
+            records[mine] += np.bincount(other, minlength=width)[own_keys]
+            mass[mine] += np.bincount(other, heavy[theirs], minlength=width)[own_keys]
     return records, mass
 
 

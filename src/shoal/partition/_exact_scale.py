@@ -49,11 +49,11 @@ def centroids(Z: Floats, labels: Ints, g: int) -> Floats:
     inside = labels >= 0
     groups = labels[inside]
     scaled = Z[inside] * HALF_WORD
-    whole = np.floor(scaled)
+    integers = np.floor(scaled)
     high = np.zeros((g, Z.shape[1]), np.int64)
     low = np.zeros((g, Z.shape[1]), np.int64)
-    np.add.at(high, groups, whole.astype(np.int64))
-    np.add.at(low, groups, np.floor((scaled - whole) * HALF_WORD).astype(np.int64))
+    np.add.at(high, groups, integers.astype(np.int64))
+    np.add.at(low, groups, np.floor((scaled - integers) * HALF_WORD).astype(np.int64))
     size = np.bincount(groups, minlength=g)[:, None]
     return (high.astype(np.float64) + low / HALF_WORD) / size / HALF_WORD
 

@@ -170,15 +170,15 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     Sizes(small=4, step=19, smaller=245, larger=1)
     """
     ratio = _ratio(t)
-    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled again for read-only ones
-    if whole.ndim != 1 or not whole.size or whole.min() < 1:
+    sizes = np.array(totals, np.int64)  # a copy: kernels would be compiled again for read-only ones
+    if sizes.ndim != 1 or not sizes.size or sizes.min() < 1:
         raise InputError(
             "The argument totals must be whole numbers of at least 1, the number "
             "of records in each bucket."
         )
-    n = int(whole.sum())
+    n = int(sizes.sum())
     k = group_size(k, n)
-    unit = n // math.gcd(*whole.tolist())
+    unit = n // math.gcd(*sizes.tolist())
     parts = n // unit
     limit = n if most is None else most
     if limit < 1:
@@ -189,8 +189,8 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     even = min(parts // -(-k // unit), limit)
     best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
     if ratio > 1:
-        best = _balance(whole, k, ratio, best.number, limit) or best
-        best = (_uneven(whole, k, ratio, best.number) if most is None else None) or best
+        best = _balance(sizes, k, ratio, best.number, limit) or best
+        best = (_uneven(sizes, k, ratio, best.number) if most is None else None) or best
     return best
 
 
@@ -204,11 +204,11 @@ def count_bounds(e: int, totals: ArrayLike, t: Number) -> tuple[list[int], list[
     >>> count_bounds(5, [5, 5, 5], 2)
     ([1, 1, 1], [3, 3, 3])
     """
-    whole = np.asarray(totals).tolist()
-    n = sum(whole)
+    sizes = np.asarray(totals).tolist()
+    n = sum(sizes)
     up, down = _ratio(t).as_integer_ratio()
-    low = [-(-e * b * down // (n * up)) for b in whole]
-    high = [min(e * b * up // (n * down), e) for b in whole]
+    low = [-(-e * b * down // (n * up)) for b in sizes]
+    high = [min(e * b * up // (n * down), e) for b in sizes]
     return low, high
 
 
@@ -248,11 +248,11 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     if failing:
         means = centroids(unit_scaled(X), partition.labels, g)
     while failing:
-        one = min(failing)
-        far = squared_distances(means, means[one])
-        far[(into != np.arange(g)) | (np.arange(g) == one)] = np.inf
+        merging = min(failing)
+        far = squared_distances(means, means[merging])
+        far[(into != np.arange(g)) | (np.arange(g) == merging)] = np.inf
         other = int(far.argmin())
-        low, high = min(one, other), max(one, other)
+        low, high = min(merging, other), max(merging, other)
         a, b = counts[low].sum(), counts[high].sum()
         means[low] = (a * means[low] + b * means[high]) / (a + b)
         counts[low] += counts[high]
@@ -400,16 +400,16 @@ def _fill(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints
     last = int(classes.left.sum()) - 1
     g = 0
     while g < last:
-        own = np.full(len(rest), -1, np.int64)
+        filled = np.full(len(rest), -1, np.int64)
         part, code = Z[rest], bucket[rest]
         forest = _forest(part, code, len(classes.rest))
         until = len(rest) // 2
         while g < last and int(classes.rest.sum()) > until:
             rounds = max(1, min(1024, until // int(classes.size[0])))
-            g = fill(part, code, forest, classes, own, g, rounds)
+            g = fill(part, code, forest, classes, filled, g, rounds)
             progress("filling classes", n - int(classes.rest.sum()), n)
-        labels[rest] = own
-        rest = rest[own < 0]
+        labels[rest] = filled
+        rest = rest[filled < 0]
     labels[rest] = g
     progress("filling classes", n, n)
     return labels
@@ -450,7 +450,7 @@ def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | None]:
     g, b = counts.shape
     triples = np.column_stack((np.repeat(size, b), counts.ravel(), np.tile(totals, g)))
     distinct, which = np.unique(triples, axis=0, return_inverse=True)
-    ratios = [_off(e, c, own, n) for e, c, own in distinct.tolist()]
+    ratios = [_off(e, c, held, n) for e, c, held in distinct.tolist()]
     order = sorted(range(len(ratios)), key=lambda one: (ratios[one] is None, ratios[one] or 0))
     place = np.argsort(order)
     worst = place[which.ravel()].reshape(g, b).max(axis=1)

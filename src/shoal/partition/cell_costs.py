@@ -51,12 +51,12 @@ class CellCosts:
         cost, star = _leaf_shares(labels, np.repeat(many, many)), np.ones(len(held))
         means = []
         for j, (tree, first) in enumerate(zip(trees, rows.starts, strict=False)):
-            own = slice(first, first + tree.shape[1])
+            part = slice(first, first + tree.shape[1])
             if entropy:
-                cost[: len(tree), own], star[own] = _entropy(tree, held[own], n)
+                cost[: len(tree), part], star[part] = _entropy(tree, held[part], n)
             elif penalties is not None:
-                cost[: len(tree), own] = _check_penalties(penalties[j], tree)
-            means.append(heavy[j] * (cost[: len(tree), own] @ held[own]) / n)
+                cost[: len(tree), part] = _check_penalties(penalties[j], tree)
+            means.append(heavy[j] * (cost[: len(tree), part] @ held[part]) / n)
         gaps = np.zeros(labels.shape)
         gap = np.repeat(heavy, many) * np.maximum(star - cost, 0.0) / n
         np.put_along_axis(gaps, labels, gap, axis=1)

@@ -130,18 +130,18 @@ def coarse_cells(
     share = len(sample) / rows
     wanted = (2 * size * share, SPARE * least * share)
     centre = sample.mean(axis=0)
-    whole = _grown(sample, centre, np.inf, wanted)
+    grown = _grown(sample, centre, np.inf, wanted)
     outer = round(max(size, SPARE * least) * share)
-    if whole.count < 2 or not k <= outer < len(sample):
-        return whole
+    if grown.count < 2 or not k <= outer < len(sample):
+        return grown
     far = ((sample - centre) ** 2).sum(axis=1)
     beyond = float(np.partition(far, len(far) - outer)[len(far) - outer])
     inner = sample[far < beyond]
     if len(inner) < k or beyond == 0.0:
-        return whole
+        return grown
     apart = _grown(inner, centre, beyond, wanted)
-    losses = [_loss(tree, sample, k, method) for tree in (whole, apart)]
-    return apart if losses[1] < losses[0] else whole
+    losses = [_loss(tree, sample, k, method) for tree in (grown, apart)]
+    return apart if losses[1] < losses[0] else grown
 
 
 def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> CoarseTree:

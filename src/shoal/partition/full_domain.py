@@ -259,8 +259,8 @@ class _Table:
             raise InputError("Expected records by columns, and a hierarchy for each column.")
         trees = tuple(np.asarray(tree, np.int64) for tree in hierarchies)
         labels, starts = _side_by_side(trees)
-        whole = whole_numbers(cells.ravel(), "codes").reshape(cells.shape)
-        leaves = kernels.place_leaves(np.require(whole, requirements=["C", "W"]), starts)
+        integers = whole_numbers(cells.ravel(), "codes").reshape(cells.shape)
+        leaves = kernels.place_leaves(np.require(integers, requirements=["C", "W"]), starts)
         if not len(leaves):
             raise InputError("Expected codes of leaves that the hierarchy has.")
         widths = kernels.widths_of(labels, starts)
@@ -310,7 +310,7 @@ def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]
         return np.zeros(n, np.uint32), np.zeros((0, 1), np.int64)
     if len(require) == 1:
         return require[0].codes.astype(np.uint32), np.arange(int(require[0].width or 1))[None]
-    codes = np.array([own.codes for own in require], np.int64)
+    codes = np.array([rule.codes for rule in require], np.int64)
     values, secret = np.unique(codes, axis=1, return_inverse=True)
     return secret.ravel().astype(np.uint32), np.ascontiguousarray(values)
 
@@ -368,20 +368,20 @@ class Search:
             self.rows = self.rows._replace(gaps=self.costs.gaps)
         # Under the ratio distance the rules for the records that are left are made anew.
         self.ratio = self.limit > 0 and any(
-            getattr(own.guarantee, "distance", None) is Distance.RATIO for own in self.require
+            getattr(rule.guarantee, "distance", None) is Distance.RATIO for rule in self.require
         )
         self.compiled = not self.ratio and all(
-            one is None for one in (table.units, self.judge, self.rating)
+            option is None for option in (table.units, self.judge, self.rating)
         )
         self.models = self._models(self.require, len(table.where))
 
     def _models(self, require: Sequence[Requirement], n: int) -> kernels.Models:
         # Rounded down only if the denominator is so large that 64 bits would overflow.
         limits = [
-            below(min(own.guarantee.t, Fraction(1)) * way, _WIDE // (2 * self.n * way))
-            if isinstance(own.guarantee, TCloseness)
+            below(min(rule.guarantee.t, Fraction(1)) * way, _WIDE // (2 * self.n * way))
+            if isinstance(rule.guarantee, TCloseness)
             else Fraction(0)
-            for own, way in zip(require, map(longest_way, require), strict=True)
+            for rule, way in zip(require, map(longest_way, require), strict=True)
         ]
         rules = rules_of(require, n)
         return kernels.Models(
@@ -389,13 +389,13 @@ class Search:
             values=self.table.values,
             over=np.array([x.numerator for x in limits], np.int64),
             under=np.array([x.denominator for x in limits], np.int64),
-            moving=not self.ratio and any(isinstance(own.guarantee, TCloseness) for own in require),
+            moving=not self.ratio and any(isinstance(r.guarantee, TCloseness) for r in require),
             monotone=not self.limit
-            or all(getattr(own.guarantee, "kind", None) is Diversity.DISTINCT for own in require),
+            or all(getattr(rule.guarantee, "kind", None) is Diversity.DISTINCT for rule in require),
             least=max(
                 (
-                    _least_size(own, rules.total[first:end], rules.records - self.limit)
-                    for own, (first, end) in zip(require, pairwise(rules.first), strict=True)
+                    _least_size(rule, rules.total[first:end], rules.records - self.limit)
+                    for rule, (first, end) in zip(require, pairwise(rules.first), strict=True)
                 ),
                 default=1,
             ),
@@ -549,7 +549,7 @@ class Search:
             before = int(sizes[failing > 0].sum())
             if self.ratio and 0 < before <= self.limit:
                 rows = (failing[labels] == 0)[table.where]
-                left = [replace(own, codes=own.codes[rows]) for own in self.require]
+                left = [replace(rule, codes=rule.codes[rows]) for rule in self.require]
                 models = self._models(left, int(rows.sum()))
             lacking = (failing > 0).astype(np.int64)
             gone = kernels.suppress(

@@ -125,41 +125,41 @@ def local_suppression(
     if C.ndim != 2 or len(C) < k:
         raise InputError(f"Expected at least k = {k} records by columns, found {len(C)}.")
     w = np.ones(C.shape[1]) if weights is None else np.asarray(weights, np.float64)
-    groups = [list(range(C.shape[1]))] if sets is None else [list(one) for one in sets]
-    if any(not one or len(one) > WIDEST for one in groups):
+    groups = [list(range(C.shape[1]))] if sets is None else [list(columns) for columns in sets]
+    if any(not group or len(group) > WIDEST for group in groups):
         raise InputError(f"Expected sets of 1 to {WIDEST} columns. Take subsets of fewer.")
     if w.shape != (C.shape[1],) or (w <= 0).any():
         raise InputError("Expected a weight above 0 for each column.")
     meaning = MissingMeaning(missing)
     made = C.copy()
-    while lacking := [one for one in groups if _lacks(made[:, one], C[:, one], k, meaning)]:
-        for number, one in enumerate(lacking):
+    while lacking := [group for group in groups if _lacks(made[:, group], C[:, group], k, meaning)]:
+        for number, group in enumerate(lacking):
             if meaning is MissingMeaning.OWN_VALUE:
-                made[:, one] = _own_value(made[:, one], k, w[one])
+                made[:, group] = _own_value(made[:, group], k, w[group])
             else:
-                made[:, one] = _matching(made[:, one], C[:, one], k, w[one])
+                made[:, group] = _matching(made[:, group], C[:, group], k, w[group])
             progress("blanking cells", number + 1, len(lacking))
-    found = made != C
-    cost = float((found * w).sum())
+    blanked = made != C
+    cost = float((blanked * w).sum())
     if meaning is MissingMeaning.MATCHES:
         made = _restore_cells(C, made, groups, k, w)
-        found = made != C
-        cost = float((found * w).sum())
-        least = max((_one_cell_each(C[:, one], k, w[one]) for one in groups), default=0.0)
+        blanked = made != C
+        cost = float((blanked * w).sum())
+        least = max((_one_cell_each(C[:, group], k, w[group]) for group in groups), default=0.0)
         best = None if cost <= least else _best_matching(C, groups, k, w)
         if best is not None:
-            found = best
-            cost = least = float((found * w).sum())
-        return Suppression(found, cost, min(least, cost), exact=cost <= least)
-    least = max((_bound(C[:, one], k, w[one]) for one in groups), default=0.0)
+            blanked = best
+            cost = least = float((blanked * w).sum())
+        return Suppression(blanked, cost, min(least, cost), exact=cost <= least)
+    least = max((_bound(C[:, group], k, w[group]) for group in groups), default=0.0)
     exact = cost <= least * (1 + 1e-9) + _SMALL
     better = None if exact or len(groups) > 1 else _best(C[:, groups[0]], k, w[groups[0]])
     if better is not None:
         made = C.copy()
         made[:, groups[0]] = better
-        found = made != C
-        cost = least = float((found * w).sum())
-    return Suppression(found, cost, min(least, cost), exact or better is not None)
+        blanked = made != C
+        cost = least = float((blanked * w).sum())
+    return Suppression(blanked, cost, min(least, cost), exact or better is not None)
 
 
 def key_sets(columns: int, size: int) -> list[tuple[int, ...]]:
@@ -228,7 +228,7 @@ def _own_value(C: Ints, k: int, w: Floats) -> Ints:
     if not waiting.size:
         return C
     bits, costs = _patterns(w)
-    alone = _cheapest_alone(distinct, counts, waiting, (bits, costs), k)
+    cheapest = _cheapest_alone(distinct, counts, waiting, (bits, costs), k)
     # How many records of each combination take which pattern.
     takes: list[tuple[int, int, int]] = []
     used: set[bytes] = {row.tobytes() for row in distinct[counts >= k]}
@@ -237,7 +237,7 @@ def _own_value(C: Ints, k: int, w: Floats) -> Ints:
             break
         keys, group, _ = _distinct(_hidden(distinct[waiting], bit))
         held = np.bincount(group, counts[waiting])
-        value = np.bincount(group, counts[waiting] * alone[waiting])
+        value = np.bincount(group, counts[waiting] * cheapest[waiting])
         done = np.zeros(len(waiting), dtype=bool)
         for g in np.flatnonzero((held >= k) | (value > cost * k) | (len(used) > 0)).tolist():
             ready = held[g] >= k or keys[g].tobytes() in used
@@ -280,11 +280,11 @@ def _helpers(hidden: Ints, key: Ints, spare: Ints, wanted: int) -> list[tuple[in
     fitting = np.flatnonzero((hidden == key).all(axis=1) & (spare > 0))
     fitting = fitting[np.argsort(-spare[fitting], kind="stable")]
     rows = []
-    for one in fitting.tolist():
+    for helper in fitting.tolist():
         if wanted <= 0:
             break
-        number = min(int(spare[one]), wanted)
-        rows.append((one, number))
+        number = min(int(spare[helper]), wanted)
+        rows.append((helper, number))
         wanted -= number
     return None if wanted > 0 else rows
 
@@ -386,13 +386,13 @@ class _Assignment:
         used = scipy.sparse.coo_array(
             (np.full(targets, -k), (each, x + each)), shape=(targets, x + targets)
         )
-        own = scipy.sparse.coo_array((ones, (at, at)), shape=(x, x + targets))
+        diagonal = scipy.sparse.coo_array((ones, (at, at)), shape=(x, x + targets))
         most = self.counts[self.combination].astype(np.float64)
         opened = scipy.sparse.coo_array((-most, (at, x + self.target)), shape=(x, x + targets))
         rules = [
             scipy.optimize.LinearConstraint(held.tocsr(), self.counts, self.counts),
             scipy.optimize.LinearConstraint((sums + used).tocsr(), 0, np.inf),
-            scipy.optimize.LinearConstraint((own + opened).tocsr(), -np.inf, 0),
+            scipy.optimize.LinearConstraint((diagonal + opened).tocsr(), -np.inf, 0),
         ]
         upper = np.concatenate([most, np.ones(targets)])
         return _solve(np.append(self.cost, np.zeros(targets)), rules, upper, whole=whole)
@@ -401,9 +401,9 @@ class _Assignment:
 def _bound(C: Ints, k: int, w: Floats) -> float:
     programme = _Assignment.of(C, k, w)
     if programme.variables <= LINEAR and len(programme.cost):
-        found = programme.solve(k, whole=False)
-        if found is not None:
-            return found[0]
+        solution = programme.solve(k, whole=False)
+        if solution is not None:
+            return solution[0]
     distinct, _, counts = _distinct(C)
     rare, total = np.flatnonzero(counts < k), 0.0
     bits, costs = _patterns(w)
@@ -424,10 +424,10 @@ def _best(C: Ints, k: int, w: Floats) -> Ints | None:
     programme = _Assignment.of(C, k, w)
     if programme.variables > EXACT:
         return None
-    found = programme.solve(k, whole=True)
-    if found is None:
+    solution = programme.solve(k, whole=True)
+    if solution is None:
         return None
-    taken = np.rint(found[1][: len(programme.cost)]).astype(np.int64)
+    taken = np.rint(solution[1][: len(programme.cost)]).astype(np.int64)
     takes = [
         (int(programme.combination[at]), int(programme.bit[at]), int(taken[at]))
         for at in np.flatnonzero(taken)
@@ -482,18 +482,18 @@ def _restore_cells(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: 
     if size > MOST_COMPARED:
         return made
     # All cells of the same records blank is a solution, too: those agree with everybody.
-    whole = np.where((made != C).any(axis=1)[:, None], -1, made)
+    row_wise = np.where((made != C).any(axis=1)[:, None], -1, made)
     rng = np.random.default_rng(0)
     best, least = made, np.inf
     for attempt in range(min(ORDERS, 1 + MOST_COMPARED // (1000 * size))):
-        start = whole if attempt % 2 else made
+        start = row_wise if attempt % 2 else made
         rows, columns = np.nonzero(start != C)
         ties = rng.permutation(rows.size) if attempt else np.arange(rows.size)
         order = np.lexsort((ties, -w[columns]))
-        found = _put_back(C, start.copy(), groups, k, (rows[order], columns[order]))
-        cost = float(((found != C) * w).sum())
+        restored = _put_back(C, start.copy(), groups, k, (rows[order], columns[order]))
+        cost = float(((restored != C) * w).sum())
         if cost < least:
-            best, least = found, cost
+            best, least = restored, cost
     return best
 
 
@@ -503,22 +503,22 @@ def _put_back(
     held = [np.full(len(C), -1, np.int64) for _ in groups]
 
     def lacks_one(number: int, lost: Ints) -> bool:
-        one, counts = groups[number], held[number]
+        columns, counts = groups[number], held[number]
         for other in lost[counts[lost] < 0].tolist():
-            counts[other] = _agreeing(made[:, one], made[other, one]).sum()
+            counts[other] = _agreeing(made[:, columns], made[other, columns]).sum()
         return bool((counts[lost] <= k).any())
 
     for row, column in zip(cells[0].tolist(), cells[1].tolist(), strict=True):
         changes = []
-        for number, one in enumerate(groups):
-            if column not in one:
+        for number, group in enumerate(groups):
+            if column not in group:
                 continue
-            before = _agreeing(made[:, one], made[row, one])
+            before = _agreeing(made[:, group], made[row, group])
             value = made[:, column]
             lost = np.flatnonzero(before & (value >= 0) & (value != C[row, column]))
             left = int(before.sum()) - lost.size
-            blank = int((made[row, one] != C[row, one]).sum())
-            last = blank == 1 and int(_agreeing(C[:, one], C[row, one]).sum()) < k
+            blank = int((made[row, group] != C[row, group]).sum())
+            last = blank == 1 and int(_agreeing(C[:, group], C[row, group]).sum()) < k
             if left < k or last or lacks_one(number, lost):
                 break
             changes.append((number, lost, left))
@@ -540,9 +540,9 @@ def _best_matching(
     differ = (C[:, None] != C) & (C[:, None] >= 0) & (C >= 0)
     pairs = [
         (number, i, j)
-        for number, one in enumerate(groups)
+        for number, group in enumerate(groups)
         for i, j in combinations(range(n), 2)
-        if differ[i, j, one].any()
+        if differ[i, j, group].any()
     ]
     where = np.arange(cells).reshape(C.shape)
     rules: list[tuple[Ints, Ints, int]] = []  # variables, their factors, and the least sum
@@ -550,22 +550,22 @@ def _best_matching(
         for column in np.intersect1d(np.flatnonzero(differ[i, j]), groups[number]):
             both = np.array([where[i, column], where[j, column], at])
             rules.append((both, np.array([1, 1, -1]), 0))
-    for number, one in enumerate(groups):
-        lacks = k - (~differ[:, :, one].any(axis=2)).sum(axis=1)
+    for number, group in enumerate(groups):
+        lacks = k - (~differ[:, :, group].any(axis=2)).sum(axis=1)
         for i in np.flatnonzero(lacks > 0).tolist():
-            own = [at for at, (of, *two) in enumerate(pairs, cells) if of == number and i in two]
-            rules.append((np.array(own), np.ones(len(own), np.int64), int(lacks[i])))
-            rules.append((where[i, one], np.ones(len(one), np.int64), 1))
+            terms = [at for at, (of, *two) in enumerate(pairs, cells) if of == number and i in two]
+            rules.append((np.array(terms), np.ones(len(terms), np.int64), int(lacks[i])))
+            rules.append((where[i, group], np.ones(len(group), np.int64), 1))
     table = np.zeros((len(rules), cells + len(pairs)))
     for row, (variables, factors, _) in enumerate(rules):
         table[row, variables] = factors
     least = np.array([rule[2] for rule in rules])
     cost = np.append(np.tile(w, n), np.zeros(len(pairs)))
     upper = np.append((C >= 0).ravel(), np.ones(len(pairs))).astype(np.float64)
-    found = _solve(cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True)
-    if found is None:
+    plan = _solve(cost, [scipy.optimize.LinearConstraint(table, least, np.inf)], upper, whole=True)
+    if plan is None:
         return None
-    blank: NDArray[np.bool_] = found[1][:cells].reshape(C.shape) > 1 / 2
+    blank: NDArray[np.bool_] = plan[1][:cells].reshape(C.shape) > 1 / 2
     return blank
 
 
@@ -573,13 +573,13 @@ def _solve(
     cost: Floats, rules: "Sequence[scipy.optimize.LinearConstraint]", upper: Floats, *, whole: bool
 ) -> tuple[float, Floats] | None:
     """The least cost and where it is; none if HiGHS did not prove it."""
-    found = scipy.optimize.milp(
+    result = scipy.optimize.milp(
         cost,
         constraints=list(rules),
         bounds=scipy.optimize.Bounds(0, upper),
         integrality=np.full(len(cost), int(whole)),
         options={"node_limit": _NODES, "mip_rel_gap": 0.0} if whole else {},
     )
-    if found.status != 0 or found.x is None:
+    if result.status != 0 or result.x is None:
         return None
-    return float(found.fun), np.asarray(found.x, np.float64)
+    return float(result.fun), np.asarray(result.x, np.float64)

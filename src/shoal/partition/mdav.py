@@ -77,7 +77,7 @@ def _rounds(
     g = 0
     rounds = 64
     while len(rest) >= 2 * k:
-        own = np.full(len(rest), -1, np.int64)
+        group_of = np.full(len(rest), -1, np.int64)
         cells = tree = None
         if len(rest) >= tree_from:
             cells = _cells(Z, leaf, tree_while)
@@ -86,18 +86,18 @@ def _rounds(
             live = n - g * k
             before, work = g, 0
             if cells:
-                g, work = cell_rounds(Z, k, own, g, rounds, cells)
+                g, work = cell_rounds(Z, k, group_of, g, rounds, cells)
             elif tree:
-                g, work = tree_rounds(Z, k, own, g, rounds, tree)
+                g, work = tree_rounds(Z, k, group_of, g, rounds, tree)
             else:
-                g = brute_rounds(Z, k, own, g, rounds)
+                g = brute_rounds(Z, k, group_of, g, rounds)
             if work > tree_while * live * (g - before):
                 cells = tree = None
                 tree_from = n + 1
             progress("grouping", g * k, n)
             rounds = max(64, live // (16 * k))
-        labels[rest] = own
-        left = own < 0
+        labels[rest] = group_of
+        left = group_of < 0
         rest = rest[left]
         Z = Z[left]
     labels[rest] = g

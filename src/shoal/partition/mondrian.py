@@ -154,13 +154,13 @@ def mondrian_tree(
             f"must be at least 0; found {max_height}."
         )
     columns = X.T.copy()
-    heights = {j: _border(columns, j, own) for j, own in (borders or {}).items()}
+    heights = {j: _border(columns, j, edges) for j, edges in (borders or {}).items()}
     values: list[Floats] = []
     if choice is CutColumn.ENTROPY:
         columns, values, heights = _rank(columns, heights)
     border = np.full((d, max([1, *map(len, heights.values())])), -1, np.int64)
-    for j, own in heights.items():
-        border[j, : len(own)] = own
+    for j, column_heights in heights.items():
+        border[j, : len(column_heights)] = column_heights
     options = Options(
         k=k,
         height=n if max_height is None else max_height,
@@ -194,17 +194,17 @@ def cell_of(X: ArrayLike, above: Floats, upto: Floats) -> Ints:
     cells.
     """
     X = np.asarray(X, np.float64)
-    found = np.empty(len(X), np.int64)
+    assigned = np.empty(len(X), np.int64)
     waiting = [(np.arange(len(X)), np.arange(len(above)))]
     while waiting:
         rows, cells = waiting.pop()
         if len(cells) == 1 or not rows.size:
-            found[rows] = cells[0]
+            assigned[rows] = cells[0]
             continue
         column, border = _first_cut(above[cells], upto[cells])
         low, left = X[rows, column] <= border, upto[cells, column] <= border
         waiting += [(rows[low], cells[left]), (rows[~low], cells[~left])]
-    return found
+    return assigned
 
 
 def _first_cut(above: Floats, upto: Floats) -> tuple[int, float]:
@@ -352,8 +352,8 @@ def _rules(
         wanted.append(Requirement(many, persons))
     if halt is not None:
         wanted.append(halt)
-    for own in wanted:
-        _of_records(own.codes, "codes", n)
+    for rule in wanted:
+        _of_records(rule.codes, "codes", n)
     rules, codes = compile_requirements(wanted, n)
     missed = find_unmet(list(require), rules)
     if missed is not None:
@@ -397,9 +397,9 @@ def _rank(
     pairs = [np.unique(x, return_inverse=True) for x in columns]
     ranks = np.array([inverse.ravel() for _, inverse in pairs], np.float64)
     borders = {}
-    for j, own in heights.items():
+    for j, column_heights in heights.items():
         held = pairs[j][0].astype(np.int64)
-        borders[j] = np.append(np.maximum.reduceat(own, held)[:-1], 0)
+        borders[j] = np.append(np.maximum.reduceat(column_heights, held)[:-1], 0)
     return ranks, [values for values, _ in pairs], borders
 
 

@@ -72,8 +72,8 @@ def _pieces(k: int, onto: Ints, length: Floats, component: Ints) -> Ints:
     start = np.concatenate([[0], np.cumsum(np.bincount(onto[linked], minlength=n))])
     labels = np.empty(n, np.int64)
     g = cut_forest(k, onto, children, start, np.argsort(-_depth(onto), kind="stable"), labels)
-    whole = np.bincount(component, minlength=n)[component] < 2 * k
-    labels[whole] = g + component[whole]
+    small = np.bincount(component, minlength=n)[component] < 2 * k
+    labels[small] = g + component[small]
     return labels
 
 
@@ -97,8 +97,8 @@ def _join_leftovers(Z: Floats, k: int, labels: Ints, component: Ints) -> None:
         inside = by_component[begin:end]
         left = inside[labels[inside] < 0]
         names, groups = np.unique(labels[inside[labels[inside] >= 0]], return_inverse=True)
-        others = inside[labels[inside] >= 0]
-        means = centroids(Z[others], groups, len(names))
+        grouped = inside[labels[inside] >= 0]
+        means = centroids(Z[grouped], groups, len(names))
         middle = centroids(Z[left], np.zeros(len(left), np.int64), 1)[0]
         name = names[np.argmin(squared_distances(means, middle))]
         labels[left] = name

@@ -95,9 +95,9 @@ def neighbourhood(
     ((1,), [None, 0.5, 1.0])
     """
     search, lattice = prepare(codes, hierarchies, options)
-    found = search.best(lattice, k, options.get("progress", silent))
+    solution = search.best(lattice, k, options.get("progress", silent))
     low, high = lattice.low, lattice.low + lattice.shape - 1
-    centre = tuple(high.tolist()) if found is None else found.levels
+    centre = tuple(high.tolist()) if solution is None else solution.levels
     listed = sorted(_around(centre, low, high, most), key=lambda node: (sum(node), node))
     states = []
     for node in listed:
@@ -105,7 +105,7 @@ def neighbourhood(
         loss, _, _, gone = search.rate_node(np.array(node, np.int64), k)
         known = lattice.passed[at] or not isfinite(lattice.bound[at])
         states.append(NodeState(node, loss if isfinite(loss) else None, gone, not known))
-    best = None if found is None else found.levels
+    best = None if solution is None else solution.levels
     return Neighbourhood(best, tuple(states), tuple(_layers(lattice)), len(lattice.bound))
 
 
@@ -115,7 +115,7 @@ def _around(centre: Node, low: Ints, high: Ints, most: int) -> set[Node]:
         return set(product(*(range(a, b + 1) for a, b in zip(low, high, strict=True))))
     reached, edge = {centre}, {centre}
     while edge:
-        edge = {node for one in edge for node in _steps(one, low, high)} - reached
+        edge = {node for start in edge for node in _steps(start, low, high)} - reached
         if len(reached) > 1 and len(reached) + len(edge) > most:
             break
         reached |= edge

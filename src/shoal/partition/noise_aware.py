@@ -134,7 +134,7 @@ def _search(Z: Floats, noise: float, progress: Progress) -> Partition:
         kept = sorted(kept, key=lambda one: one[:2])[:STARTS]
         if tried % 64 == 0:
             progress("trying group sizes", tried, len(sizes))
-    candidates = [(*one, 0) for one in kept]
+    candidates = [(*c, 0) for c in kept]
     for number, (_, k, partition) in enumerate(kept):
         progress("improving groups", number, len(kept))
         rounds = WORK // (n * len(partition) * Z.shape[1])

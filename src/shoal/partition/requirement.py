@@ -71,31 +71,31 @@ class Requirement:
 
 def compile_requirements(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     """Translate requirements on n records for the kernels: rules, and a row of codes for each."""
-    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, n)
+    codes = np.array([rule.codes for rule in requirements], np.int64).reshape(-1, n)
     return rules_of(requirements, n), codes
 
 
 def rules_of(requirements: Sequence[Requirement], n: int) -> Rules:
     """Translate requirements on n records for the kernels, without the values of the records."""
-    wholes = {int(own.totals.sum()) for own in requirements if own.totals is not None}
+    wholes = {int(rule.totals.sum()) for rule in requirements if rule.totals is not None}
     if wholes:
-        if len(wholes) > 1 or any(own.totals is None for own in requirements):
+        if len(wholes) > 1 or any(rule.totals is None for rule in requirements):
             raise InputError("All requirements must refer to the same whole table.")
         n = wholes.pop()
-    for own in requirements:
+    for rule in requirements:
         # No distance sums more than n times n per value, twice that in a tree.
-        if 2 * _width(own) * n * n >= _WIDE and isinstance(own.guarantee, TCloseness):
+        if 2 * _width(rule) * n * n >= _WIDE and isinstance(rule.guarantee, TCloseness):
             raise InputError(
-                f"A distance over {_width(own)} values and {n} records is too large to be "
+                f"A distance over {_width(rule)} values and {n} records is too large to be "
                 "computed exactly; use fewer values."
             )
-    first = np.cumsum([0, *[_width(own) for own in requirements]])
-    paths = [_paths(own) for own in requirements]
+    first = np.cumsum([0, *[_width(rule) for rule in requirements]])
+    paths = [_paths(rule) for rule in requirements]
     top = np.cumsum([0, *[len(length) for _, _, length in paths]])
     deepest = max([1, *[path.shape[1] for path, _, _ in paths]])
     rules = Rules(
         records=n,
-        kind=np.array([_kind(own) for own in requirements], np.int64),
+        kind=np.array([_kind(rule) for rule in requirements], np.int64),
         first=first.astype(np.int64),
         whole=np.zeros(len(requirements), np.int64),
         part=np.zeros(len(requirements), np.int64),
@@ -110,12 +110,12 @@ def rules_of(requirements: Sequence[Requirement], n: int) -> Rules:
         below=np.concatenate([np.zeros(0, np.int64), *[below for _, below, _ in paths]]),
         length=np.concatenate([np.zeros(0, np.int64), *[length for _, _, length in paths]]),
     )
-    for r, own in enumerate(requirements):
+    for r, rule in enumerate(requirements):
         values = slice(first[r], first[r + 1])
-        rules.total[values] = _totals(own)
+        rules.total[values] = _totals(rule)
         path = paths[r][0]
         rules.path[values, : path.shape[1]] = np.where(path >= 0, path + top[r], -1)
-        _threshold(rules, r, own)
+        _threshold(rules, r, rule)
     return rules
 
 
@@ -141,15 +141,15 @@ def find_unmet(requirements: Sequence[Requirement], rules: Rules) -> Requirement
     when groups are merged.
     """
     seen = np.arange(rules.total.size)
-    for r, own in enumerate(requirements):
+    for r, rule in enumerate(requirements):
         if rules.kind[r] == kernels.ENTROPY:
             counts = rules.total[rules.first[r] : rules.first[r + 1]]
-            fine = _entropy_holds(counts[counts > 0].tolist(), own.guarantee)
+            fine = _entropy_holds(counts[counts > 0].tolist(), rule.guarantee)
         else:
             width = int(rules.first[r + 1] - rules.first[r])
             fine = meets(rules, r, rules.records, rules.total, seen, width)
         if not fine:
-            return own
+            return rule
     return None
 
 

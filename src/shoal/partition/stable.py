@@ -69,25 +69,25 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     labels = before.labels
     means = _means(X, labels)
     far = np.sqrt(((means - Y[row]) ** 2).sum(axis=1))
-    own = int(labels[row])
-    if np.argmin(far) == own:
+    group = int(labels[row])
+    if np.argmin(far) == group:
         return before, before
-    both = far + np.sqrt(((means - means[own]) ** 2).sum(axis=1))
-    both[own] = np.inf
+    both = far + np.sqrt(((means - means[group]) ** 2).sum(axis=1))
+    both[group] = np.inf
     other = int(np.argmin(both))
     members = np.flatnonzero(labels == other)
-    concerned = np.flatnonzero((labels == other) | (labels == own))
+    concerned = np.flatnonzero((labels == other) | (labels == group))
     spread = Y.std(axis=0, ddof=1)
     losses = np.empty(len(members))
     for a, member in enumerate(members):
         swapped = labels.copy()
         swapped[row] = other
-        swapped[member] = own
-        losses[a] = _loss(Y[concerned], swapped[concerned] == own, spread)
+        swapped[member] = group
+        losses[a] = _loss(Y[concerned], swapped[concerned] == group, spread)
     after = labels.copy()
     after[row] = other
     # Sums of absolute deviations often tie; their rounding must not decide.
-    after[members[np.argmax(losses <= losses.min() * (1 + 1e-12))]] = own
+    after[members[np.argmax(losses <= losses.min() * (1 + 1e-12))]] = group
     return before, Partition(after)
 
 
@@ -134,9 +134,9 @@ def stability(before: Partition, after: Partition, record: int) -> PartitionChan
             "Both partitions must have the same rows, and the record that differs "
             "must be one of them."
         )
-    others = np.delete(np.arange(n), record)
+    rest = np.delete(np.arange(n), record)
     common = scipy.sparse.csr_array(
-        (np.ones(n - 1, np.int64), (before.labels[others], after.labels[others])),
+        (np.ones(n - 1, np.int64), (before.labels[rest], after.labels[rest])),
         shape=(len(before), len(after)),
     ).tocoo()
     equal = (common.data == before.sizes[common.row]) & (common.data == after.sizes[common.col])

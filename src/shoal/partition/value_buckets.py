@@ -123,15 +123,15 @@ def _at_least_one(b: int) -> None:
 
 def _between(values: Floats, heights: Ints) -> Ints:
     """Height of the lowest node above each value that occurs and the next one."""
-    whole = values.astype(np.int64)
-    if len(values) and ((whole != values).any() or whole[0] < 0 or whole[-1] > len(heights)):
+    starts = values.astype(np.int64)
+    if len(values) and ((starts != values).any() or starts[0] < 0 or starts[-1] > len(heights)):
         raise InputError(
             f"The places of the values must be whole numbers from 0 to {len(heights)}, the "
             f"number of heights."
         )
     if len(values) < 2:
         return np.empty(0, np.int64)
-    tallest: Ints = np.maximum.reduceat(heights[: whole[-1]], whole[:-1])
+    tallest: Ints = np.maximum.reduceat(heights[: starts[-1]], starts[:-1])
     return tallest
 
 

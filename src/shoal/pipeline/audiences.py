@@ -72,14 +72,14 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
     rule, claims = RULES[policy.audience], list(claims)
     if not rule.enough or covers_together(policy, claims, rule.enough):
         return ""
-    if covers_together(policy, [one for one in claims if one.stands], set(Status)):
+    if covers_together(policy, [claim for claim in claims if claim.stands], set(Status)):
         return (
             f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, but that "
             f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
             "so, state it (one_row_per_person); if not, mark the column that numbers the persons "
             "(privacy_unit)."
         )
-    statuses = " or ".join(one for one in Status if one in rule.enough)
+    statuses = " or ".join(status for status in Status if status in rule.enough)
     return (
         f"Audience '{policy.audience}' ({rule.title.lower()}) needs a claim that is {statuses} for "
         f"all quasi-identifiers together, but method '{policy.method}' {why} has none. Choose "

@@ -148,8 +148,8 @@ def _record(
 ) -> budget_file.Account:
     """The account with an inspection; doing the same again is not a further one."""
     account = budget_file.account(used.file, used.source)
-    if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
-           for one in account.inspections):  # fmt: skip
+    if any((i.kind, i.what, i.policy, i.note) == (kind, what, policy.digest, note)
+           for i in account.inspections):  # fmt: skip
         return account
     return budget_file.record_inspection(
         used.file, used.source, kind, what=what, policy=policy.digest, note=note

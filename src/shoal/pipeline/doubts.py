@@ -86,11 +86,11 @@ def _too_few(guarantee: LDiversity, policy: Policy, seen: SeenTable | None) -> s
         return ""
     (name,) = guarantee.columns
     stated = policy.schema[name].all_categories
-    found = seen.columns.get(name) if seen is not None else None
+    seen_column = seen.columns.get(name) if seen is not None else None
     if stated is not None and len(stated) < guarantee.l:
         where, many = "the policy states", len(stated)
-    elif found is not None and found.distinct < guarantee.l:
-        where, many = "the table has", found.distinct
+    elif seen_column is not None and seen_column.distinct < guarantee.l:
+        where, many = "the table has", seen_column.distinct
     else:
         return ""
     return (
@@ -145,8 +145,8 @@ def _all_distinct(policy: Policy, setting: Setting[Any], seen: SeenTable) -> Ite
     if setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
         return
     for name in policy.schema.released:
-        column, found = policy.schema[name], seen.columns.get(name)
-        if found is None or found.unique < 1 or seen.rows < 2 or name in setting.columns:
+        column, facts = policy.schema[name], seen.columns.get(name)
+        if facts is None or facts.unique < 1 or seen.rows < 2 or name in setting.columns:
             continue
         number = column.kind in {Kind.NUMERIC, Kind.DATE} and column.role is not Role.OTHER
         coded = column.top_code or column.bottom_code

@@ -32,19 +32,19 @@ def expect_survivors(
     method: Method[Any], setting: Setting[Any], rows: int
 ) -> tuple[Expectation, ...]:
     """What survives of so many rows, by formula."""
-    found = method.expect(replace(setting, rows=rows))
+    listed = method.expect(replace(setting, rows=rows))
     k = getattr(setting.parameters, "k", None)
     if k is None or setting.release_form is ReleaseForm.SYNTHETIC:
-        return found
+        return listed
     groups = rows // k
     share = f"{groups:,} {'group' if groups == 1 else 'groups'} of k = {k:,} or more records"
-    return (*found, Expectation("groups", groups, f"At most {share}."), *_expect_imputed(setting))
+    return (*listed, Expectation("groups", groups, f"At most {share}."), *_expect_imputed(setting))
 
 
 def _expect_imputed(setting: Setting[Any]) -> tuple[Expectation, ...]:
     """What becomes of missing cells where a centre stands for its group."""
-    whole = getattr(setting.parameters, "aggregate", "medoid") == "medoid"
-    if whole or getattr(setting.parameters, "output", "centroids") != "centroids":
+    medoid = getattr(setting.parameters, "aggregate", "medoid") == "medoid"
+    if medoid or getattr(setting.parameters, "output", "centroids") != "centroids":
         return ()
     text = (
         "Those who lack a cell get the value of their group; if half of it or more lack it, it is "
@@ -81,9 +81,9 @@ def report_estimate(progress: Progress, planned: Any) -> Progress:
     rows = planned.setting.rows
     if rows is None or rows < LONG or planned.distributed:
         return progress
-    whole = f"{duration(seconds(replace(planned, rows=rows)) or 0)} in all"
+    total_time = f"{duration(seconds(replace(planned, rows=rows)) or 0)} in all"
     return lambda stage, done, total: progress(
-        stage if total > 1 else f"{stage}, {whole}", done, total
+        stage if total > 1 else f"{stage}, {total_time}", done, total
     )
 
 
@@ -140,7 +140,7 @@ def plan_text(planned: Any) -> str:
         *claim_lines(planned.claims),
         *_lines("not claimed", planned.not_claimed),
         *_lines("note", planned.notes),
-        *_lines("expect", (one.text for one in planned.expected)),
+        *_lines("expect", (expectation.text for expectation in planned.expected)),
         *_lines("time", _time(planned)),
         *_lines("memory", _memory(planned)),
     ])  # fmt: skip
@@ -155,7 +155,7 @@ def plan_facts(planned: Any) -> dict[str, Any]:
         "claims": [plain(claim) for claim in planned.claims],
         "not_claimed": list(planned.not_claimed),
         "notes": list(planned.notes),
-        "expected": [plain(one) for one in planned.expected],
+        "expected": [plain(expectation) for expectation in planned.expected],
         "seconds": seconds(planned),
         "peak_bytes": peak_bytes(planned),
     }

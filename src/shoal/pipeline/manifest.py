@@ -36,8 +36,8 @@ def list_deciding_versions(package: str) -> dict[str, str]:
 
 def list_versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of packages, of those that are there."""
-    found = {name: version_of(name) for name in packages}
-    return {"python": platform.python_version()} | {n: v for n, v in found.items() if v}
+    versions = {name: version_of(name) for name in packages}
+    return {"python": platform.python_version()} | {n: v for n, v in versions.items() if v}
 
 
 @cache
@@ -257,7 +257,7 @@ def read(folder: Path) -> Recorded:
         )
     try:
         raw = path.read_bytes()
-        found = parse_json(raw)
+        content = parse_json(raw)
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InputError(f"Cannot read '{path}': {reason}.") from None
@@ -266,7 +266,7 @@ def read(folder: Path) -> Recorded:
             f"'{folder}' is not a Shoal release: its {MANIFEST} is damaged or not JSON."
         ) from None
     try:
-        return Recorded(raw, found, Manifest.model_validate(found))
+        return Recorded(raw, content, Manifest.model_validate(content))
     except ValidationError as error:
         raise InputError(
             f"'{folder}' is not a Shoal release of this version: {MANIFEST}, {_misfit(error)}"
@@ -304,8 +304,8 @@ def list_differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
             else:
                 yield from list_differences(stated[name], derived[name], inner)
     elif isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
-        for number, (one, other) in enumerate(zip(stated, derived, strict=True)):
-            yield from list_differences(one, other, f"{place}.{number}")
+        for number, (item, other) in enumerate(zip(stated, derived, strict=True)):
+            yield from list_differences(item, other, f"{place}.{number}")
     elif stated != derived or isinstance(stated, bool) is not isinstance(derived, bool):
         yield f"{place}: {abridge(stated)} recorded, {abridge(derived)} derived."
 

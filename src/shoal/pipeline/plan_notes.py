@@ -17,38 +17,38 @@ DRAFTED = "The policy was drafted by program, and nobody has reviewed it."
 def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
     """Say which keys of the policy this method carries along without using them."""
     schema = policy.schema
-    said = [DRAFTED] if policy.drafted else []
+    lines = [DRAFTED] if policy.drafted else []
     weight = schema.column_with_flag("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         unused = "centres of groups are unweighted" if method.has_centres(setting) else "not used"
-        said.append(f"The sampling weight in column '{weight}' is released as it is; {unused}.")
+        lines.append(f"The sampling weight in column '{weight}' is released as it is; {unused}.")
     stratum = schema.column_with_flag("stratum")
     if stratum:
         spans = ": groups may span strata" if method.has_groups else ""
-        said.append(f"The sampling stratum in column '{stratum}' is not used{spans}.")
+        lines.append(f"The sampling stratum in column '{stratum}' is not used{spans}.")
     household = schema.column_with_flag("household")
     if household:
         several = ": a group may hold several members of one household" if method.has_groups else ""
-        said.append(f"Column '{household}', which numbers the households, is not used{several}.")
+        lines.append(f"Column '{household}', which numbers the households, is not used{several}.")
     observed = [column.name for column in schema.columns if column.observed]
     if observed:
-        said.append(
+        lines.append(
             f"Categories of {', '.join(observed)} were copied from the data and are not "
             "confirmed as public."
         )
     if setting.release_form is ReleaseForm.SYNTHETIC:
-        said.append(NO_PERSON)
+        lines.append(NO_PERSON)
     if boxes:
-        said.append(
+        lines.append(
             "A released row is a box, that is a range of each quasi-identifier, with counts."
         )
     if method.noisy:
         persons_note = _persons_note(setting)
-        return (*said, *persons_note, *_clamping_notes(setting, method))
+        return (*lines, *persons_note, *_clamping_notes(setting, method))
     public = [column.name for column in schema.columns if column.public]
     if public:
-        said.append(
+        lines.append(
             f"This method does not use that these columns are declared public: {', '.join(public)}."
         )
     untouched = [
@@ -57,10 +57,10 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
         if column.role is Role.OTHER and column.name not in setting.columns
     ]
     if untouched and not boxes:
-        said.append(
+        lines.append(
             f"Columns released unchanged, because their role is 'other': {', '.join(untouched)}."
         )
-    return tuple(said)
+    return tuple(lines)
 
 
 def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
@@ -96,9 +96,9 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
             constant = clamp.constant(column)
-            whole = isinstance(constant, float) and constant.is_integer()
+            integral = isinstance(constant, float) and constant.is_integer()
             notes.append(
-                f"'{name}': missing cells count as {int(constant) if whole else constant}."
+                f"'{name}': missing cells count as {int(constant) if integral else constant}."
             )
     unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:

@@ -220,7 +220,7 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
 def _refuse_distributed(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse a method that does not run on Spark, or not with these parameters."""
     if method.distributed is None:
-        able = ", ".join(one.name for one in REGISTRY.values() if one.distributed is not None)
+        able = ", ".join(m.name for m in REGISTRY.values() if m.distributed is not None)
         raise InputError(f"Method '{method.name}' does not run on Spark; these do: {able}.")
     method.distributed.refuse(setting)
 
@@ -396,15 +396,15 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
             planned = plan(replace(bare, required=(), audience=None))
         except (InputError, ClaimViolationError) as reason:
             return Offer(method, stated, form, refused=str(reason))
-    found = doubts(bare, method, planned.setting, seen)
+    reasons = doubts(bare, method, planned.setting, seen)
     return Offer(
         method,
         stated,
         form,
         planned,
         audiences.covers_together(policy, planned.claims, {Status.PROVED}),
-        unmet=unmet or " ".join(found.will),
-        doubts=found.may,
+        unmet=unmet or " ".join(reasons.will),
+        doubts=reasons.may,
         cost=cost(policy, planned.claims),
     )
 

@@ -96,7 +96,7 @@ def invent_rows(policy: Policy, rows: int) -> pl.DataFrame:
     A column without a domain gets numbers up to 100, or a few letters.
     """
     rng = np.random.default_rng()
-    return pl.DataFrame([_draw_cells(one, rows, rng) for one in policy.schema.columns])
+    return pl.DataFrame([_draw_cells(column, rows, rng) for column in policy.schema.columns])
 
 
 def _draw_cells(column: Column, rows: int, rng: np.random.Generator) -> pl.Series:
@@ -107,7 +107,7 @@ def _draw_cells(column: Column, rows: int, rng: np.random.Generator) -> pl.Serie
     if column.kind is Kind.DATE:
         first, last = _days(column)
         span = rng.integers(0, max((last - first).days, 1), rows)
-        return pl.Series(name, [first + timedelta(days=int(one)) for one in span])
+        return pl.Series(name, [first + timedelta(days=int(days)) for days in span])
     if column.kind is Kind.NUMERIC or column.kind is None:
         return pl.Series(name, _numbers(column, rows, rng))
     leaves = column.recode or column.all_categories or tuple("ABCDE")
@@ -124,10 +124,10 @@ def _days(column: Column) -> tuple[date, date]:
 def _numbers(column: Column, rows: int, rng: np.random.Generator) -> NDArray[Any]:
     low, high = (float(end) for end in column.bounds or (0, 100))  # type: ignore[arg-type]
     step = float(column.step) if column.step else 0.0
-    whole = all(end.is_integer() for end in (low, high)) and high - low >= 2
+    integral = all(end.is_integer() for end in (low, high)) and high - low >= 2
     if step:
         return low + step * rng.integers(0, max(int((high - low) / step), 0) + 1, rows)
-    return rng.integers(int(low), int(high) + 1, rows) if whole else rng.uniform(low, high, rows)
+    return rng.integers(int(low), int(high) + 1, rows) if integral else rng.uniform(low, high, rows)
 
 
 def _text(cell: Any) -> str:

@@ -298,20 +298,20 @@ def list_unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
         and (schema[name].role is Role.OTHER or schema[name].kind not in {Kind.NUMERIC, Kind.DATE})
         and not schema[name].sampling_weight  # whoever states it asks for it
     ]
-    found = []
+    unexpected = []
     if constant:
-        found.append(
+        unexpected.append(
             f"{_name_columns(constant, 'has', 'have')} one value in the release and several in "
             "the table. Lower k or protect fewer columns; or accept it under [release]: "
             f"accept_constant = [{', '.join(map(quote, constant))}]."
         )
     if distinct:
-        found.append(
+        unexpected.append(
             f"{_name_columns(distinct, 'is', 'are')} released unchanged with another value in "
             "every row: whoever knows the value finds the row. Use the role identifier; or accept "
             f"it under [release]: accept_distinct = [{', '.join(map(quote, distinct))}]."
         )
-    return tuple(found)
+    return tuple(unexpected)
 
 
 def _name_columns(names: Sequence[str], one: str, several: str) -> str:
@@ -346,8 +346,8 @@ def settle(done: Run) -> None:
 
 def settle_entry(file: Path, entry: int) -> None:
     """Mark an entry of a budget file as released, if it is not yet."""
-    if any(one.id == entry and one.status == "reserved"
-           for account in budget_file.show(file) for one in account.entries):  # fmt: skip
+    if any(booked.id == entry and booked.status == "reserved"
+           for account in budget_file.show(file) for booked in account.entries):  # fmt: skip
         budget_file.settle(file, entry)
 
 
@@ -466,7 +466,7 @@ def list_published_forms(claim: Claim) -> tuple[Claim, ...]:
 def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
     """What is checked on a finished table: all that is required or promised, each once."""
     wanted = (*planned.required, *_list_guarantees(claims))
-    return list(dict.fromkeys(one for one in wanted if isinstance(one, Testable)))
+    return list(dict.fromkeys(guarantee for guarantee in wanted if isinstance(guarantee, Testable)))
 
 
 def _list_guarantees(claims: Iterable[Claim]) -> list[Guarantee]:
@@ -564,11 +564,11 @@ def _select_labels(
         for sort in ("columns", "values", "measures")
     }
     stated = [column for column in planned.policy.schema.columns if column.name in columns]
-    kept["columns"] |= {one.name: one.label for one in stated if one.label}
-    kept["values"] |= {one.name: dict(one.value_labels) for one in stated if one.value_labels}
+    kept["columns"] |= {column.name: column.label for column in stated if column.label}
+    kept["values"] |= {c.name: dict(c.value_labels) for c in stated if c.value_labels}
     if not any(kept.values()):
         return {}
-    kept["measures"] |= {one.name: _MEASURES[one.kind] for one in stated if one.kind}
+    kept["measures"] |= {column.name: _MEASURES[column.kind] for column in stated if column.kind}
     return kept
 
 

@@ -121,7 +121,7 @@ def under(scheme: Scheme, policy: Policy) -> Scheme:
         InputError: it protects other columns, describes them otherwise, or uses another method.
     """
     before = scheme.policy
-    columns = [_list_protected(one) for one in (before, policy)]
+    columns = [_list_protected(p) for p in (before, policy)]
     differing = [
         f"column '{name}'"
         for name in dict.fromkeys([*columns[0], *columns[1]])
@@ -129,8 +129,8 @@ def under(scheme: Scheme, policy: Policy) -> Scheme:
         _describe(policy, name)
     ]  # fmt: skip
     settings = [
-        {key: value for key, value in one.parameters.items() if key not in _FREE}
-        for one in (before, policy)
+        {key: value for key, value in p.parameters.items() if key not in _FREE}
+        for p in (before, policy)
     ]
     if before.method != policy.method or settings[0] != settings[1]:
         differing.append("[protect]")
@@ -208,8 +208,8 @@ def together(
     keys = [name for name in shared if name in columns and name not in secrets]
     if not keys:
         return ()
-    whole = pl.col(keys).cast(pl.String).fill_null("\0")
-    first, second = previous.with_columns(whole), released.with_columns(whole)
+    key_cells = pl.col(keys).cast(pl.String).fill_null("\0")
+    first, second = previous.with_columns(key_cells), released.with_columns(key_cells)
     sizes = [frame.group_by(keys).len(name) for name, frame in (("\0a", first), ("\0b", second))]
     both = sizes[0].join(sizes[1], on=keys, how="inner")
     off = np.abs(both["\0a"].cast(pl.Int64).to_numpy() - both["\0b"].cast(pl.Int64).to_numpy())
@@ -221,15 +221,15 @@ def together(
         f"k = {k:,}. If the same people are in both tables, the difference is about the few who "
         "came or left."
     )
-    for name in (one for one in shared if one in secrets):
+    for name in (n for n in shared if n in secrets):
         values = [
             frame.select(*keys, pl.col(name).cast(pl.String).fill_null("\0")).unique()
             for frame in (first, second)
         ]
-        alone = [own.group_by(keys).len().filter(pl.col("len") == 1).select(keys) for own in values]
+        once = [f.group_by(keys).len().filter(pl.col("len") == 1).select(keys) for f in values]
         common = values[0].join(values[1], on=[*keys, name], how="inner")
         single = common.group_by(keys).len().filter(pl.col("len") == 1).select(keys)
-        new = single.join(pl.concat(alone).unique(), on=keys, how="anti").height
+        new = single.join(pl.concat(once).unique(), on=keys, how="anti").height
         texts.append(
             f"In {count_noun(new, 'class', 'classes')} the two releases have one value of {name} "
             "in common although each has several: anyone known to be in both, with unchanged "

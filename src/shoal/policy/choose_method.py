@@ -74,7 +74,7 @@ def choose_method(
     coarsest = blank_at(COARSEST) if len(keys) <= WIDEST and rows >= purpose.k else ({}, 1.0)
     if coarsest[1] <= MOST_BLANK:
         tried = (blank_at(size) for size in SIZES)
-        recoded, blank = next((one for one in tried if one[1] <= FEW_BLANK), coarsest)
+        recoded, blank = next((attempt for attempt in tried if attempt[1] <= FEW_BLANK), coarsest)
         return _apply_recoding(keys, recoded, purpose.k), _blanking(purpose.k, blank)
     return {}, [
         'method = "mondrian"  # values become intervals and sets, and none is replaced',
@@ -124,8 +124,8 @@ def _apply_recoding(
         column = recoded[name]
         if column.coding != made.coding:
             few = () if "prefix" in column.coding else made.categories
-            said = made.because(in_words(made, column.coding, k))
-            result[name] = replace(said, coding=column.coding, categories=few)
+            explained = made.because(in_words(made, column.coding, k))
+            result[name] = replace(explained, coding=column.coding, categories=few)
     return result
 
 

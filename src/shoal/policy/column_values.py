@@ -312,7 +312,7 @@ def _without_sentinels(column: ColumnValues) -> ColumnValues:
     if rest.size:
         far = 4 if column.distinct > 100 else 1.6
         marks |= high & (values >= far * max(float(rest.max()), 1.0))
-    marks |= np.array([column.says_missing(one) for one in written], dtype=bool)
+    marks |= np.array([column.says_missing(text) for text in written], dtype=bool)
     return column.without(pl.Series(marks)) if marks.any() and not marks.all() else column
 
 
@@ -320,8 +320,8 @@ def _beyond_scale(values: NDArray[np.float64], column: ColumnValues) -> NDArray[
     """Find 9, or 8 and 9, behind a gap after a scale from 0 or 1 on, where few cells have it."""
     scale = values[~np.isin(values, (8, 9))]
     none, counts = np.zeros(values.size, dtype=bool), column.counts.to_numpy()
-    whole = 3 <= scale.size == np.ptp(scale) + 1 and scale.min() in {0, 1} and scale.max() < 8
-    if not whole or values.max() > 9 or column.labels or column.measure:
+    consecutive = 3 <= scale.size == np.ptp(scale) + 1 and scale.min() in {0, 1} and scale.max() < 8
+    if not consecutive or values.max() > 9 or column.labels or column.measure:
         return none
     marks = values > scale.max() + 1
     last, usual = counts[values == scale.max()][0], np.median(counts[~marks])
@@ -330,7 +330,7 @@ def _beyond_scale(values: NDArray[np.float64], column: ColumnValues) -> NDArray[
 
 
 def _matching(written: Sequence[str], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    return np.array([bool(pattern.fullmatch(one)) for one in written], dtype=bool)
+    return np.array([bool(pattern.fullmatch(text)) for text in written], dtype=bool)
 
 
 # Dates
@@ -353,7 +353,7 @@ def _date_forms(column: ColumnValues) -> list[str]:
     timed = bool(some.str.contains(":").all())
     ends = TIMES[1:] if timed else TIMES[:1]
     blank = bool(some.str.contains(r"\s").all())  # one of the form would fit none in the text
-    forms = [one + end for one in DATES for end in ends if (" " in one + end) is blank]
+    forms = [form + end for form in DATES for end in ends if (" " in form + end) is blank]
     forms += COMPACT[1:]
     return [_in_century(text, form) for form in forms if _is_form(some, text, form)]
 

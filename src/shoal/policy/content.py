@@ -235,16 +235,16 @@ def _names_somebody(value: str) -> bool:
     shaped = 1 <= len(tokens) <= 6 and all(t.isalpha() and _capital(t) for t in tokens)
     if not shaped:
         return False
-    whole, plain = "".join(tokens), [_plain(token) for token in tokens]
+    joined, plain = "".join(tokens), [_plain(token) for token in tokens]
     if words["firm"].intersection(plain):
         return False
-    script = unicodedata.name(whole[0], "").partition(" ")[0]
+    script = unicodedata.name(joined[0], "").partition(" ")[0]
     if script in {"CJK", "HANGUL"}:
         family = words["hangul" if script == "HANGUL" else "han"]
-        named = any(whole.startswith(name) for name in family)
-        return named and 2 <= len(whole) <= 6 and whole[-1] not in words["area"]
+        named = any(joined.startswith(name) for name in family)
+        return named and 2 <= len(joined) <= 6 and joined[-1] not in words["area"]
     if script in {"KATAKANA", "HIRAGANA"}:
-        return len(tokens) == 2 and len(whole) <= 14
+        return len(tokens) == 2 and len(joined) <= 14
     known = words["given"] | words["surname"] | words["other_scripts"]
     if script in {"CYRILLIC", "GREEK"} and any(len(t) > 3 and _ends(t) for t in tokens):
         return True

@@ -274,7 +274,7 @@ def from_guesses(
         ],
         _persons(guesses),
         [
-            *(line for one in frame for line in _lines(one, guesses[one.name], raw, missing)),
+            *(line for s in frame for line in _lines(s, guesses[s.name], raw, missing)),
             *_reading(raw, guesses, decimal, missing),
         ],
         method,
@@ -384,8 +384,8 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
         fields.append(f"date_format = {quote(made.date_format)}")
     if made.step and "step" not in made.coding:
         fields.append(f"step = {made.step}")
-    if own := [mark for mark in made.missing if mark not in missing]:
-        fields.append(f"missing = [{', '.join(map(quote, own))}]")
+    if marks := [mark for mark in made.missing if mark not in missing]:
+        fields.append(f"missing = [{', '.join(map(quote, marks))}]")
     fields += [f"{key} = {value}" for key, value in made.coding.items()]
     if made.spellings:
         pairs = (f"{quote(old)} = {quote(new)}" for old, new in made.spellings.items())

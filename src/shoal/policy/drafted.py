@@ -39,9 +39,7 @@ class DraftedPolicy:
         return self.text
 
     def __repr__(self) -> str:
-        lines = [
-            f"  {name}: {one.role}, {one.kind}; {one.reason}" for name, one in self.guesses.items()
-        ]
+        lines = [f"  {name}: {g.role}, {g.kind}; {g.reason}" for name, g in self.guesses.items()]
         asked = [f"  question  {question}" for question in self.questions]
         asked += [f"  exposed   {remark}" for remark in self.remarks]
         return "\n".join(["Drafted policy; every line is a guess to correct", *lines, *asked])
@@ -52,9 +50,9 @@ class DraftedPolicy:
     def facts(self) -> "dict[str, Any]":
         """The same as plain values."""
         columns = {
-            name: {"role": one.role.value, "kind": one.kind.value, "reason": one.reason,
-                   "question": one.question or None}
-            for name, one in self.guesses.items()
+            name: {"role": guess.role.value, "kind": guess.kind.value, "reason": guess.reason,
+                   "question": guess.question or None}
+            for name, guess in self.guesses.items()
         }  # fmt: skip
         return {
             "columns": columns,

@@ -194,13 +194,13 @@ def coarsen_numbers(
             continue
         coded = np.clip(multiples, low, high) * float(step)
         change = float(np.abs(coded - seen) @ people)
-        found = {"step": f"{step:f}"} if not tails_only else {}
+        coding = {"step": f"{step:f}"} if not tails_only else {}
         if low > multiples[0]:
-            found["bottom_code"] = f"{Decimal(int(low)) * step:f}"
+            coding["bottom_code"] = f"{Decimal(int(low)) * step:f}"
         if high < multiples[-1]:
-            found["top_code"] = f"{Decimal(int(high)) * step:f}"
+            coding["top_code"] = f"{Decimal(int(high)) * step:f}"
         if best is None or change < best[0]:
-            best = change, found
+            best = change, coding
     return {} if best is None else best[1]
 
 
@@ -219,12 +219,12 @@ def coarsen_sum(
     least = max(Decimal(codings[name].get("step", "0")) for name in cells)
     seen = persons_per_value(cells[total], persons)["value"].cast(pl.Float64).to_numpy()
     for step in [s for s in steps(seen) if s >= least > 0] if seen.size > 1 else ():
-        found = {n: coarsen_numbers(cells[n], persons, k, among=[step]) for n in cells}
-        if any(not found[n] and codings[n].get("step") for n in cells):
+        coded = {n: coarsen_numbers(cells[n], persons, k, among=[step]) for n in cells}
+        if any(not coded[n] and codings[n].get("step") for n in cells):
             continue
-        parts = [round_values(cells[n], found[n]) for n in cells if n != total]
+        parts = [round_values(cells[n], coded[n]) for n in cells if n != total]
         if parts and alone(sum(parts[1:], parts[0]), persons, k) <= HARDLY:
-            return found
+            return coded
     return {}
 
 
@@ -277,16 +277,16 @@ def rare_pairs(
     coded: Mapping[str, pl.Series], persons: pl.Series | None, k: int
 ) -> list[tuple[float, str, str]]:
     """Return pairs of columns with the share of people whose pair is rarer than k, worst first."""
-    found = []
-    for one, other in combinations(list(coded)[:MOST_PAIRS], 2):
-        both = pl.DataFrame({"a": coded[one], "b": coded[other]}).drop_nulls().to_struct()
+    pairs = []
+    for name, other in combinations(list(coded)[:MOST_PAIRS], 2):
+        both = pl.DataFrame({"a": coded[name], "b": coded[other]}).drop_nulls().to_struct()
         rows = (
             None
             if persons is None
-            else persons.filter(coded[one].is_not_null() & coded[other].is_not_null())
+            else persons.filter(coded[name].is_not_null() & coded[other].is_not_null())
         )
-        found.append((alone(both, rows, k), one, other))
-    return sorted(found, reverse=True)
+        pairs.append((alone(both, rows, k), name, other))
+    return sorted(pairs, reverse=True)
 
 
 def pairs_in_words(
@@ -295,9 +295,9 @@ def pairs_in_words(
     """Say which pairs of columns point to people in more than one row of twenty."""
     worst = [pair for pair in pairs if pair[0] > RARE][:most]
     return tuple(
-        f"Fewer than {k} {who} share the values of '{one}' and '{other}' in {share:.0%} of the "
+        f"Fewer than {k} {who} share the values of '{name}' and '{other}' in {share:.0%} of the "
         "rows: whoever knows both finds them."
-        for share, one, other in worst
+        for share, name, other in worst
     )
 
 

@@ -131,15 +131,15 @@ def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
     and the budget: whoever recodes another table of the source books that too.
     """
     columns, stated = policy.schema.columns, dict(policy.document)
-    stated["columns"] = {name: dict(own) for name, own in stated["columns"].items()}
+    stated["columns"] = {name: dict(settings) for name, settings in stated["columns"].items()}
     for column in columns:
-        own = stated["columns"][column.name]
+        settings = stated["columns"][column.name]
         if column.observed and column.categories:
-            own["categories"] = list(column.categories)
-        if column.observed and column.recode and not isinstance(own.get("recode"), str):
-            own["recode"] = dict(column.recode)
+            settings["categories"] = list(column.categories)
+        if column.observed and column.recode and not isinstance(settings.get("recode"), str):
+            settings["recode"] = dict(column.recode)
         if column.value_labels:
-            own["value_labels"] = dict(column.value_labels)
+            settings["value_labels"] = dict(column.value_labels)
     trees = {
         column.name: [list(path) for path in column.stated_hierarchy.paths]
         for column in columns
@@ -178,7 +178,7 @@ def _publish_column(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str,
 def _stand_ins(column: Mapping[str, Any], seen: Iterable[str]) -> list[str]:
     """Categories that stand for those that were only observed."""
     named = [column.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
-    known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
+    known = dict.fromkeys([*(item for item in named if isinstance(item, str)), *seen])
     return [*known, *(word for word in ("?", "??") if word not in known)]
 
 
@@ -295,9 +295,9 @@ def _read_requirements(require: RequireSpec, schema: Schema) -> Iterator[Guarant
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     if require.k_anonymity:
         yield KAnonymity(require.k_anonymity, keys)
-    for one in require.l_diversity or ():
-        c = None if one.c is None else Fraction(one.c)
-        yield LDiversity(Fraction(one.l), one.kind, tuple(one.column), keys, c)
+    for entry in require.l_diversity or ():
+        c = None if entry.c is None else Fraction(entry.c)
+        yield LDiversity(Fraction(entry.l), entry.kind, tuple(entry.column), keys, c)
     for each in require.t_closeness or ():
         yield TCloseness(Fraction(each.t), each.distance, tuple(each.column), keys)
     for drawn in require.stochastic_t_closeness or ():

@@ -39,9 +39,9 @@ def sentence(error: ValidationError, where: str) -> str:
     """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
     # A misspelt key explains the one that is missing, and comes first.
     errors = error.errors(include_url=False)
-    first, *others = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
+    first, *rest = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic lists every type that a place might have had; a place counts once.
-    places = {_place(other) for other in others} - {_place(first)}
+    places = {_place(other) for other in rest} - {_place(first)}
     more = f" ({count_noun(len(places), 'more error')}.)" if places else ""
     return f"{where}, {_place(first)}: {_expectation(first)}{more}"
 
@@ -54,7 +54,7 @@ def _place(error: ErrorDetails) -> str:
 
 
 def _expectation(error: ErrorDetails) -> str:
-    kind, found = error["type"], error["input"]
+    kind, given = error["type"], error["input"]
     if kind == "shoal":
         return str(error["msg"])
     name = str(error["loc"][-1]) if error["loc"] else ""
@@ -67,10 +67,10 @@ def _expectation(error: ErrorDetails) -> str:
         return f"expected {what}, found none."
     text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
     text = re.sub(r"Decimal\('([^']*)'\)", r"\1", text)
-    shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
-    if isinstance(found, str) and kind in {"int_type", "literal_error"}:
+    shown = f"'{brief(given)}'" if isinstance(given, str | int | Decimal) else f"a {_sort(given)}"
+    if isinstance(given, str) and kind in {"int_type", "literal_error"}:
         shown = f"the text {shown}"
-    local = isinstance(found, str) and re.match(r"\d+[./-]\d+[./-]\d+", found)
+    local = isinstance(given, str) and re.match(r"\d+[./-]\d+[./-]\d+", given)
     return f"expected {text}, found {shown}.{' Write days as 2023-09-17.' if local else ''}"
 
 

@@ -118,16 +118,16 @@ def _columns(
 ) -> dict[str, NamedColumn]:
     means = {}
     for name in values:
-        own = meanings(name)
+        own_meanings = meanings(name)
         label = raw.column_labels.get(name)
-        means[name] = own if own - {"public"} or not label else meanings(label)
-    body = any("body" in meant for meant in means.values())
+        means[name] = own_meanings if own_meanings - {"public"} or not label else meanings(label)
+    body = any("body" in meaning for meaning in means.values())
     day_first = _day_first(raw, values) if day_first is None else day_first
     return {
         name: NamedColumn(
-            name, means[name], one, body, day_first, _describe_content(one, means[name])
+            name, means[name], column, body, day_first, _describe_content(column, means[name])
         )
-        for name, one in values.items()
+        for name, column in values.items()
     }
 
 
@@ -175,12 +175,12 @@ def meanings(name: str) -> frozenset[str]:
     plain = unicodedata.normalize("NFKD", name)
     plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", plain).lower()
-    spoken, whole = (f" {' '.join(re.findall(part, plain))} " for part in (LETTERS, SIGNS))
+    spoken, written = (f" {' '.join(re.findall(part, plain))} " for part in (LETTERS, SIGNS))
     joined = frozenset({"person", "number"} if JOINED.search(name) else ())
     return joined | frozenset(
         meaning
         for meaning, pattern in _patterns().items()
-        if pattern.search(spoken) or pattern.search(whole)
+        if pattern.search(spoken) or pattern.search(written)
     )
 
 
@@ -272,17 +272,17 @@ def _is_number(column: NamedColumn) -> bool:
 
 def _household(column: NamedColumn) -> Guess | None:
     values, means = column.values, column.means
-    alone = values.whole and not means & {"quantity", "confidential", "code"}
+    plain_number = values.whole and not means & {"quantity", "confidential", "code"}
     many = values.distinct > max(20, min(0.02 * values.present, MOST_VALUES))
-    if "household" in means and (_is_number(column) or (alone and many)):
+    if "household" in means and (_is_number(column) or (plain_number and many)):
         return guess_dropped("the column numbers households", "household")
     return None
 
 
 def _person(column: NamedColumn) -> Guess | None:
     values, means = column.values, column.means
-    alone = means <= {"person"} and values.unbroken
-    if "person" not in means or not (_is_number(column) or alone) or values.date_forms:
+    unbroken = means <= {"person"} and values.unbroken
+    if "person" not in means or not (_is_number(column) or unbroken) or values.date_forms:
         return None
     many = values.distinct > max(20, min(0.01 * values.present, MOST_VALUES))
     if many or values.names_rows:
@@ -429,8 +429,8 @@ def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
 def _date(forms: Sequence[str], day_first: bool | None) -> tuple[Kind, str, dict[str, Any]]:  # noqa: FBT001 (three-valued)
     form, question = forms[0], ""
     left: tuple[str, ...] = ()
-    by_day = [one for one in forms if one.startswith("%d")]
-    by_month = [one for one in forms if one.startswith("%m")]
+    by_day = [f for f in forms if f.startswith("%d")]
+    by_month = [f for f in forms if f.startswith("%m")]
     if by_day and by_month:
         form, other = (by_month[0], by_day[0]) if day_first is False else (by_day[0], by_month[0])
         if day_first is None:

@@ -228,8 +228,8 @@ class ColumnSpec(_Spec):
         for key in named & KINDS_OF_KEYS.keys():
             if self.kind not in KINDS_OF_KEYS[key]:
                 kinds = " or ".join(sorted(KINDS_OF_KEYS[key]))
-                found = f"a {self.kind} column" if self.kind else "a column without a kind"
-                fail(f"expected '{key}' only on a {kinds} column, found it on {found}.")
+                described = f"a {self.kind} column" if self.kind else "a column without a kind"
+                fail(f"expected '{key}' only on a {kinds} column, found it on {described}.")
         if named & {"max_contributions", "exact_contributions"} and not self.privacy_unit:
             fail(
                 "expected 'max_contributions' and 'exact_contributions' only beside "
@@ -530,7 +530,7 @@ class PolicySpec(_Spec):
         require = self.require
         of_columns = (require.l_diversity, require.t_closeness, require.stochastic_t_closeness)
         for listed in of_columns:
-            for name in chain.from_iterable(one.column for one in listed or ()):
+            for name in chain.from_iterable(entry.column for entry in listed or ()):
                 if name not in self.columns or self.columns[name].role is not Role.CONFIDENTIAL:
                     secret = [n for n, s in self.columns.items() if s.role is Role.CONFIDENTIAL]
                     guess = did_you_mean(name, secret)

@@ -67,13 +67,13 @@ def agreement(codes: Codes, by: str) -> dict[str, float]:
     first, second = order[equal], order[equal + 1]
     result = {}
     for name, column in codes.items():
-        one, other = column[first], column[second]
-        used = (one >= 0) & (other >= 0)
+        left, right = column[first], column[second]
+        used = (left >= 0) & (right >= 0)
         if name == by or used.sum() < PAIRS:
             continue
         shares = np.bincount(column[column >= 0]) / max(int((column >= 0).sum()), 1)
         if float(shares @ shares) <= OFTEN:
-            result[name] = float((one == other)[used].mean())
+            result[name] = float((left == right)[used].mean())
     return result
 
 
@@ -191,9 +191,9 @@ def _required_share(column: NamedColumn, made: Guess) -> int:
 def _suits(column: NamedColumn, weight: int, made: Guess) -> tuple[bool, ...]:
     """Order the columns that may number persons, the best last: complete, a number, coarse."""
     values = column.values
-    said = bool(made.flags)
+    flagged = bool(made.flags)
     full = values.present >= ALWAYS * values.rows
-    return weight, full, said, not column.holds, -values.distinct  # type: ignore[return-value]
+    return weight, full, flagged, not column.holds, -values.distinct  # type: ignore[return-value]
 
 
 def _no_unit(flags: Sequence[str]) -> tuple[str, ...]:
@@ -223,12 +223,12 @@ def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         if 2 < distinct <= NEARLY_ALL * cells.len():
             alike.setdefault((distinct, cells.null_count()), []).append(name)
     for names in alike.values():
-        for one, two in chain(pairwise(names), pairwise(names[::-1])):
+        for source, copy in chain(pairwise(names), pairwise(names[::-1])):
             known = {**guesses, **result}
-            role = _lend_role(known[one], known[two])
-            if role is not None and _one_to_one(columns[one], columns[two]):
-                because = known[two].because(f"; each value goes with one of '{one}'")
-                result[two] = replace(because, role=role)
+            role = _lend_role(known[source], known[copy])
+            if role is not None and _one_to_one(columns[source], columns[copy]):
+                because = known[copy].because(f"; each value goes with one of '{source}'")
+                result[copy] = replace(because, role=role)
     return result
 
 
@@ -284,10 +284,10 @@ def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     codes, result = codes_of(known), dict[str, Guess]()
     for name, made in guesses.items():
         if made.role in EXPOSED and made.kind in {Kind.NOMINAL, Kind.ORDINAL}:
-            own = codes_of({name: columns[name]})
-            told = [o for o, share in agreement({**codes, **own}, name).items() if share >= ALWAYS]
-            if told:
-                because = made.because(f"; '{told[0]}' follows from it, so it is protected too")
+            new = codes_of({name: columns[name]})
+            bases = [o for o, share in agreement({**codes, **new}, name).items() if share >= ALWAYS]
+            if bases:
+                because = made.because(f"; '{bases[0]}' follows from it, so it is protected too")
                 result[name] = replace(because, role=Role.QUASI_IDENTIFIER)
     return result
 
@@ -348,13 +348,13 @@ def _head(cells: pl.Series) -> NDArray[np.float64]:
 def _sums(cells: Mapping[str, NDArray[np.float64]]) -> Iterator[tuple[str, list[str]]]:
     """Totals with their parts: any two columns, or up to nine that follow each other."""
     for total in cells:
-        others = [name for name in cells if name != total]
+        addends = [name for name in cells if name != total]
         runs = (
-            others[start:end]
-            for start in range(len(others))
-            for end in range(start + 3, min(start + 9, len(others)) + 1)
+            addends[start:end]
+            for start in range(len(addends))
+            for end in range(start + 3, min(start + 9, len(addends)) + 1)
         )
-        for parts in (*combinations(others, 2), *runs):
+        for parts in (*combinations(addends, 2), *runs):
             if all(_adds_up(cells, total, parts, rows) for rows in (50, 5000)):
                 yield total, list(parts)
                 break
@@ -364,9 +364,9 @@ def _adds_up(
     cells: Mapping[str, NDArray[np.float64]], total: str, parts: Sequence[str], rows: int
 ) -> bool:
     added = np.sum([cells[part][:rows] for part in parts], axis=0)
-    whole = cells[total][:rows]
-    used = np.isfinite(added) & np.isfinite(whole)
-    return used.sum() > FEW_ROWS and np.allclose(added[used], whole[used], atol=1e-6)
+    totals = cells[total][:rows]
+    used = np.isfinite(added) & np.isfinite(totals)
+    return used.sum() > FEW_ROWS and np.allclose(added[used], totals[used], atol=1e-6)
 
 
 def protect_something(_columns: Columns, guesses: Guesses) -> dict[str, Guess]:

@@ -112,10 +112,10 @@ def decide(
     if units is None:
         return in_records, rows
     persons = Counts.of(labels, codes, units=units, width=width)
-    whole = Counts.of(np.zeros_like(labels), codes, units=units, width=width).totals
-    own = verdict(persons, guarantee, edges=edges, whole=whole)
+    totals = Counts.of(np.zeros_like(labels), codes, units=units, width=width).totals
+    heads = verdict(persons, guarantee, edges=edges, whole=totals)
     most = isinstance(guarantee, TCloseness)
-    by_rows = in_records.achieved > own.achieved if most else in_records.achieved < own.achieved
-    worse = in_records if by_rows else own
-    failing = np.union1d(own.failing, in_records.failing)
-    return replace(worse, holds=own.holds and in_records.holds, failing=failing), persons
+    by_rows = in_records.achieved > heads.achieved if most else in_records.achieved < heads.achieved
+    worse = in_records if by_rows else heads
+    failing = np.union1d(heads.failing, in_records.failing)
+    return replace(worse, holds=heads.holds and in_records.holds, failing=failing), persons

@@ -94,7 +94,7 @@ def judge(
     doubtful = np.flatnonzero(np.abs(figure - bound) <= NEAR * bound)
     if len(doubtful):
         distinct_there, which_there = exact(doubtful)
-        failing = np.array([worse(one, wanted) for one in distinct_there])
+        failing = np.array([worse(shape, wanted) for shape in distinct_there])
         fails[doubtful] = failing[which_there]
     achieved = distinct[worst]
     if isinstance(achieved, Fraction) and achieved.denominator == 1:
@@ -133,8 +133,8 @@ class Power:
         if len(set(shape)) == 1:
             return cls({len(shape): 1}, 1)
         exponents = {n: n}
-        for own in shape:
-            exponents[own] = exponents.get(own, 0) - own
+        for count in shape:
+            exponents[count] = exponents.get(count, 0) - count
         return cls(exponents, n)
 
     @classmethod

@@ -99,7 +99,7 @@ def _recursive(counts: Counts, starts: Ints, c: Fraction) -> Ints:
     most = falling[starts]
     # A tail must exceed n_1 / c, that is, reach the next whole number.
     each, where = np.unique(most, return_inverse=True)
-    need = np.array([min(int(one / c) + 1, _LARGE) for one in each.tolist()], np.int64)
+    need = np.array([min(int(frequency / c) + 1, _LARGE) for frequency in each.tolist()], np.int64)
     size = np.add.reduceat(falling, starts)
     runs = np.diff(starts, append=len(falling))
     passed = np.cumsum(falling) - falling
@@ -128,8 +128,8 @@ def _entropy(counts: Counts, wanted: Fraction) -> Verdict:
             if even[e]:
                 shape = (1,) * int(distinct[e])
             else:
-                own = counts.counts[starts[e] : starts[e] + distinct[e]]
-                shape = tuple(np.sort(own // np.gcd.reduce(own)).tolist())
+                frequencies = counts.counts[starts[e] : starts[e] + distinct[e]]
+                shape = tuple(np.sort(frequencies // np.gcd.reduce(frequencies)).tolist())
             index[a] = places.setdefault(shape, len(places))
         return [Power.of_counts(shape) for shape in places], index
 

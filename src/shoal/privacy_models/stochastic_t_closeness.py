@@ -66,8 +66,8 @@ def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
             "{held.shape} and {Z.shape}."
         )
     drawn = held @ Z
-    whole = drawn.sum(axis=0) / held.sum()
-    shares = (drawn / held.sum(axis=1, keepdims=True))[:, whole > 0] / whole[whole > 0]
+    overall = drawn.sum(axis=0) / held.sum()
+    shares = (drawn / held.sum(axis=1, keepdims=True))[:, overall > 0] / overall[overall > 0]
     least = float(shares.min())
     return max(float(shares.max()), 1 / least if least > 0 else math.inf)
 

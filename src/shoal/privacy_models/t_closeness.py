@@ -137,8 +137,8 @@ def _ordered_distance(table: _Table) -> NDArray[Any]:
     """
     before = table.starts
     last = len(table.total) - 1
-    whole = np.cumsum(table.total)[:-1]
-    prefix = np.concatenate((np.zeros(1, whole.dtype), np.cumsum(whole)))
+    cumulative = np.cumsum(table.total)[:-1]
+    prefix = np.concatenate((np.zeros(1, cumulative.dtype), np.cumsum(cumulative)))
     held = np.cumsum(table.count)
     runs = np.diff(before, append=len(table.count))
     held = held - np.repeat(held[before] - table.count[before], runs)
@@ -147,7 +147,7 @@ def _ordered_distance(table: _Table) -> NDArray[Any]:
     b[before[1:] - 1] = last
     size = table.size[table.owner]
     reach = held * table.all
-    s = np.clip(np.searchsorted(whole, reach // size, side="right"), a, b)
+    s = np.clip(np.searchsorted(cumulative, reach // size, side="right"), a, b)
     rising = (s - a) * reach - size * (prefix[s] - prefix[a])
     falling = size * (prefix[b] - prefix[s]) - (b - s) * reach
     cost: NDArray[Any] = np.add.reduceat(rising + falling, before)

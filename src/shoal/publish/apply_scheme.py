@@ -60,7 +60,7 @@ def apply(
         InputError: the table, the scheme or an option cannot be used.
         ClaimViolationError: a promise does not hold by this scheme; nothing is released.
     """
-    found = prepare_scheme(
+    prepared = prepare_scheme(
         scheme,
         policy=policy,
         previous=previous,
@@ -69,10 +69,10 @@ def apply(
     )
     if engine.is_distributed(data):
         raise InputError("A scheme is applied on one machine; expected a table that fits into it.")
-    own = found.scheme.policy
-    planned = plan(own, keep_order=keep_order, audience=audience)
-    source = engine.source(data, policy=own)
-    return protect_table.run(planned, source, progress=progress, applied=found).settle()
+    scheme_policy = prepared.scheme.policy
+    planned = plan(scheme_policy, keep_order=keep_order, audience=audience)
+    source = engine.source(data, policy=scheme_policy)
+    return protect_table.run(planned, source, progress=progress, applied=prepared).settle()
 
 
 def apply_file(
@@ -90,7 +90,7 @@ def apply_file(
     progress: Progress = silent,
 ) -> Published:
     """Recode a file as an earlier release recoded its own, and write the release; see `apply`."""
-    found = prepare_scheme(
+    prepared = prepare_scheme(
         scheme,
         policy=policy,
         previous=previous,
@@ -99,13 +99,13 @@ def apply_file(
     )
     return protect_file.protect(
         data,
-        found.scheme.policy,
+        prepared.scheme.policy,
         out,
         reading=reading,
         output=output,
         evaluation=evaluation,
         progress=progress,
-        applied=found,
+        applied=prepared,
     )
 
 

@@ -81,16 +81,16 @@ def write(
     # Otherwise whoever reads the folder inspects nothing.
     inspected = evaluate is not False or not planned.policy.budget
     try:
-        found = for_folder(secret, folder)
+        source = for_folder(secret, folder)
         measured, unmeasured = None, evidence.ON_SPARK
-        exposed, accepted = _measure_exposure(found, release, manifest) if inspected else ((), ())
-        if isinstance(getattr(found, "raw", None), io.Raw):
+        exposed, accepted = _measure_exposure(source, release, manifest) if inspected else ((), ())
+        if isinstance(getattr(source, "raw", None), io.Raw):
             measured, unmeasured = evidence.evaluate_release(
-                planned, found.raw, release, wanted=evaluate, control=control, progress=progress
+                planned, source.raw, release, wanted=evaluate, control=control, progress=progress
             )
         figures = {
             "confidential": html.CONFIDENTIAL,
-            **_as_measured(losses(planned, found) if inspected else _UNREAD, measured),
+            **_as_measured(losses(planned, source) if inspected else _UNREAD, measured),
             "suppressed": manifest["suppressed"] if inspected else None,
             "exposed": [*exposed, *accepted],
             **facts,
@@ -149,12 +149,12 @@ def _as_measured(lost: dict[str, Any], measured: "Evaluation | None") -> dict[st
     """Take from an evaluation what it defines too: distances of columns, and who is unique."""
     if measured is None:
         return lost
-    moved = {one["name"]: one["distance"] for one in measured.pictures.get("columns", ())}
+    moved = {p["name"]: p["distance"] for p in measured.pictures.get("columns", ())}
     for column in lost["columns"]:
         if column["metric"] == "total variation":
             column["loss"] = moved.get(column["name"], column["loss"])
-    for found in measured.of("uniques"):
-        lost["unique_on_quasi_identifiers"]["released"] = round(found.point * measured.rows[1])
+    for figure in measured.of("uniques"):
+        lost["unique_on_quasi_identifiers"]["released"] = round(figure.point * measured.rows[1])
     return lost
 
 
@@ -162,7 +162,7 @@ def _describe_preparation(
     planned: Plan, clamped: Mapping[str, Mapping[str, int]], rows: int | None
 ) -> list[str]:
     """Say which share of each column was imputed or clamped before the method ran, most first."""
-    said: list[tuple[float, str]] = []
+    sentences: list[tuple[float, str]] = []
     for name, counts in clamped.items():
         column, parts = planned.policy.schema[name], []
         constant = f"'{column.missing_as or column.unlisted}'"
@@ -182,8 +182,8 @@ def _describe_preparation(
                 parts.append((counts[sort] / max(rows or 0, 1), words_of))
         if parts:
             listed = "; ".join(f"{percent(share)} of the cells {words}" for share, words in parts)
-            said.append((max(share for share, _ in parts), f"'{name}': {listed}."))
-    return [text for _, text in sorted(said, key=lambda one: -one[0])]
+            sentences.append((max(share for share, _ in parts), f"'{name}': {listed}."))
+    return [text for _, text in sorted(sentences, key=lambda one: -one[0])]
 
 
 def _describe_repairs(broken: Mapping[str, int]) -> list[str]:

@@ -55,12 +55,12 @@ def evaluate(
     before = io.read(original, **marks).frame
     theirs = io.marks_of_other(released, marks | {"encoding": reading.encoding})
     after = io.read(released, **theirs).frame
-    others = None if control is None else io.read(control, **marks).frame
-    found = evaluation.evaluate(before, after, stated, control=others, progress=progress, **options)
+    frame = None if control is None else io.read(control, **marks).frame
+    result = evaluation.evaluate(before, after, stated, control=frame, progress=progress, **options)
     if out is not None:
-        page = html.evaluation_report(found.facts(), found.pictures, DIFFERENCE)
+        page = html.evaluation_report(result.facts(), result.pictures, DIFFERENCE)
         write_text(out, page, force=force, confidential=True)
-    return found
+    return result
 
 
 def compare(
@@ -107,7 +107,7 @@ def compare(
     with folders.workplace(out) as place, folders.refusing(out):
         prepare(out)
         out.chmod(0o700)
-        found = comparison.compare(
+        result = comparison.compare(
             None if on_sample is not None else frame,
             stated,
             candidates=listed,
@@ -120,15 +120,15 @@ def compare(
             **options,
         )
         progress("writing", 0, 1)
-        page = html.comparison_report(found.facts())
+        page = html.comparison_report(result.facts())
         folder = folders.new_folder(place)
-        (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
-        found.to_frame().write_parquet(
+        (folder / "comparison.json").write_text(result.to_json() + "\n", encoding="utf-8")
+        result.to_frame().write_parquet(
             folder / "comparison.parquet", metadata={"confidential": html.CONFIDENTIAL}
         )
         (folder / "report.html").write_text(page, encoding="utf-8")
         folders.replace_files(folder, out)
-    return found
+    return result
 
 
 def _same(one: Path, other: Path) -> bool:

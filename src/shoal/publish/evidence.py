@@ -108,8 +108,8 @@ def facts(
     return {
         "comparison": read_comparison(evaluation.comparison),
         "inputs": {
-            what: {**one, "name": names.get(one["name"], one["name"])}
-            for what, one in files.items()
+            what: {**file, "name": names.get(file["name"], file["name"])}
+            for what, file in files.items()
         },
         "versions": list_versions(_LIBRARIES),
         "again": again(called, named, out, given, alone=alone),
@@ -125,8 +125,8 @@ def read_comparison(path: Path | None) -> dict[str, Any] | None:
         printed = parse_json(raw)
         rows = [*printed["candidates"], *printed["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
-        _ = [(one["value"], one["low"], one["high"]) for row in rows
-             for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
+        _ = [(estimate["value"], estimate["low"], estimate["high"]) for row in rows
+             for estimate in (row["risk"], row["error"]) if estimate is not None]  # fmt: skip
         return {key: printed[key] for key in ("recommendation", "axes", "candidates", "baselines")}
     except (ValueError, LookupError, TypeError):
         raise InputError(
@@ -174,7 +174,7 @@ def again(
     )
     order = ", keep_order=True" if options.get("keep-order") else ""
     control = options.get("control")
-    others = f", control=shoal.read({control!r}{marks})" if control else ""
+    control_argument = f", control=shoal.read({control!r}{marks})" if control else ""
     # What nothing more is said about is read when it is protected, as the policy says.
     by_itself = ", alone=True" if alone else ""
     table = f"shoal.read({data.name!r}{marks}{by_itself})" if marks else repr(data.name)
@@ -188,7 +188,7 @@ def again(
         f"release = shoal.protect(people, {stated!r}{order}{whom})",
         "print(release)",
         f"release.write({out.name!r}{written})",
-        f"print(shoal.evaluate(people, release, {stated!r}{others}))",
+        f"print(shoal.evaluate(people, release, {stated!r}{control_argument}))",
     ]
     return {"command": shlex.join(words), "python": "\n".join(lines)}
 
@@ -196,5 +196,5 @@ def again(
 def size_of(path: Path) -> int:
     """Bytes of a file, or of all files of a folder."""
     if path.is_dir():
-        return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size

@@ -46,20 +46,20 @@ def nearly_unique(
     }
     shares = {name: alone(series, persons, k) for name, series in shown.items()}
     rare = sorted((name for name, share in shares.items() if share), key=lambda name: -shares[name])
-    said = {name: _share(shown[name], shares[name], persons, k) for name in rare}
-    kept = tuple(f"{said[name]} The policy accepts it." for name in rare if name in accepted)
+    sentences = {name: _share(shown[name], shares[name], persons, k) for name in rare}
+    kept = tuple(f"{sentences[name]} The policy accepts it." for name in rare if name in accepted)
     open_ = [name for name in rare if name not in accepted]
-    found = [said[name] for name in open_[:MOST_NAMED]]
+    listed = [sentences[name] for name in open_[:MOST_NAMED]]
     if open_:
         names = ", ".join(map(quote, open_))
         more = f" So it is for {len(open_) - MOST_NAMED} more." if len(open_) > MOST_NAMED else ""
-        found[-1] += (
+        listed[-1] += (
             f"{more} Whoever knows the value finds the row: make it coarser, or accept it under "
             f"[release]: accept_distinct = [{names}]."
         )
     pairs = rare_pairs({n: s for n, s in shown.items() if n not in rare}, persons, k)
     who = "rows" if persons is None else "people"
-    return (*found, *pairs_in_words(pairs, k, who, most=1)), kept
+    return (*listed, *pairs_in_words(pairs, k, who, most=1)), kept
 
 
 def _share(values: pl.Series, share: float, persons: pl.Series | None, k: int) -> str:

@@ -53,7 +53,7 @@ class OpenedFolder:
         claims = () if self.planned is None else self.planned.claims
         if claims_epsilon(self.fields):
             return claims
-        return tuple(one for one in claims if isinstance(one.guarantee, Testable))
+        return tuple(claim for claim in claims if isinstance(claim.guarantee, Testable))
 
     @property
     def text(self) -> bool:
@@ -117,4 +117,4 @@ def _plan_again(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
 
 def claims_epsilon(fields: Manifest) -> bool:
     """Whether a manifest claims an epsilon; one of fake noise does not."""
-    return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)
+    return any(claim.guarantee.get("name") == DifferentialPrivacy.name for claim in fields.claims)

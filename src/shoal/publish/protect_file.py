@@ -154,8 +154,8 @@ def protect(
     reading_note = (f"Read as {table.found}.",) if table.found else ()
     # What became of the confidential step may disclose something about the table: for an epsilon
     # release, only the confidential folder says so.
-    said = (written.failed, written.unmeasured, *written.exposed)
-    later = () if planned.method.noisy else filter(None, said)
+    remarks = (written.failed, written.unmeasured, *written.exposed)
+    later = () if planned.method.noisy else filter(None, remarks)
     warnings = (*done.warnings, *costs)
     notes = (*recovered, *reading_note, *manifest["notes"], *later, *warnings)
     internal = folders.internal_of(out)
@@ -346,13 +346,13 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     try:
         booked = parse_json(read_bytes(kept / "booking.json", "booking.json"))
         file, entry = booked["file"], booked["id"]
-        whole = all(
+        complete = all(
             folders.digest(kept / "public" / name) == fact["sha256"]
             for name, fact in manifest["files"].items()
         )
     except (OSError, InputError, ValueError, LookupError, TypeError, AttributeError):
-        whole = False
-    if not whole:
+        complete = False
+    if not complete:
         raise InputError(f"'{kept}' is damaged: it is not as an unfinished run left it.")
     with folders.workplace(out) as place:
         with folders.refusing(out):

@@ -172,7 +172,7 @@ def refuse_place(folder: Path, *, force: bool) -> None:
 def _is_ours(folder: Path) -> bool:
     for name, key in ((MANIFEST, "shoal_version"), (FIGURES, "confidential")):
         with suppress(InputError, ValueError):
-            found = parse_json(read_bytes(folder / name, name))
-            if isinstance(found, dict) and key in found:
+            content = parse_json(read_bytes(folder / name, name))
+            if isinstance(content, dict) and key in content:
                 return True
     return False

@@ -154,8 +154,8 @@ def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification
 def open_verified(folder: Path) -> OpenedFolder:
     """Open the folder of a release to compute with it; refuse one that does not verify."""
     opened = open_folder(folder)
-    found = _verify(opened)
-    failing = [part for part in found.parts if part.status is PartStatus.FAILS]
+    verification = _verify(opened)
+    failing = [part for part in verification.parts if part.status is PartStatus.FAILS]
     if failing:
         raise InputError(
             f"'{folder}' does not verify, so nothing is computed from it. {failing[0]} "
@@ -166,12 +166,12 @@ def open_verified(folder: Path) -> OpenedFolder:
 
 def _verify(opened: OpenedFolder, key: str | Path | None = None) -> Verification:
     parts = (_files, _verify_fields, _claims, _checks, _accounting, _report, _versions)
-    found = (*(part(opened) for part in parts), _signature(opened, key))
+    results = (*(part(opened) for part in parts), _signature(opened, key))
     method = opened.planned.method if opened.planned else None
     taken = tuple(
         field.taken for field in FIELDS.values() if field.open_for(method) and field.holds(opened)
     )
-    return Verification(opened.path, found, taken)
+    return Verification(opened.path, results, taken)
 
 
 def sign(
@@ -184,9 +184,9 @@ def sign(
     """
     place = folder / SIGNATURE
     folders.check_text(place, force=force)
-    found = verify(folder)
-    if not found.holds:
-        raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{found}")
+    verification = verify(folder)
+    if not verification.holds:
+        raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{verification}")
     if "review" in (read := manifest.read(folder)).fields.policy:
         raise InputError(
             f"'{folder}' was not signed: nobody has reviewed the policy that a program drafted. "
@@ -194,7 +194,7 @@ def sign(
         )
     signed = signing().sign(read.raw, key, passphrase=passphrase)
     folders.write_bytes(place, signed, force=force)
-    return found
+    return verification
 
 
 def signing() -> Any:
@@ -286,11 +286,11 @@ def _claims(opened: OpenedFolder) -> VerifiedPart:
             f"claims: {len(stated)} recorded in the manifest, but {len(derived)} "
             f"derived from the policy."
         )
-    for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
+    for number, (written, claim) in enumerate(zip(stated, derived, strict=False)):
         forms = [reread(plain(form)) for form in protect_table.list_published_forms(claim)]
-        if one not in forms:
-            nearest = min(forms, key=lambda form: len(list(list_differences(one, form, ""))))
-            faults += list_differences(one, nearest, f"claims.{number}")
+        if written not in forms:
+            nearest = min(forms, key=lambda form: len(list(list_differences(written, form, ""))))
+            faults += list_differences(written, nearest, f"claims.{number}")
     less = len(opened.planned.claims) - len(derived)
     more = " It claims no epsilon, as if made with fake noise." if less else ""
     return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
@@ -438,7 +438,7 @@ _SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
 def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
     """The epsilons that must be accounted for: derived from the policy, and recorded."""
     derived = () if opened.planned is None else opened.planned.claims
-    found = [
+    guarantees = [
         claim.guarantee
         for claim in derived
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
@@ -454,10 +454,10 @@ def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
             )
             neighbours = Neighbours(stated["neighbours"])
             delta = Fraction(str(stated.get("delta", 0)))
-            found.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
+            guarantees.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
         except ODD:
             continue  # named among the claims
-    return [replace(one, protects=(), invariants=()) for one in found]
+    return [replace(guarantee, protects=(), invariants=()) for guarantee in guarantees]
 
 
 def _report(opened: OpenedFolder) -> VerifiedPart:
@@ -504,16 +504,16 @@ def _versions(opened: OpenedFolder) -> VerifiedPart:
 
 def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
     """The signature is that of the manifest's bytes by the key that was given."""
-    there = is_inside(opened.path, SIGNATURE)
+    signed = is_inside(opened.path, SIGNATURE)
     if key is None:
         words = (
             "the release is signed; give the public key to verify it."
-            if there
+            if signed
             else "the release is not signed."
         )
         return VerifiedPart("signature", PartStatus.OPEN, (words,))
     room, faults = signing(), []
-    if not there:
+    if not signed:
         room.is_signed(b"", b"", Path(key))  # a file that is not a key is an error here, too
         faults.append(f"{SIGNATURE}: a key was given, but the release is not signed.")
     elif not room.is_signed(opened.recorded.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):

@@ -44,8 +44,8 @@ def write(
         new = folders.new_folder(place)
         made = release if distributed else _in_polars(release)
         public_folder.write(made, new, output, distributed=distributed)
-        found = verify(new)
-        if not found.holds:
+        verification = verify(new)
+        if not verification.holds:
             raise InputError(
                 "The table of this release is no longer the one that its claims are about. Make "
                 "the release again, and write it unchanged. Nothing was written."

@@ -69,8 +69,8 @@ def public_report(
         dont=dont,
         codebook=phrases.codebook(manifest),
         analysis=phrases.analysis(manifest),
-        columns=[pictures.column(one) for one in columns or ()],
-        with_margins=[one["name"] for one in columns or () if one["answers"]],
+        columns=[pictures.column(column) for column in columns or ()],
+        with_margins=[column["name"] for column in columns or () if column["answers"]],
         glossary=phrases.PUBLIC_GLOSSARY,
     )
 
@@ -90,7 +90,7 @@ def internal_report(
         summary=_summary(manifest),
         measured=measured,
         **collect_decisions(manifest, figures),
-        controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
+        controlled=any(rate["control"] is not None for q in asked for rate in q["rates"]),
         questions=asked,
         losses=officer.losses(figures),
         utility=officer.utility(measured) if measured else [],

@@ -84,24 +84,24 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The attacks under the three questions, the largest gain first, with bars for each rate."""
     rows = [row for row in measured["figures"] if row["part"] == "risk"]
     known = [name for *_, names in QUESTIONS for name in names]
-    found = []
+    sections = []
     for anchor, title, asked, how, names in QUESTIONS:
-        own = [row for name in names for row in rows if row["metric"] == name]
+        selected = [row for name in names for row in rows if row["metric"] == name]
         if anchor == "inference":
-            own += [row for row in rows if row["metric"] not in known]
-        rates = sorted((row for row in own if row["metric"] in RATES), key=_gain, reverse=True)
+            selected += [row for row in rows if row["metric"] not in known]
+        rates = sorted((row for row in selected if row["metric"] in RATES), key=_gain, reverse=True)
         first = {rate["metric"]: rate for rate in reversed(rates)}
-        found.append(
+        sections.append(
             {
                 "anchor": anchor,
                 "title": title,
                 "asked": asked,
                 "how": how,
                 "rates": [{**_rate(row), "first": first[row["metric"]] is row} for row in rates],
-                "others": [row for row in own if row["metric"] not in RATES],
+                "others": [row for row in selected if row["metric"] not in RATES],
             }
         )
-    return found
+    return sections
 
 
 def _rate(row: Row) -> dict[str, Any]:
@@ -158,10 +158,10 @@ def verdict(
     """
     measured = figures.get("measured") or {}
     risks = [
-        {"title": one["title"], "anchor": one["anchor"], **one["rates"][0],
-         "name": f"{one['rates'][0]['metric']}: {one['rates'][0]['subject']}"}
-        for one in asked
-        if one["rates"]
+        {"title": question["title"], "anchor": question["anchor"], **question["rates"][0],
+         "name": f"{question['rates'][0]['metric']}: {question['rates'][0]['subject']}"}
+        for question in asked
+        if question["rates"]
     ]  # fmt: skip
     why = f"Not evaluated. {figures.get('unmeasured') or ''}".strip()
     rows = measured.get("figures", [])
@@ -172,7 +172,7 @@ def verdict(
     of_original = count_noun(left_out or 0, "row of the original was", "rows of the original were")
     return {
         "risks": risks,
-        "controlled": any(one["control"] is not None for one in risks),
+        "controlled": any(risk["control"] is not None for risk in risks),
         "losses": _three_losses(rows) if rows else [],
         "uniques": [*_uniques(manifest, figures), *_homogeneous(manifest, figures)],
         "others": [
@@ -186,20 +186,20 @@ def verdict(
 
 def _three_losses(rows: Sequence[Row]) -> list[dict[str, str]]:
     """Of two-way marginals, of columns and of groups of people the one that lost most."""
-    found = []
+    worst_losses = []
     for title, metric in (
         ("Two columns together", "total variation of pairs"),
         ("Worst column", "total variation"),
         ("Worst group of people", "loss by group"),
     ):
-        own = [row for row in rows if row["metric"] == metric]
-        if own:
-            worst = max(own, key=_number)
+        selected = [row for row in rows if row["metric"] == metric]
+        if selected:
+            worst = max(selected, key=_number)
             text = "" if worst["value"] is None else percent(worst["value"])
-            found.append({"title": title, "text": text, "sentence": worst["sentence"]})
+            worst_losses.append({"title": title, "text": text, "sentence": worst["sentence"]})
         elif metric == "loss by group":
-            found.append({"title": title, "text": "", "sentence": NO_GROUPS})
-    return found
+            worst_losses.append({"title": title, "text": "", "sentence": NO_GROUPS})
+    return worst_losses
 
 
 NO_GROUPS = "Not evaluated: the policy names no column whose groups are compared."
@@ -210,27 +210,27 @@ def _uniques(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[st
     if unique["released"] is None:
         return []
     by = f"By {list_names(with_role(manifest, 'quasi-identifier'))}, "
-    one, here = unique["original"], unique["released"]
-    if one is None:
+    before, here = unique["original"], unique["released"]
+    if before is None:
         return [f"{by}{count_noun(here, 'row is', 'rows are')} unique in the release."]
-    were, are = ("was" if one == 1 else "were"), ("is" if here == 1 else "are")
+    were, are = ("was" if before == 1 else "were"), ("is" if here == 1 else "are")
     rows = count_noun(unique["rows"], "row")
-    of = f"{by}{one:,} of {rows} {were} unique in the original, as it came"
+    of = f"{by}{before:,} of {rows} {were} unique in the original, as it came"
     return [f"{of}; in the release, {here:,} {are}."]
 
 
 def _homogeneous(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
-    found = [
+    listed = [
         f"{counts['rows']:,} for {name}"
         for name, counts in figures.get("homogeneous", {}).items()
         if counts["rows"]
     ]
-    if not found:
+    if not listed:
         return []
     return [
         (
             f"People whose value is disclosed, because all in their group share it: "
-            f"{', '.join(found)}; of {count_noun(manifest['rows'], 'row')}."
+            f"{', '.join(listed)}; of {count_noun(manifest['rows'], 'row')}."
         )
     ]
 
@@ -243,18 +243,18 @@ def utility(measured: Mapping[str, Any], *, most: int | None = LISTED) -> list[d
     rows = [row for row in measured["figures"] if row["part"] == "utility"]
     named = {name for _, names in UTILITY for name in names} | set(ASIDE if most else ())
     rest = tuple(dict.fromkeys(row["metric"] for row in rows if row["metric"] not in named))
-    found = []
+    sections = []
     for title, names in (*UTILITY, ("Further measures", rest)):
         shown, same, more = [], [], 0
         for name in names:
-            own = [row for row in rows if row["metric"] == name]
-            changed = [row for row in own if not _is_unchanged(row)]
-            same += [f"{row['subject']} ({name})" for row in own if _is_unchanged(row)]
+            selected = [row for row in rows if row["metric"] == name]
+            changed = [row for row in selected if not _is_unchanged(row)]
+            same += [f"{row['subject']} ({name})" for row in selected if _is_unchanged(row)]
             shown += changed[:most]
             more += len(changed) - len(changed[:most])
         if shown or same:
-            found.append({"title": title, "rows": shown, "same": same, "more": more})
-    return found
+            sections.append({"title": title, "rows": shown, "same": same, "more": more})
+    return sections
 
 
 def _is_unchanged(row: Row) -> bool:
@@ -281,15 +281,15 @@ def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any
         people[group] = None
         cells.setdefault(name, {})[group] = row
     changed = {
-        name: own
-        for name, own in cells.items()
-        if any(not _is_unchanged(row) for row in own.values())
+        name: by_group
+        for name, by_group in cells.items()
+        if any(not _is_unchanged(row) for row in by_group.values())
     }
     if not changed:
         return None
     lines = [
-        {"name": name, "cells": [_cell(own.get(group), own) for group in people]}
-        for name, own in changed.items()
+        {"name": name, "cells": [_cell(by_group.get(group), by_group) for group in people]}
+        for name, by_group in changed.items()
     ]
     same = [name for name in cells if name not in changed]
     return {"names": list(people), "lines": lines, "same": same, "worst": _uneven(changed)}
@@ -312,15 +312,15 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
         values = [_number(row) for row in own.values() if row["value"] is not None]
         return max(values, default=0.0) - min(values, default=0.0)
 
-    own = max(cells.values(), key=apart)
-    ordered = sorted(own.values(), key=_number)
+    widest = max(cells.values(), key=apart)
+    ordered = sorted(widest.values(), key=_number)
     ends = [ordered[-1]] if len(ordered) == 1 else [ordered[-1], ordered[0]]
     return [row["sentence"] for row in ends]
 
 
 def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
     """The policy's columns by role and by what became of them."""
-    found: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, str], list[str]] = {}
     tree, bare = manifest["release_form"] == "tree", list_unprotected(manifest)
     for name, spec in manifest["policy"]["columns"].items():
         treated = (
@@ -330,10 +330,10 @@ def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
             else "counted exactly in each box" if tree else "released as it is"
         )  # fmt: skip
         kind = f" ({spec['kind']})" if spec.get("kind") else ""
-        found.setdefault((spec["role"], treated), []).append(f"{name}{kind}")
+        grouped.setdefault((spec["role"], treated), []).append(f"{name}{kind}")
     return [
         {"role": role, "treated": treated, "names": ", ".join(names)}
-        for (role, treated), names in found.items()
+        for (role, treated), names in grouped.items()
     ]
 
 
@@ -343,14 +343,14 @@ def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     Columns are worst first, before them those whose loss is not a number; scales in the order of
     `SCALES`.
     """
-    found = []
+    sections = []
     for metric in dict.fromkeys((*SCALES, *(column["metric"] for column in figures["columns"]))):
-        own = [column for column in figures["columns"] if column["metric"] == metric]
-        own.sort(key=lambda column: -inf if column["loss"] is None else -column["loss"])
-        if own:
-            rows = [_loss_row(column) for column in own]
-            found.append({"metric": metric, "meaning": SCALES.get(metric, ""), "columns": rows})
-    return found
+        selected = [column for column in figures["columns"] if column["metric"] == metric]
+        selected.sort(key=lambda column: -inf if column["loss"] is None else -column["loss"])
+        if selected:
+            rows = [_loss_row(column) for column in selected]
+            sections.append({"metric": metric, "meaning": SCALES.get(metric, ""), "columns": rows})
+    return sections
 
 
 SCALES = {
@@ -427,23 +427,23 @@ def frontier(
 
 def _is_this(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
     given = {name: str(value) for name, value in row["parameters"].items()}
-    own = {name: str(value) for name, value in manifest["parameters"].items()}
-    return row["method"] == manifest["method"] and given.items() <= own.items()
+    parameters = {name: str(value) for name, value in manifest["parameters"].items()}
+    return row["method"] == manifest["method"] and given.items() <= parameters.items()
 
 
 def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the policy requires, with the claim and the check that meet it."""
-    found = []
+    sections = []
     for name, stated in manifest["policy"].get("require", {}).items():
-        for one in stated if isinstance(stated, list) else [stated]:
+        for value in stated if isinstance(stated, list) else [stated]:
             claims, checks = (
-                [item for item in manifest[part] if _answers(item["guarantee"], name, one)]
+                [item for item in manifest[part] if _answers(item["guarantee"], name, value)]
                 for part in ("claims", "checks")
             )
-            found.append(
+            sections.append(
                 {
                     "name": name,
-                    "stated": _describe_requirement(one),
+                    "stated": _describe_requirement(value),
                     "claims": [c for c in claims if c["status"] != "refuted"],
                     "conditions": [
                         text
@@ -455,7 +455,7 @@ def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "checks": checks,
                 }
             )
-    return found
+    return sections
 
 
 def _answers(guarantee: Mapping[str, Any], name: str, stated: Any) -> bool:

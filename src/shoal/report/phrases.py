@@ -266,11 +266,11 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
         epsilon = float(Fraction(str(guarantee["epsilon"])))
     factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "an astronomical number"
     row = guarantee.get("privacy_unit", "row") == "row"
-    one = "one row" if row else "the rows of one person"
+    records = "one row" if row else "the rows of one person"
     change = (
-        f"whether {one if row else 'one person'} is in the table or not"
+        f"whether {records if row else 'one person'} is in the table or not"
         if guarantee["neighbours"] == "add-remove"
-        else f"whatever {one} may hold"
+        else f"whatever {records} may hold"
     )
     whom = "a person who has one row" if row else "one person"
     weak = " Such a factor hides little." if epsilon > 5 else ""
@@ -448,14 +448,14 @@ def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
     stated, changed = manifest["policy"]["columns"], _describe_changes(manifest)
-    found = []
+    entries = []
     for name, dtype in manifest["columns"].items():
         spec = stated.get(name, {}) if manifest["release_form"] != "tree" else {}
         paths = manifest.get("hierarchies", {}).get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
         labels = spec.get("value_labels", {})
         values = values or list(labels)
-        found.append(
+        entries.append(
             {
                 "name": name,
                 "role": spec.get("role", "of a box"),
@@ -463,12 +463,12 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "type": dtype,
                 "changed": changed[name],
                 "label": spec.get("label", ""),
-                "values": [f"{one} = {labels[one]}" if one in labels else one for one in values],
+                "values": [f"{v} = {labels[v]}" if v in labels else v for v in values],
                 "levels": _levels(paths),
                 "facts": _facts(spec),
             }
         )
-    return found
+    return entries
 
 
 def _describe_changes(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -504,7 +504,7 @@ def list_unprotected(manifest: Mapping[str, Any]) -> list[str]:
     protected = list_protected(manifest)
     names = [name for name in manifest["policy"]["columns"] if name not in protected]
     if manifest["release_form"] == "tree":
-        return [n for n in names if any(one.startswith(f"{n}=") for one in manifest["columns"])]
+        return [n for n in names if any(c.startswith(f"{n}=") for c in manifest["columns"])]
     return [name for name in names if name in manifest["columns"]]
 
 

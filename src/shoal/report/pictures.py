@@ -54,13 +54,13 @@ class Drawing:
 
 def release(made: Release) -> Drawing:
     """Draw how each released column is distributed; all of it is in the released table."""
-    found = count_released(made)
-    if found is None:
+    columns = count_released(made)
+    if columns is None:
         raise InputError(
             "Only rows on this machine are drawn; this table lies on Spark, or its rows are boxes. "
             "Draw a sample of it with a library of your own."
         )
-    return _sheet([(column(one), WIDE, HIGH) for one in found])
+    return _sheet([(column(c), WIDE, HIGH) for c in columns])
 
 
 def count_released(made: Release) -> list[dict[str, Any]] | None:
@@ -68,7 +68,7 @@ def count_released(made: Release) -> list[dict[str, Any]] | None:
     if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
         return None
     tables = (made.data, made.extras.get("measurements"))
-    frame, measured = (None if one is None else io.from_native(one).frame for one in tables)
+    frame, measured = (None if table is None else io.from_native(table).frame for table in tables)
     return None if frame is None else released_columns.columns(frame, measured)
 
 
@@ -76,11 +76,11 @@ def evaluation(pictures: Mapping[str, Any]) -> Drawing:
     """Draw what an evaluation compared: columns, associations, and the pairs that matter."""
     if not pictures:
         raise InputError("Nothing to draw: the marginals of the tables were not compared.")
-    parts = [(column(one), WIDE, HIGH) for one in pictures["columns"]]
+    parts = [(column(picture), WIDE, HIGH) for picture in pictures["columns"]]
     if len(pictures["association"]["names"]) > 1:
         side = association_side(pictures["association"])
         parts.append((association(pictures["association"]), side, side))
-    parts += [(pair(one), *PAIR) for one in pictures["pairs"]]
+    parts += [(pair(picture), *PAIR) for picture in pictures["pairs"]]
     return _sheet(parts, title=CONFIDENTIAL)
 
 
@@ -90,9 +90,9 @@ def draw_all(pictures: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     several = len(pictures["association"]["names"]) > 1
     return {
-        "columns": [column(one) for one in pictures["columns"]],
+        "columns": [column(picture) for picture in pictures["columns"]],
         "association": association(pictures["association"]) if several else "",
-        "pairs": [pair(one) for one in pictures["pairs"]],
+        "pairs": [pair(picture) for picture in pictures["pairs"]],
     }
 
 
@@ -370,14 +370,14 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         parts += [_line(x0, y, x1, y, faint=True), _line(x, y0, x, y1, faint=True)]
         colour, cls = _STANDINGS.get(row["standing"], (SOFT, "p-hollow"))
         hollow = row["standing"] not in _STANDINGS
-        said = (f"{row['label']}: risk {percent(row['risk']['value'])}, error "
+        sentence = (f"{row['label']}: risk {percent(row['risk']['value'])}, error "
                 f"{percent(row['error']['value'])}")  # fmt: skip
         mark = Markup(
             '<circle class="{}"{} fill="{}" stroke="{}" cx="{}" cy="{}" r="4.5"><title>{}'
         )
         inner = "none" if hollow else colour
         place = Markup(' data-place="{}"').format(row["place"]) if "place" in row else ""
-        parts.append(mark.format(cls, place, inner, colour, _n(x), _n(y), visible(said)))
+        parts.append(mark.format(cls, place, inner, colour, _n(x), _n(y), visible(sentence)))
         parts.append(Markup("</title></circle>"))
         if row["label"] in ringed:
             parts.append(Markup('<circle class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
@@ -404,11 +404,11 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
     loss, a thick border the levels that are fixed. `data-place` is a node's place in the list.
     """
     nodes = found["nodes"]
-    names = [" ".join(map(str, one["levels"])) for one in nodes]
+    names = [" ".join(map(str, node["levels"])) for node in nodes]
     wide = 14 + 6 * max(map(len, names))
     layers: dict[int, list[int]] = {}
-    for place, one in enumerate(nodes):
-        layers.setdefault(sum(one["levels"]), []).append(place)
+    for place, node in enumerate(nodes):
+        layers.setdefault(sum(node["levels"]), []).append(place)
     across = max(map(len, layers.values())) * (wide + 10) + 10
     at = {
         tuple(nodes[place]["levels"]): (
@@ -430,18 +430,18 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
         'fill="none" stroke="{}" stroke-width="{}"{} x="{}" y="{}" width="{}" height="{}" rx="5"/>'
         "{}</g>"
     )
-    for place, (one, name) in enumerate(zip(nodes, names, strict=True)):
-        x, y = at[tuple(one["levels"])]
+    for place, (node, name) in enumerate(zip(nodes, names, strict=True)):
+        x, y = at[tuple(node["levels"])]
         frame = [_n(v) for v in (x - wide / 2, y - NODE_HIGH / 2, wide, NODE_HIGH)]
-        keeps = one["loss"] is not None
-        dashes = Markup(' stroke-dasharray="3 2"') if one["pruned"] else ""
+        keeps = node["loss"] is not None
+        dashes = Markup(' stroke-dasharray="3 2"') if node["pruned"] else ""
         parts.append(box.format(
-            place, visible(node_words(one, found["best"])), "p-sea" if keeps else "p-pale",
+            place, visible(node_words(node, found["best"])), "p-sea" if keeps else "p-pale",
             SEA if keeps else PALE, _n(0.3 if keeps else 1), *frame, SEA if keeps else SOFT,
-            2.5 if one["levels"] == fixed else 1, dashes, *frame,
+            2.5 if node["levels"] == fixed else 1, dashes, *frame,
             _text(x, y + 4, name, anchor="middle", size=10),
         ))  # fmt: skip
-        if one["levels"] == found["best"]:
+        if node["levels"] == found["best"]:
             parts.append(Markup('<rect class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
                 'x="{}" y="{}" width="{}" height="{}" rx="8"/>').format(ALARM, *(
                 _n(v) for v in (x - wide / 2 - 4, y - NODE_HIGH / 2 - 4, wide + 8, NODE_HIGH + 8)
@@ -462,8 +462,8 @@ def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
         return f"{levels}: lacks what is required; at least {rows} would be left out"
     least = ", the least" if one["levels"] == best else ""
     unseen = "; pruned, because its loss cannot be less"
-    said = f"{levels}: loss {one['loss']:.3g}{least}, {rows} left out"
-    return said + (unseen if one["pruned"] else "")
+    sentence = f"{levels}: loss {one['loss']:.3g}{least}, {rows} left out"
+    return sentence + (unseen if one["pruned"] else "")
 
 
 def _has_place(row: Mapping[str, Any]) -> bool:
@@ -472,17 +472,17 @@ def _has_place(row: Mapping[str, Any]) -> bool:
 
 def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing:
     """Pictures in rows, as one, on white: a notebook may be dark."""
-    whole = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
+    width = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
     x, y, row = 0, 20 if title else 0, 0
     placed = [_text(6, 13, title, bold=True)] if title else []
     for svg, wide, high in parts:
-        if x and x + wide > whole:
+        if x and x + wide > width:
             x, y, row = 0, y + row + 8, 0
         placed.append(Markup('<g transform="translate({} {})">{}</g>').format(x, y, svg))
         x, row = x + wide + 8, max(row, high)
-    paper = _rect("p-paper", "#ffffff", (0, 0, whole, y + row))
+    paper = _rect("p-paper", "#ffffff", (0, 0, width, y + row))
     words = title or "Distributions of the released columns"
-    return Drawing(str(_svg(whole, y + row, [paper, *placed], words)))
+    return Drawing(str(_svg(width, y + row, [paper, *placed], words)))
 
 
 def _svg(wide: int, high: int, parts: Iterable[Markup], words: str) -> Markup:

@@ -66,9 +66,9 @@ def _column(
             if spans
             else edges_of(values, counts).tolist()
         )
-        found = bin_counts(values, counts, edges)
+        counted = bin_counts(values, counts, edges)
         answers = [[answer, margin] for *_, answer, margin in spans] or None
-        return {"name": series.name, "kind": kind, "edges": edges, "after": found.tolist(),
+        return {"name": series.name, "kind": kind, "edges": edges, "after": counted.tolist(),
                 "missing": missing, "answers": answers}  # fmt: skip
     rows = table.cells(name).drop_nulls().with_columns(pl.col(name).cast(pl.String)).rows()
     ordered = sorted(rows, key=lambda one: (-one[1], one[0]))
@@ -110,22 +110,22 @@ def _list_measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, flo
 
     Of several measurements the one with the least noise.
     """
-    own = f"cell_{name}"
-    if table is None or own not in table.columns:
+    cell_name = f"cell_{name}"
+    if table is None or cell_name not in table.columns:
         return []
-    others = [one for one in table.columns if one.startswith("cell_") and one != own]
-    alone = table.filter(
+    other_cells = [c for c in table.columns if c.startswith("cell_") and c != cell_name]
+    one_way = table.filter(
         pl.col("sort").is_in(["table"]),
-        pl.col(own).is_not_null(),
-        *(pl.col(one).is_null() for one in others),
+        pl.col(cell_name).is_not_null(),
+        *(pl.col(c).is_null() for c in other_cells),
     )
-    if not alone.height:
+    if not one_way.height:
         return []
-    best = alone.sort("scale", "measurement")["measurement"][0]
-    rows = alone.filter(pl.col("measurement") == best)
+    best = one_way.sort("scale", "measurement")["measurement"][0]
+    rows = one_way.filter(pl.col("measurement") == best)
     law = rows["noise"][0] if "noise" in rows.columns else ""
     half = margin(float(rows["scale"][0]), law)
-    return [(cell, float(answer), half) for cell, answer in rows.select(own, "answer").rows()]
+    return [(cell, float(answer), half) for cell, answer in rows.select(cell_name, "answer").rows()]
 
 
 def margin(scale: float, law: str) -> float:
@@ -144,21 +144,21 @@ def _spans(
     measured: Iterable[tuple[str, float, float]],
 ) -> list[tuple[float, float, float, float]]:
     """Measured ranges of numbers in order, added up to at most `GROUPS`; none unless all join."""
-    found = []
+    spans = []
     for cell, answer, half in measured:
         if cell == _MISSING:
             continue
         ends = _RANGE.fullmatch(cell)
         if ends is None:
             return []
-        found.append((_place(ends[1]), _place(ends[2]), answer, half))
-    found.sort()
-    apart = any(one[1] != other[0] for one, other in pairwise(found))
-    if not found or apart or any(high <= low for low, high, *_ in found):
+        spans.append((_place(ends[1]), _place(ends[2]), answer, half))
+    spans.sort()
+    apart = any(left[1] != other[0] for left, other in pairwise(spans))
+    if not spans or apart or any(high <= low for low, high, *_ in spans):
         return []
-    size = -(-len(found) // GROUPS)
-    groups = [found[start : start + size] for start in range(0, len(found), size)]
+    size = -(-len(spans) // GROUPS)
+    groups = [spans[start : start + size] for start in range(0, len(spans), size)]
     return [
-        (group[0][0], group[-1][1], sum(one[2] for one in group), group[0][3] * sqrt(len(group)))
+        (group[0][0], group[-1][1], sum(span[2] for span in group), group[0][3] * sqrt(len(group)))
         for group in groups
     ]

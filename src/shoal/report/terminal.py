@@ -63,8 +63,8 @@ def checks_text(checks: Iterable[Check]) -> str:
             decide = check.remarks["rows_that_decide"]
             broken = count_noun(check.witness["size"], "row breaks", "rows break")
             undecided = "not decided: no row has single values in its columns"
-            found = f"{broken} it, of {decide:,}{_name_rows(check)}" if decide else undecided
-            lines.append(f"  {found}")
+            outcome = f"{broken} it, of {decide:,}{_name_rows(check)}" if decide else undecided
+            lines.append(f"  {outcome}")
             continue
         if not isinstance(check.guarantee, KAnonymity):
             lines.append(f"  achieved: {figure(check.achieved)}")
@@ -152,7 +152,7 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
         },
         "example": plain(dict(method.example.parameters)),
         "release_forms": {
-            form.value: [plain(one) for one in method.promises.claims(_example(method, form))]
+            form.value: [plain(claim) for claim in method.promises.claims(_example(method, form))]
             for form in method.forms.offered
         },
         "not_claimed": _not_claimed(method),
@@ -197,8 +197,8 @@ def closeness(
         InputError: both are given, or neither, or one that has no meaning.
     """
     if (t is None) is (epsilon is None):
-        found = "neither" if t is None else "both"
-        raise InputError(f"Expected either --t or --epsilon, found {found}.")
+        given = "neither" if t is None else "both"
+        raise InputError(f"Expected either --t or --epsilon, found {given}.")
     check_options(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
     if rows is not None and rows < 2 * k:
         raise InputError(
@@ -229,10 +229,10 @@ def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
     )
     lines = [first]
     if columns > 1:
-        own = _digits(facts["epsilon_of_a_column"], ROUND_FLOOR)
+        one_column = _digits(facts["epsilon_of_a_column"], ROUND_FLOOR)
         close = _digits(facts["t_of_a_column"], ROUND_CEILING)
         lines.append(
-            f"  Each of the {columns} columns by itself has epsilon {own} and t = {close}."
+            f"  Each of the {columns} columns by itself has epsilon {one_column} and t = {close}."
         )
     if "t_for_a_view" in facts:
         t, factor = _digits(facts["t_for_a_view"], ROUND_FLOOR), epsilon

@@ -126,8 +126,8 @@ def _names(rng: np.random.Generator, who: households.Members) -> Ints:
     generation = who.age // 27
     given = pick(_GIVEN, who.sex * 4 + generation, rng.random(n))
     family = pick(_SURNAME, 0, rng.random(_BLOCK))[who.household]
-    own = (who.place == households.SHARER) | (rng.random(n) < 0.12)
-    surname = np.where(own, pick(_SURNAME, 0, rng.random(n)), family)
+    own_name = (who.place == households.SHARER) | (rng.random(n) < 0.12)
+    surname = np.where(own_name, pick(_SURNAME, 0, rng.random(n)), family)
     return (who.sex * len(GIVEN_NAMES[0]) + given) * len(SURNAMES) + surname
 
 

@@ -53,8 +53,8 @@ class Studio:
 
     def remove(self, workspace: Workspace) -> None:
         """Forget a workspace, its running jobs and its data; releases stay in the history."""
-        for one in self.jobs.of(workspace.id):
-            self.jobs.cancel(one.id)
+        for job in self.jobs.of(workspace.id):
+            self.jobs.cancel(job.id)
         self.jobs.forget(workspace.id)
         self.store.remove(workspace.id)
         shutil.rmtree(self.temporary / workspace.id, ignore_errors=True)
@@ -107,9 +107,9 @@ class Studio:
             "again": again,
             "decoded_limit": self.settings.decoded_limit,
         }
-        for one in self.jobs.of(workspace.id):
-            if one.kind is JobKind.PROFILE:
-                self.jobs.cancel(one.id)
+        for job in self.jobs.of(workspace.id):
+            if job.kind is JobKind.PROFILE:
+                self.jobs.cancel(job.id)
         return self._start(workspace, JobKind.PROFILE, arguments)
 
     def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
@@ -225,7 +225,7 @@ class Studio:
         seen = self.profile(workspace)
         rows = None if seen is None else seen.rows
         id_ = new_id()
-        others = self.path(workspace, workspace.others)
+        control_path = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
         arguments = self._arguments(
             workspace,
@@ -235,7 +235,7 @@ class Studio:
             file_format=workspace.release_format,
             audience=audience.value,
             evaluate=evaluate,
-            control=None if others is None or evaluate is False else str(others),
+            control=None if control_path is None or evaluate is False else str(control_path),
             comparison=None if compared is None else str(compared / "comparison.json"),
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
@@ -264,15 +264,15 @@ class Studio:
         """
         id_ = new_id()
         self._check_settled(workspace)
-        others = self.path(workspace, workspace.others)
-        if on_others and others is None:
+        control_path = self.path(workspace, workspace.others)
+        if on_others and control_path is None:
             raise InputError("Choose a file of other people first; there is none to compare on.")
         arguments = self._arguments(
             workspace,
             JobKind.COMPARE,
             id_,
             out=str(self.jobs.comparison(id_)),
-            on_sample=str(others) if on_others else None,
+            on_sample=str(control_path) if on_others else None,
             candidates=self._grid(id_, options.pop("candidates", None)),
             options={name: value for name, value in options.items() if value is not None},
         )
@@ -287,18 +287,18 @@ class Studio:
         """
         self._check_settled(workspace)
         policy = self.judge_policy(workspace)
-        others = self.path(workspace, workspace.others)
+        control_path = self.path(workspace, workspace.others)
         private = find(policy.method).noisy or self.add_budget(workspace, policy).budget is not None
-        own = None if private else self.path(workspace, workspace.data)
-        for one in self.jobs.of(workspace.id):
-            if one.kind is JobKind.PREVIEW:
-                self.jobs.cancel(one.id)
+        data_path = None if private else self.path(workspace, workspace.data)
+        for job in self.jobs.of(workspace.id):
+            if job.kind is JobKind.PREVIEW:
+                self.jobs.cancel(job.id)
         id_ = new_id()
-        rows_of = others or own
+        rows_of = control_path or data_path
         arguments = {
             "policy": self._policy(workspace, id_),
             "rows_of": None if rows_of is None else str(rows_of),
-            "source_words": "others" if others else "table" if own else "invented",
+            "source_words": "others" if control_path else "table" if data_path else "invented",
             "out": str(self.preview_file(workspace)),
             "names": self._names(workspace),
         }
@@ -364,7 +364,7 @@ class Studio:
         """A candidate of the comparison, as `[protect]` and `[require]` would state it."""
         facts = self.read_comparison(workspace)
         rows = [] if facts is None else facts["candidates"]
-        row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
+        row = next((r for r in rows if label in {r["label"], visible(r["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
         stated = policy_document.parse_toml(policy_of(workspace)).get("protect", {})
@@ -377,16 +377,16 @@ class Studio:
         if stated.get("method") == row["method"] and stated.get("columns"):
             protect["columns"] = stated["columns"]
         kept = policy_document.parse_toml(policy_of(workspace)).get("require", {})
-        own = row.get("require")
-        return {"protect": protect, **({"require": {**kept, **own}} if own else {})}
+        needs = row.get("require")
+        return {"protect": protect, **({"require": {**kept, **needs}} if needs else {})}
 
     def again(self, workspace: Workspace) -> dict[str, str]:
         """The command line and the Python script that do the same: keys command and python."""
         label = workspace.data.label if workspace.data else "table.csv"
-        others = workspace.others.label if workspace.others else None
+        control = workspace.others.label if workspace.others else None
         options: dict[str, str | bool | None] = {
             "file-format": workspace.release_format,
-            "control": others,
+            "control": control,
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
             "audience": policy_document.audience_of(workspace.policy).value,
@@ -402,18 +402,18 @@ class Studio:
             manifest = read_json(self.jobs.release(status.id) / "manifest.json")
             self.history.end(status.id, state, manifest=manifest, sentence=status.error)
         if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
-            found = status.result
+            result = status.result
             given = read_json(self.jobs.folder(status.id) / "job.json")["arguments"]
 
             def take_result(now: Workspace) -> Workspace:
                 same = now.data is not None and now.data.id in given["data"]
                 if not same or dict(now.reading) != given["reading"]:
                     return now
-                if _columns(now.policy) != set(found["columns"]):
-                    return _anew(now, found["policy"])
+                if _columns(now.policy) != set(result["columns"]):
+                    return _anew(now, result["policy"])
                 if not given["again"]:
                     return now
-                text = policy_document.guess_anew(now.policy, found["policy"], now.confirmed)
+                text = policy_document.guess_anew(now.policy, result["policy"], now.confirmed)
                 return replace(now, policy=text)
 
             try:
@@ -437,7 +437,7 @@ class Studio:
     ) -> dict[str, Any]:
         """What a job works on: the table, and the policy as it is now, in the job's own folder."""
         data = self._data(workspace)
-        if any(one.kind is kind for one in self.jobs.of(workspace.id)):
+        if any(job.kind is kind for job in self.jobs.of(workspace.id)):
             raise InputError("This task is already under way. Wait for it, or cancel it first.")
         self.add_budget(workspace, self.judge_policy(workspace))
         return {
@@ -460,7 +460,7 @@ class Studio:
     def _names(self, workspace: Workspace) -> dict[str, str]:
         """What the steward calls the files of a workspace, by where they are."""
         files = filter(None, (workspace.data, workspace.others))
-        return {str(uploads.path_of(one, self.folder(workspace))): one.label for one in files}
+        return {str(uploads.path_of(file, self.folder(workspace))): file.label for file in files}
 
     def _grid(self, id_: str, candidates: Mapping[str, Any] | None) -> str | None:
         if candidates is None:
@@ -502,8 +502,8 @@ def studio(settings: Settings) -> Iterator[Studio]:
 
 def the_studio(request: Request) -> Studio:
     """Dependency: the running studio."""
-    found: Studio = request.app.state.studio
-    return found
+    held: Studio = request.app.state.studio
+    return held
 
 
 def current(
@@ -531,7 +531,7 @@ def policy_of(workspace: Workspace) -> str:
 
 def _anew(now: Workspace, text: str) -> Workspace:
     """A workspace with the policy of another table, and nothing that was said about the old one."""
-    kept = {where: one for where, one in now.drafts.items() if where == invalid_input.BUDGET}
+    kept = {where: draft for where, draft in now.drafts.items() if where == invalid_input.BUDGET}
     return replace(
         now, policy=text, confirmed=(), observed=(), drafts=kept, answered=(), scheme=None
     )

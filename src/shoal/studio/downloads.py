@@ -72,8 +72,8 @@ def release_file(
 ) -> Response:
     """A report or the manifest of a release: to read, or to save."""
     if name == "manifest.json":
-        found = read_json(folder / name)
-        return JSONResponse(found, headers=_saving(f"{folder.name}-{name}") if save else None)
+        content = read_json(folder / name)
+        return JSONResponse(content, headers=_saving(f"{folder.name}-{name}") if save else None)
     confidential = name == "internal.html"
     place = folder.with_name(folder.name + INTERNAL_SUFFIX) if confidential else folder
     word = "internal" if confidential else "public"

@@ -101,30 +101,30 @@ class History:
 
     def entries(self) -> tuple[HistoryEntry, ...]:
         """All releases and attempts, the newest first."""
-        found: dict[str, HistoryEntry] = {}
+        by_id: dict[str, HistoryEntry] = {}
         with self._lock:
             lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines:
             try:
-                one = json.loads(line)
-                self._take(found, one)
+                event = json.loads(line)
+                self._take(by_id, event)
             except (ValueError, LookupError, TypeError):
                 continue  # A line that a crash cut short.
-        return tuple(reversed(found.values()))
+        return tuple(reversed(by_id.values()))
 
     def entry(self, id_: str) -> HistoryEntry | None:
         """One of them."""
-        return next((one for one in self.entries() if one.id == id_), None)
+        return next((entry for entry in self.entries() if entry.id == id_), None)
 
     def recover(self, folder_of: Any) -> None:
         """Say what came of releases that were under way when a server ended, by their folders."""
-        for one in self.entries():
-            if one.state == "running":
-                manifest = read_json(folder_of(one.id) / "manifest.json")
+        for entry in self.entries():
+            if entry.state == "running":
+                manifest = read_json(folder_of(entry.id) / "manifest.json")
                 if manifest is not None:
-                    self.end(one.id, "released", manifest=manifest)
+                    self.end(entry.id, "released", manifest=manifest)
                 else:
-                    self.end(one.id, "interrupted", sentence=INTERRUPTED)
+                    self.end(entry.id, "interrupted", sentence=INTERRUPTED)
 
     @staticmethod
     def _take(found: dict[str, HistoryEntry], one: Mapping[str, Any]) -> None:

@@ -59,11 +59,11 @@ def wrong_fields(error: str, known: Collection[str], *, table: str) -> tuple[str
     ('bounds',)
     """
     places = rf"(?:{re.escape(table)}\.|\[{re.escape(table)}\], |parameter ')"
-    named = [one for one in known if re.search(rf"{places}{re.escape(one)}(?![\w-])", error)]
+    named = [field for field in known if re.search(rf"{places}{re.escape(field)}(?![\w-])", error)]
     spoken = error.rpartition(f"{table}: expected ")[2].split() if f"{table}: " in error else []
     # An error of a column as a whole has the key among its words, a category in the singular.
     words = {word.strip("'.,").replace("category", "categories") for word in spoken}
-    return tuple(named or [one for one in known if one in words][:1])
+    return tuple(named or [field for field in known if field in words][:1])
 
 
 def _text(text: str) -> str:

@@ -210,18 +210,18 @@ class Jobs:
         job = read_json(folder / "job.json") if _is_id(id_) else None
         if job is None:
             raise InputError("There is no such task. It may have been removed.")
-        said = read_json(folder / "status.json") or {}
-        state = JobState(said.get("state", JobState.INTERRUPTED))
+        status = read_json(folder / "status.json") or {}
+        state = JobState(status.get("state", JobState.INTERRUPTED))
         done = state is JobState.DONE
         return JobStatus(
             id=id_,
             workspace=job["workspace"],
             kind=JobKind(job["kind"]),
             state=state,
-            stage="" if state.final else said.get("stage", ""),
-            share=1.0 if done else said.get("share"),
-            seconds_left=None if state.final else said.get("seconds_left"),
-            error=said.get("error", ""),
+            stage="" if state.final else status.get("stage", ""),
+            share=1.0 if done else status.get("share"),
+            seconds_left=None if state.final else status.get("seconds_left"),
+            error=status.get("error", ""),
             result=read_json(folder / "result.json") if done else None,
             begun=job["begun"],
             expected=job["arguments"].get("expected"),
@@ -241,7 +241,7 @@ class Jobs:
     def of(self, workspace: str) -> tuple[JobStatus, ...]:
         """The jobs of a workspace that are waiting or running."""
         mine = [self.status(id_) for id_ in list(self._running)]
-        return tuple(one for one in mine if one.workspace == workspace and not one.final)
+        return tuple(job for job in mine if job.workspace == workspace and not job.final)
 
     def under_way(self) -> tuple[str, ...]:
         """The ids of all jobs that wait or run, the first begun first."""
@@ -265,8 +265,8 @@ class Jobs:
         Profiles, previews and inspections go, because the files that they are about are gone.
         """
         for folder in self._folder.iterdir():
-            said = read_json(folder / "status.json") or {}
-            if JobState(said.get("state", JobState.WAITING)).final:
+            status = read_json(folder / "status.json") or {}
+            if JobState(status.get("state", JobState.WAITING)).final:
                 if any(self._is(folder, kind) for kind in OF_THE_FILE):
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
@@ -337,8 +337,8 @@ class Jobs:
     def _close_one(self, running: "_Running") -> None:
         """Say how it ended where the worker could not, and remove what it left."""
         folder = running.folder
-        said = read_json(folder / "status.json") or {}
-        state = JobState(said.get("state", JobState.FAILED))
+        status = read_json(folder / "status.json") or {}
+        state = JobState(status.get("state", JobState.FAILED))
         if not state.final:
             if running.cancelled.is_set():
                 state, error = JobState.CANCELLED, CANCELLED
@@ -349,7 +349,7 @@ class Jobs:
             if not self._is_out(folder, UNREPORTED):
                 _clear(folder / "out")
                 _write_status(folder, state, error=error)
-        elif state is not JobState.DONE and not self._is_out(folder, said.get("error", "")):
+        elif state is not JobState.DONE and not self._is_out(folder, status.get("error", "")):
             _clear(folder / "out")
 
 

@@ -141,16 +141,16 @@ def differences(before: str, after: str) -> list[tuple[str, str, str]]:
 
 def _flat(document: Mapping[str, Any]) -> dict[str, str]:
     """Values by dotted key, as TOML writes them; a column is a role where it states no more."""
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for section, content in document.items():
         for key, value in content.items() if isinstance(content, Mapping) else [("", content)]:
             path = ".".join(filter(None, (section, key)))
             if section == "columns":
                 stated = {"role": value} if isinstance(value, str) else value
-                found |= {f"{path}.{name}": as_toml(one) for name, one in stated.items()}
+                flat |= {f"{path}.{name}": as_toml(item) for name, item in stated.items()}
             else:
-                found[path] = as_toml(value)
-    return found
+                flat[path] = as_toml(value)
+    return flat
 
 
 def without_observed(text: str) -> str:
@@ -188,13 +188,13 @@ def write_toml(document: Mapping[str, Any]) -> str:
     """Write plain values, decimals and days as TOML text that reads back as the same policy."""
     lines = [f"version = {as_toml(document.get('version', 1))}"]
     known = [name for name in SECTIONS if name in document]
-    others = [name for name in document if name not in (*SECTIONS, "version")]
+    unknown = [name for name in document if name not in (*SECTIONS, "version")]
     lines += [
         f"{bare(name)} = {as_toml(document[name])}"
-        for name in others
+        for name in unknown
         if not isinstance(document[name], Mapping)
     ]
-    for section in (*known, *(name for name in others if isinstance(document[name], Mapping))):
+    for section in (*known, *(name for name in unknown if isinstance(document[name], Mapping))):
         content = document[section]
         if not isinstance(content, Mapping):
             raise InputError(f"The policy, {section}: expected a table of keys.")

@@ -100,7 +100,7 @@ class DataProfile:
     @cached_property
     def by_name(self) -> Mapping[str, ColumnProfile]:
         """The columns by their names."""
-        return {one.name: one for one in self.columns}
+        return {column.name: column for column in self.columns}
 
 
 _PROFILE = TypeAdapter(DataProfile)
@@ -195,9 +195,9 @@ def values_of(path: Path, reading: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _write_values(path: Path, values: Mapping[str, ColumnValues]) -> None:
-    few = {name: one.text for name, one in values.items() if one.distinct <= MOST_VALUES}
+    few = {name: column.text for name, column in values.items() if column.distinct <= MOST_VALUES}
     frame = pl.DataFrame(
-        {"name": list(few), "values": [one.to_list() for one in few.values()]},
+        {"name": list(few), "values": [text.to_list() for text in few.values()]},
         schema={"name": pl.String, "values": pl.List(pl.String)},
     )
     path.touch(mode=0o600)
@@ -232,10 +232,10 @@ def profile(
 def _column(
     series: pl.Series, values: ColumnValues | None, made: Guess, labels: Mapping[str, str]
 ) -> ColumnProfile:
-    whole = max(series.len(), 1)
+    total = max(series.len(), 1)
     present = series.len() - series.null_count() if values is None else values.present
     distinct = 0 if values is None else values.distinct
-    unique = 0.0 if values is None else int((values.counts == 1).sum()) / whole
+    unique = 0.0 if values is None else int((values.counts == 1).sum()) / total
     missing = series.len() - present
     warnings = []
     if values is None:

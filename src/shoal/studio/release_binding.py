@@ -64,8 +64,8 @@ def choices(workspace: "Workspace") -> dict[str, str]:
 def latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
     """The latest whole release of a workspace; none before there is one."""
     entry = next(
-        (one for one in studio.history.entries()
-         if one.workspace == workspace.id and one.state == "released"),
+        (e for e in studio.history.entries()
+         if e.workspace == workspace.id and e.state == "released"),
         None,
     )  # fmt: skip
     manifest = None if entry is None else read_json(studio.jobs.release(entry.id) / "manifest.json")
@@ -75,9 +75,9 @@ def latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
     job: dict[str, Any] = (read_json(folder / "job.json") or {}).get("arguments", {})
     policy = (folder / "policy.toml").read_text(encoding="utf-8")
     before, now = job.get("choices", {}), choices(workspace)
-    found = policy_document.differences(policy, workspace.policy)
-    found += [(key, before[key], now[key]) for key in before if before[key] != now.get(key)]
-    changed = tuple(PolicyChange(*one) for one in found)
+    differences = policy_document.differences(policy, workspace.policy)
+    differences += [(key, before[key], now[key]) for key in before if before[key] != now.get(key)]
+    changed = tuple(PolicyChange(*difference) for difference in differences)
     return BoundRelease(
         entry.id,
         manifest["policy_digest"],

@@ -36,11 +36,11 @@ def path_of(studio: "Studio", release: str) -> Path | None:
 
 def releases(studio: "Studio") -> Iterator[tuple[str, str]]:
     """The releases of this studio that have a scheme: id and what it is called."""
-    for one in studio.history.entries():
-        if one.state != "released" or not studio.jobs.release(one.id).is_dir():
+    for entry in studio.history.entries():
+        if entry.state != "released" or not studio.jobs.release(entry.id).is_dir():
             continue
-        if path_of(studio, one.id) is not None:
-            yield one.id, f"{one.label} ({one.method}, {one.ended[:10]})"
+        if path_of(studio, entry.id) is not None:
+            yield entry.id, f"{entry.label} ({entry.method}, {entry.ended[:10]})"
 
 
 def take(
@@ -132,7 +132,7 @@ def _check_columns(studio: "Studio", workspace: Workspace, names: Collection[str
     seen = studio.profile(workspace)
     if seen is None:
         raise InputError("No table was read yet. Choose a file, or wait.")
-    have = [one.name for one in seen.columns]
+    have = [column.name for column in seen.columns]
     lacking = [name for name in names if name not in have]
     unknown = [name for name in have if name not in names]
     if lacking or unknown:

@@ -88,8 +88,8 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port <= 65535:  # The system would take another one instead.
         raise InputError(f"Expected a --port from 0 to 65535, found {port}.")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, place = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, place = addresses[0]
     except (OSError, UnicodeError):
         raise InputError(
             f"Expected for --host a network address that this machine has, found '{host}'."

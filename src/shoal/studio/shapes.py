@@ -83,13 +83,13 @@ def _numbers(numbers: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape
         return Shape("texts", range="no values")
     words = _from_to(_write_number(numbers.min()), _write_number(numbers.max()))
     bars, edges = _histogram(numbers, counts)
-    names = tuple(_from_to(_write_number(one), _write_number(two)) for one, two in edges)
+    names = tuple(_from_to(_write_number(low), _write_number(high)) for low, high in edges)
     return Shape("numbers", bars, names, words)
 
 
 def _dates(days: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape:
     bars, edges = _histogram(days, counts)
-    ends = [(str(_day(one)), str(_day(two))) for one, two in [*edges, (days.min(), days.max())]]
+    ends = [(str(_day(low)), str(_day(high))) for low, high in [*edges, (days.min(), days.max())]]
     *shown, words = (_from_to(*both) for both in ends)
     return Shape("dates", bars, tuple(shown), words)
 
@@ -100,7 +100,7 @@ def _histogram(
     """Heights and ends of bars of equal width; those at the ends take what lies beyond."""
     if values.size <= BARS:
         order = np.argsort(values)
-        return _heights(counts[order]), [(one, one) for one in values[order]]
+        return _heights(counts[order]), [(value, value) for value in values[order]]
     order = np.argsort(values)
     below = np.cumsum(counts[order]) / counts.sum()
     low, high = (values[order][min(np.searchsorted(below, q), below.size - 1)]
@@ -117,8 +117,8 @@ def _categories(
     names: Sequence[str], counts: NDArray[np.float64], stated: Sequence[str], *, ordinal: bool
 ) -> Shape:
     frequent = np.argsort(-counts, kind="stable")
-    whole = counts.sum()
-    words = ", ".join(f"{_clip(names[i])} {counts[i] / whole:.0%}" for i in frequent[:NAMED])
+    total = counts.sum()
+    words = ", ".join(f"{_clip(names[i])} {counts[i] / total:.0%}" for i in frequent[:NAMED])
     more = len(names) - NAMED
     if more > 0:
         words += f" and {more:,} more"
@@ -131,7 +131,7 @@ def _categories(
 
 
 def _heights(counts: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(round(float(one), 4) for one in counts / max(counts.max(), 1.0))
+    return tuple(round(float(height), 4) for height in counts / max(counts.max(), 1.0))
 
 
 def _pattern(text: pl.Series) -> str:

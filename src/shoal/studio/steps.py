@@ -90,7 +90,7 @@ def _policy(before: str, after: str) -> str:
     changed = {name: keys for name, keys in stated.items() if keys}
     keys = {key for each in changed.values() for key in each}
     # The role decides which other keys a column may have, and the kind likewise.
-    first: list[str] = [one for one in ("role", "kind", "hierarchy", "categories") if one in keys]
+    first: list[str] = [k for k in ("role", "kind", "hierarchy", "categories") if k in keys]
     key = first[0] if first else keys.pop() if len(keys) == 1 else ""
     what = f"{KEYS.get(key, key)} of " if key else ""
     return f"{what}{_columns(list(changed))}"

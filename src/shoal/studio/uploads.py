@@ -193,7 +193,7 @@ def _too_large(limit: int) -> str:
 
 
 def _name_file(target: Path, label: str, size: int) -> DataFile:
-    suffix = next((one for one in SUFFIXES if _ends(label, one)), ".csv")
+    suffix = next((ending for ending in SUFFIXES if _ends(label, ending)), ".csv")
     made = DataFile(new_id(), label, suffix, size)
     place = path_of(made, target.parent)
     private_folder(place.parent)

@@ -121,8 +121,8 @@ class ProgressNote:
 
     def tell(self, sentence: str) -> None:
         """Show a sentence until the next stage."""
-        said = sentence[0].lower() + sentence[1:].rstrip(".")
-        content = {"state": JobState.RUNNING.value, "stage": said, "error": ""}
+        stage = sentence[0].lower() + sentence[1:].rstrip(".")
+        content = {"state": JobState.RUNNING.value, "stage": stage, "error": ""}
         write_json(self._path, content, durable=False)
 
     def end(self, state: JobState, error: str = "") -> None:
@@ -204,13 +204,13 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         tell=costs.append,
         progress=status,
     )
-    one = chosen.candidate
-    protect = {"method": one.method, **plain(dict(one.parameters))}
-    if one.release_form is not None:
-        protect["release_form"] = one.release_form.value
-    if one.columns is not None:
-        protect["columns"] = list(one.columns)
-    return {"chosen": one.label, "costs": costs, "sentence": str(chosen), "protect": protect}
+    candidate = chosen.candidate
+    protect = {"method": candidate.method, **plain(dict(candidate.parameters))}
+    if candidate.release_form is not None:
+        protect["release_form"] = candidate.release_form.value
+    if candidate.columns is not None:
+        protect["columns"] = list(candidate.columns)
+    return {"chosen": candidate.label, "costs": costs, "sentence": str(chosen), "protect": protect}
 
 
 def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
@@ -224,8 +224,8 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     if given["rows_of"] is None:
         rows = preview.invent_rows(stated, preview.rows_to_try(stated))
     else:
-        whole = io.read(given["rows_of"], **ReadingOptions().marks(stated)).frame
-        rows = preview.sample_rows(whole, preview.rows_to_try(stated))
+        table = io.read(given["rows_of"], **ReadingOptions().marks(stated)).frame
+        rows = preview.sample_rows(table, preview.rows_to_try(stated))
     status("protecting them", 0, 1)
     tried = preview.preview(stated, rows, progress=status)
     compared = evaluate.evaluate(rows, tried.release, stated, which=("marginals",))
@@ -248,7 +248,7 @@ def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
     stated = policy.load(given["policy"])
     costs: list[str] = []
-    found = inspect_table.inspect(
+    inspection = inspect_table.inspect(
         given["data"],
         stated,
         attacks=True,
@@ -260,8 +260,8 @@ def _inspect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         "digest": stated.digest,
         "levels": plain(stated.parameters.get("levels", {})),
         "costs": costs,
-        "lines": str(replace(found, alternatives=None)).splitlines()[1:],
-        "alternatives": plain(found.alternatives),
+        "lines": str(replace(inspection, alternatives=None)).splitlines()[1:],
+        "alternatives": plain(inspection.alternatives),
     }
     write_json(given["out"], content, durable=False)
     return {"digest": stated.digest}

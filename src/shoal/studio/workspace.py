@@ -184,7 +184,7 @@ class WorkspaceStore:
                 raise InputError(
                     "The policy has changed meanwhile, perhaps in another tab. Load the page again."
                 )
-            kept = {where: one for where, one in now.drafts.items() if where not in settles}
+            kept = {where: draft for where, draft in now.drafts.items() if where not in settles}
             then = replace(now, drafts=kept, **changed)
             if _undoable(then) == _undoable(now):
                 if then != now:
@@ -237,17 +237,17 @@ class WorkspaceStore:
     def next_steps(self, id_: str) -> tuple[str, str]:
         """What undo would take back and redo do again, in words; nothing where there is no step."""
         now, past, future = self._read(id_)
-        undo, redo = (one[-1].get(DID) or SOMETHING if one else "" for one in (past, future))
+        undo, redo = (log[-1].get(DID) or SOMETHING if log else "" for log in (past, future))
         return TYPED if now.drafts else undo, redo
 
     def all(self) -> Iterator[Workspace]:
         """Every workspace of the home, the newest first."""
-        found = [
+        workspaces = [
             self.load(path.name)
             for path in self._folder.iterdir()
             if re.match(ID, path.name) and (path / "state.json").is_file()
         ]
-        return iter(sorted(found, key=lambda one: one.created, reverse=True))
+        return iter(sorted(workspaces, key=lambda one: one.created, reverse=True))
 
     def remove(self, id_: str) -> None:
         """Forget a workspace. Releases and what they spent stay in the history."""

@@ -139,9 +139,9 @@ class AdaptiveAxis:
     def start(self, columns: Sequence[Ints]) -> "Descent":
         """Put records at their codes' public positions."""
         members = range(len(self.domains)) if self.members is None else self.members
-        own = [columns[j] for j in members]
-        positions = [_positions(*pair) for pair in zip(own, self.domains, strict=True)]
-        return Descent(own, np.vstack(positions))
+        member_columns = [columns[j] for j in members]
+        positions = [_positions(*pair) for pair in zip(member_columns, self.domains, strict=True)]
+        return Descent(member_columns, np.vstack(positions))
 
     def is_forced(self, lower: Ints, upper: Ints) -> Bools:
         """Which nodes have a break inside."""
@@ -253,9 +253,9 @@ def grow(
     lower, upper = np.zeros((1, len(sizes)), dtype=np.int64), sizes[None, :].copy()
     counts = np.array([len(columns)], dtype=np.int64)
     leaves: list[tuple[Ints, Ints]] = []
-    found, draws, depth = 0, 0, 0
+    nodes, draws, depth = 0, 0, 0
     while counts.size:
-        progress("splitting nodes", found, found + counts.size)
+        progress("splitting nodes", nodes, nodes + counts.size)
         forced = space.is_forced(lower, upper)
         can = np.flatnonzero(((upper - lower) > 1).any(axis=1) & ~forced)
         biased = np.maximum(UNITS * counts[can] - depth * penalty, threshold - penalty)
@@ -265,9 +265,9 @@ def grow(
         child = np.full(counts.size, -1, dtype=np.int64)
         child[split] = 2 * np.arange(split.size)
         closed = np.flatnonzero(child < 0)
-        child[closed] = -1 - found - np.arange(closed.size)
+        child[closed] = -1 - nodes - np.arange(closed.size)
         leaves.append((lower[closed], upper[closed]))
-        found += closed.size
+        nodes += closed.size
         axis, cut = space.halve(lower, upper, split)
         counts = walk.step(
             partial(Descent.descend, axis=axis, cut=cut, child=child, nodes=2 * split.size)

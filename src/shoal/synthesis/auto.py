@@ -97,8 +97,8 @@ def choose(
     if constrained:
         return SynthesizerChoice(plan, (_CONSTRAINED, *_why(domains, plan, n, price, zeros)), weak)
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
-        alone = "There is one column of few values: the count of each value is measured with noise."
-        return SynthesizerChoice(plan, (alone,), weak)
+        note = "There is one column of few values: the count of each value is measured with noise."
+        return SynthesizerChoice(plan, (note,), weak)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice(*_tree(budget, goal), weak)
     few_records = budget < _FEW and n > 1 and price.rho is None
@@ -229,7 +229,7 @@ def warnings(domains: Sequence[Domain], *, n: int, price: Price) -> tuple[str, .
 
 def _whole(domains: Sequence[Domain], plan: MaxentPlan) -> bool:
     """Whether every code is a group by itself, so marginals lose nothing."""
-    return all(not is_line(one) and one.size <= plan.groups for one in domains)
+    return all(not is_line(domain) and domain.size <= plan.groups for domain in domains)
 
 
 def _tree(budget: Fraction, goal: Goal) -> tuple[Fill, tuple[str, ...]]:

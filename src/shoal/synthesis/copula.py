@@ -101,28 +101,28 @@ def copula(
     epsilon = price.amount
     if m < 2 or n < 2:
         raise InputError("A copula needs at least two columns and at least two records.")
-    own = (SHARES[margins] if share is None else share) * epsilon
+    margin_budget = (SHARES[margins] if share is None else share) * epsilon
     lists: list[Floats] = []
     privacy_losses: list[PrivacyLoss] = []
     measurements: list[Measurement] = []
     for j, (column, domain) in enumerate(zip(columns, domains, strict=True)):
         progress("modelling columns", j, m)
-        each = own / m
+        each = margin_budget / m
         if margins is Margins.TREE:
-            found = tree_histogram(HeldColumns(columns), j, domain, price=Price(each), noise=noise)
-            drawn = spread(found.edges, found.project(n).astype(np.float64), n, rng)
+            tree = tree_histogram(HeldColumns(columns), j, domain, price=Price(each), noise=noise)
+            drawn = spread(tree.edges, tree.project(n).astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
-            privacy_losses += found.privacy_losses
-            measurements.append(Measurement((j,), (found.edges,), found.counts, found.scale))
+            privacy_losses += tree.privacy_losses
+            measurements.append(Measurement((j,), (tree.edges,), tree.counts, tree.scale))
         else:
-            size = block_size(n, m, own)
+            size = block_size(n, m, margin_budget)
             values, sums, privacy_loss = _blocks(column, domain, size, epsilon=each, noise=noise)
             lists.append(values)
             privacy_losses.append(privacy_loss)
             ends = (_ends(n, size),)
             measurements.append(Measurement((j,), ends, sums, privacy_loss.scale, Sort.BLOCKS))
     concordances, privacy_loss = _links(
-        columns, epsilon=epsilon - own, noise=noise, progress=progress
+        columns, epsilon=epsilon - margin_budget, noise=noise, progress=progress
     )
     privacy_losses.append(privacy_loss)
     links = Measurement(tuple(range(m)), (), concordances, privacy_loss.scale, Sort.CONCORDANCES)
@@ -136,7 +136,7 @@ def copula(
     )
     facts = {
         "one-way models": margins.value,
-        "share of epsilon for one-way models": float(own / epsilon),
+        "share of epsilon for one-way models": float(margin_budget / epsilon),
         "noise scale of Kendall's tau": float(privacy_loss.scale * 2 / (n * (n - 1))),
     }
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)

@@ -139,7 +139,7 @@ class Blocks:
         if len(changes) == 1:
             return Blocks(self._source, self._reader, (*self._steps, changes[0]))
         return self.map(
-            lambda number, frame: chain.from_iterable(one(number, frame) for one in changes)
+            lambda number, frame: chain.from_iterable(change(number, frame) for change in changes)
         )
 
     @property
@@ -359,7 +359,7 @@ def _take_steps(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numb
     if len(steps) == 1:
         return made
     return chain.from_iterable(
-        [(one, some)] if one < 0 else _take_steps(steps[1:], one, some) for one, some in made
+        [(i, some)] if i < 0 else _take_steps(steps[1:], i, some) for i, some in made
     )
 
 
@@ -434,7 +434,7 @@ def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
             raise
         text = str(error)
         if _MARK in text:
-            name, _, said = text.split(_MARK)[1].partition(":")
+            name, _, sentence = text.split(_MARK)[1].partition(":")
             sort = InputError if name == "InputError" else InternalError
-            raise sort(said.rstrip(":")) from None
+            raise sort(sentence.rstrip(":")) from None
         raise (otherwise or SparkError(f"{LOST_SPARK} Nothing was written.")) from None

@@ -77,7 +77,7 @@ def checks(
     if not guarantees:
         return ()
     asked = [_grouping(guarantee) for guarantee in guarantees]
-    values = _values(blocks, {own.columns for own in asked if own.columns}, tasks)
+    values = _values(blocks, {grouping.columns for grouping in asked if grouping.columns}, tasks)
     judges = [
         _judging(values[guarantee.columns], guarantee, schema)
         if isinstance(guarantee, LDiversity | TCloseness)
@@ -88,14 +88,14 @@ def checks(
     groupings = list(dict.fromkeys(asked))
 
     def judge(number: int, frame: pl.DataFrame) -> dict[int, Judged]:
-        own = groupings[number // STRIDE]
-        return {at: judges[at](frame) for at, wanted in enumerate(asked) if wanted == own}
+        grouping = groupings[number // STRIDE]
+        return {at: judges[at](frame) for at, wanted in enumerate(asked) if wanted == grouping}
 
     def join(one: dict[int, Judged], other: dict[int, Judged]) -> dict[int, Judged]:
         both = {at: _worse(one[at], other[at], least=least[at]) for at in one.keys() & other.keys()}
         return {**one, **other, **both}
 
-    sources = [(blocks, own) for own in groupings]
+    sources = [(blocks, grouping) for grouping in groupings]
     judged: dict[int, Judged] = classes(sources, tasks=tasks).fold(judge, join, tasks=tasks)
     return tuple(_check(guarantee, judged[at]) for at, guarantee in enumerate(guarantees))
 
@@ -140,8 +140,8 @@ def classes(sources: Sequence[tuple[Blocks, CountingKeys]], *, tasks: int) -> Bl
     steps: dict[int, tuple[Blocks, list[Step]]] = {}
     for which, (blocks, _) in enumerate(sources):
         steps.setdefault(id(blocks), (blocks, []))[1].append(counting(which))
-    first, *others = (blocks.map(*own) for blocks, own in steps.values())
-    return first.union(*others).gather(tasks * len(sources), merge)
+    first, *rest = (blocks.map(*step) for blocks, step in steps.values())
+    return first.union(*rest).gather(tasks * len(sources), merge)
 
 
 def _least(frame: pl.DataFrame, k: int) -> Judged:
@@ -183,8 +183,8 @@ def _judging(
     """Make a function that judges some of the classes, from the values of the whole table."""
     columns = list(guarantee.columns)
     codes, width = value_codes(held.select(columns), columns, schema)
-    whole = np.zeros(width, np.int64)
-    np.add.at(whole, codes, held[COUNT].to_numpy())
+    totals = np.zeros(width, np.int64)
+    np.add.at(totals, codes, held[COUNT].to_numpy())
     edges = hierarchy_edges(guarantee, schema, width)
     named = held.select(columns).with_columns(pl.Series("\0code", codes))
     keys = list(guarantee.keys)
@@ -197,7 +197,7 @@ def _judging(
         label, code, many = label[order] - 1, code[order], many[order]
         persons = np.bincount(label, weights=many).astype(np.int64)
         counts = Counts(label, code, many, persons, width)
-        decision = verdict(counts, guarantee, edges=edges, whole=whole)
+        decision = verdict(counts, guarantee, edges=edges, whole=totals)
         return Judged(
             decision.holds,
             decision.achieved,
@@ -290,8 +290,8 @@ class BlockLosses:
 
     def __add__(self, other: "BlockLosses") -> "BlockLosses":
         masses = [
-            tuple(a + b for a, b in zip(one, two, strict=True))
-            for one, two in zip(self.masses, other.masses, strict=True)
+            tuple(a + b for a, b in zip(mass, two, strict=True))
+            for mass, two in zip(self.masses, other.masses, strict=True)
         ]
         return BlockLosses(
             self.rows + other.rows,
@@ -333,7 +333,7 @@ def facts_of(
 
     ends, drawn = records.fold(look, join)
     scales = tuple(
-        _scale(template, name, own) for name, own in zip(names, ends.tolist(), strict=True)
+        _scale(template, name, limits) for name, limits in zip(names, ends.tolist(), strict=True)
     )
     sample = drawn.in_order()
     edges = tuple(
@@ -410,7 +410,7 @@ def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     points = WeightedBoxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
     boxes = WeightedBoxes(lower, upper, np.ones(len(lower)), discrete)
     answers = [
-        count_queries.answers(count_queries.index(one), facts.queries) for one in (points, boxes)
+        count_queries.answers(count_queries.index(part), facts.queries) for part in (points, boxes)
     ]
     numeric = [j for j, codes in enumerate(discrete) if not codes]
     return BlockLosses(
@@ -467,9 +467,7 @@ def compare(
     return local.figures(
         sums.rows,
         uniques=(None if _has_steps(schema, keys) else before, sums.rows, after),
-        homogeneous={
-            name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
-        },
+        homogeneous={name: {"classes": int(c[1]), "rows": int(c[2])} for name, c in alike.items()},
         columns=[_column(sums, facts, name) for name in columns],
     ) | {
         "measures": {
@@ -477,8 +475,8 @@ def compare(
             "SAE": sums.losses.sae,
             "IL1s": sums.losses.il1s if np.isfinite(sums.losses.il1s) else None,
             "marginals": [
-                {"columns": [facts.names[j] for j in one.columns], "total_variation": one.distance}
-                for one in sums.marginals[:10]
+                {"columns": [facts.names[j] for j in m.columns], "total_variation": m.distance}
+                for m in sums.marginals[:10]
             ],
             "count_queries": _median(sums),
         },
@@ -509,7 +507,7 @@ def _column(sums: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any
     share = float(sums.changed[place] / sums.rows)
     if sums.written[place] or scale.discrete:
         return figures_of(share, local.GENERALISED if sums.written[place] else local.RECODED)
-    numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
+    numeric = [s.column.name for s in facts.scales if not s.discrete].index(name)
     ratio = float(sums.losses.sse_over_sst[numeric])
     if np.isfinite(ratio):
         return figures_of(ratio, "SSE / SST")
@@ -527,8 +525,8 @@ def _few(
     """
     if not keys:
         return None, None, {}
-    whole = [(original, CountingKeys(keys)), (released, CountingKeys(keys))]
-    sources = [*whole, *((released, CountingKeys(keys, (name,))) for name in columns)]
+    tables = [(original, CountingKeys(keys)), (released, CountingKeys(keys))]
+    sources = [*tables, *((released, CountingKeys(keys, (name,))) for name in columns)]
     many = len(sources)
 
     def ask(number: int, frame: pl.DataFrame) -> Ints:

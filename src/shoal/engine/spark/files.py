@@ -71,10 +71,10 @@ def read(
     head = streams.StringIO(text.partition("\n")[0] if by_line else text)
     header = next(csv.reader(head, delimiter=mark), [])
     io.check_header(header, path)
-    found = f"{known}, delimiter {mark!r}"
+    description = f"{known}, delimiter {mark!r}"
     if by_line:
         with speaking(why):
-            return SparkSource(_read_lines(spark, path, known, mark, header), found=found)
+            return SparkSource(_read_lines(spark, path, known, mark, header), found=description)
     form = StructType([StructField(f"c{place}", StringType()) for place in range(len(header))])
     with speaking(why):
         table = spark.read.csv(
@@ -102,7 +102,7 @@ def read(
             f"expected {len(header)} cells, split at {mark!r}."
         )
     assumes = (io.CLOSED_QUOTES,) if alone else ()
-    return SparkSource(table.drop(_BAD).toDF(*header), found=found, assumes=assumes)
+    return SparkSource(table.drop(_BAD).toDF(*header), found=description, assumes=assumes)
 
 
 def _read_lines(
@@ -151,10 +151,10 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
     parts = sorted(folder.glob("part-*.parquet")) if folder.exists() else []
     for part in parts if about else ():
         note(part, "shoal.about", about or "")
-    found = pl.scan_parquet(parts).select(pl.len()).collect().item() if parts else 0
-    if found != rows:
+    written = pl.scan_parquet(parts).select(pl.len()).collect().item() if parts else 0
+    if written != rows:
         raise InputError(
-            f"Expected {rows:,} rows in '{folder.name}' from the workers, found {found:,}. "
+            f"Expected {rows:,} rows in '{folder.name}' from the workers, found {written:,}. "
             "Choose a folder for --out that the driver and all workers can reach."
         )
     for path in list(folder.iterdir()):

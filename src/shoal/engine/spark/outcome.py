@@ -156,8 +156,8 @@ class SparkOutcome:
         leaving: dict[str, tuple[pl.DataType, bool]] = {}
         for (name, dtype), misfit in zip(dtypes.items(), misfits.tolist(), strict=True):
             came = as_it_came(types[name], dtype).dtype
-            own = types.schema[name]
-            bare = pl.String() if isinstance(own, pl.Enum) else own
+            original = types.schema[name]
+            bare = pl.String() if isinstance(original, pl.Enum) else original
             leaving[name] = (bare, False) if misfit else (came, True)
         return leaving
 
@@ -199,9 +199,9 @@ class SparkOutcome:
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released, all in one pass or two."""
         if isinstance(self.protected, SpatialDecomposition):
-            return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
+            return tuple(check_leaves(self.protected, g, schema) for g in guarantees)
         if self._local is not None:
-            return tuple(check_frame(self._local, one, schema) for one in guarantees)
+            return tuple(check_frame(self._local, guarantee, schema) for guarantee in guarantees)
         return checks_and_metrics.checks(
             self.released, guarantees, schema, tasks=self.records.store.tasks
         )

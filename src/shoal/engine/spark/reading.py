@@ -130,7 +130,7 @@ def _bringing(
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
                 values, wrong = _read(block[name], column, decimal, evidence.get(name))
-                misfits += [(name, one.what, one.move, one.cells) for one in wrong]
+                misfits += [(name, misfit.what, misfit.move, misfit.cells) for misfit in wrong]
                 bare = without_steps(column)
                 if not wrong and bare != replace(column, bounds=None):
                     came, _ = _read(block[name], bare, decimal, evidence.get(name))
@@ -232,9 +232,9 @@ def _read(
             validate.parse_column(evidence, column, decimal)
         except validate.MisfitError as error:
             twice = {misfit.what: misfit.cells for misfit in error.misfits}
-    own = [one._replace(cells=one.cells - twice.get(one.what, 0)) for one in misfits]
+    rest = [misfit._replace(cells=misfit.cells - twice.get(misfit.what, 0)) for misfit in misfits]
     nothing = pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null)
-    return nothing, [one for one in own if one.cells > 0]
+    return nothing, [misfit for misfit in rest if misfit.cells > 0]
 
 
 def _evidence(
@@ -301,8 +301,8 @@ def _largest(values: pl.Series) -> pl.Series:
 
 def _odd(cells: pl.Series) -> pl.Series:
     """Of float categories, one that is not a whole number, if there is one."""
-    whole = (cells == cells.round()) & cells.is_between(-(2**53), 2**53)
-    return _first(~whole.fill_null(value=True))
+    integral = (cells == cells.round()) & cells.is_between(-(2**53), 2**53)
+    return _first(~integral.fill_null(value=True))
 
 
 def _first_odd(cells: pl.Series) -> pl.Series:
@@ -398,19 +398,19 @@ def limit_contributions(
         return cut_by(frame[order], place[order])
 
     def choose(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        whole = pl.concat(frames).sort(SEQ)
-        unit, bare = whole[UNIT], whole.drop(UNIT)
-        lacking, (wrong, found) = unit.null_count(), uneven(unit, persons)
-        yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [found]})
+        joined = pl.concat(frames).sort(SEQ)
+        unit, bare = joined[UNIT], joined.drop(UNIT)
+        lacking, (wrong, people) = unit.null_count(), uneven(unit, persons)
+        yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [people]})
         if persons.dropped:
             bare = bare[first_of_each(layout.table(bare), unit, persons, key=key)]
         yield number, bare
 
     made = typed.blocks.map(part).gather(count, choose).keep()
     counts = pl.concat([frame for note, frame in made.notes if note == _COUNTS]).sum()
-    lacking, wrong, found = counts.row(0)
+    lacking, wrong, people = counts.row(0)
     if not persons.dropped:
         refuse_nobody(persons, lacking)
-        refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
+        refuse_uneven(persons, wrong, people, rows=typed.rows, move=move)
     typed.blocks.drop()
     return replace(typed, blocks=made)

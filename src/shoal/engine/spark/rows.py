@@ -132,9 +132,9 @@ class SparkRows:
             return cut_by(frame.select(RID, *names)[order], cell[order])
 
         def finish(cell: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-            whole = pl.concat(frames).sort(RID)
-            done = change(cell, layout.table(whole))
-            return [(cell, done.frame.select(columns).with_columns(whole[RID]))]
+            joined = pl.concat(frames).sort(RID)
+            done = change(cell, layout.table(joined))
+            return [(cell, done.frame.select(columns).with_columns(joined[RID]))]
 
         held = self.base.map(part).gather(len(self.starts) - 1, finish)
         return ReplacedColumns(tuple(columns), (held, lambda _cell, frame: home(frame)))
@@ -162,10 +162,10 @@ class SparkRows:
         """Sort the records by several orders, ties in canonical order, and cut each into groups."""
         count = self.block_count(4 * k)
         counts = [count] * len(orders)
-        shipping = [_shipping(self.layout, one, k) for one in orders]
+        shipping = [_shipping(self.layout, order, k) for order in orders]
         made = exchange(self.base, shipping, counts, rows=len(self)).keep()
         self.kept.append(made)
-        return tuple(RunGroups(self, made, which, k, one.cut) for which, one in enumerate(orders))
+        return tuple(RunGroups(self, made, which, k, o.cut) for which, o in enumerate(orders))
 
     def sums(
         self, asked: Sequence[tuple[DistributedGroups, Callable[[Table], Ints]]]
@@ -206,14 +206,14 @@ class SparkRows:
             parts: dict[tuple[str, ...], list[pl.DataFrame]] = {}
             for frame in frames:
                 parts.setdefault(tuple(frame.columns), []).append(frame)
-            whole = [pl.concat(some).sort(RID) for some in parts.values()]
-            first = next(frame for frame in whole if SEQ in frame.columns)
-            for frame in whole:
+            merged = [pl.concat(some).sort(RID) for some in parts.values()]
+            first = next(frame for frame in merged if SEQ in frame.columns)
+            for frame in merged:
                 if frame.height != first.height or not frame[RID].equals(first[RID]):
                     raise InternalError(
                         "The changed records do not match the records that were read."
                     )
-            rest = [frame.drop(RID) for frame in whole if frame is not first]
+            rest = [frame.drop(RID) for frame in merged if frame is not first]
             both = pl.concat([first, *rest], how="horizontal")
             return [(number, both.select(*names, SEQ, RID))]
 
@@ -221,8 +221,8 @@ class SparkRows:
         for change in changes:
             blocks, step = change.held
             sources.setdefault(id(blocks), (blocks, []))[1].append(step)
-        first, *others = (blocks.map(*steps) for blocks, steps in sources.values())
-        return first.union(*others).gather(len(self.starts) - 1, merge)
+        first, *rest = (blocks.map(*steps) for blocks, steps in sources.values())
+        return first.union(*rest).gather(len(self.starts) - 1, merge)
 
     def forget(self) -> None:
         """Free what was kept on the way, except the records themselves."""
@@ -261,10 +261,10 @@ class _Groups(ABC):
         sent = self.rows.store.send(np.asarray(answers))
 
         def change(number: int, frame: pl.DataFrame) -> Numbered:
-            own = labels(number, frame)
-            if own is None:
+            groups = labels(number, frame)
+            if groups is None:
                 return []
-            table = put(layout.table(frame.select(RID, *columns)), sent.value[own])
+            table = put(layout.table(frame.select(RID, *columns)), sent.value[groups])
             return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
 
         return ReplacedColumns(tuple(columns), (self.blocks, change))
@@ -376,15 +376,15 @@ class RunGroups(_Groups):
             if number not in first:
                 return []
             skip = leading.get(number, 0)
-            own = frame[skip:]
-            if not own.height:
+            remainder = frame[skip:]
+            if not remainder.height:
                 return []
-            whole = pl.concat([own, *(unpack(part) for part in sent.value.get(number, ()))])
-            labels = group(first[number] + skip + np.arange(whole.height))
-            whole = whole.with_columns(pl.Series(GROUP, labels - labels[0])).sort(RID)
-            table = layout.table(whole.select(RID, *columns))
-            done = change(table, Partition(whole[GROUP].to_numpy()))
-            return home(done.frame.select(columns).with_columns(whole[RID]))
+            joined = pl.concat([remainder, *(unpack(part) for part in sent.value.get(number, ()))])
+            labels = group(first[number] + skip + np.arange(joined.height))
+            joined = joined.with_columns(pl.Series(GROUP, labels - labels[0])).sort(RID)
+            table = layout.table(joined.select(RID, *columns))
+            done = change(table, Partition(joined[GROUP].to_numpy()))
+            return home(done.frame.select(columns).with_columns(joined[RID]))
 
         return ReplacedColumns(tuple(columns), (self.blocks, recode))
 
@@ -393,10 +393,10 @@ class RunGroups(_Groups):
         labels, home = self.labeller(), _homing(self.rows.starts)
 
         def label(number: int, frame: pl.DataFrame) -> Numbered:
-            own = labels(number, frame)
-            if own is None:
+            groups = labels(number, frame)
+            if groups is None:
                 return []
-            return home(frame.select(RID).with_columns(pl.Series(GROUP, own)).sort(RID))
+            return home(frame.select(RID).with_columns(pl.Series(GROUP, groups)).sort(RID))
 
         return ReplacedColumns((GROUP,), (self.blocks, label))
 
@@ -505,8 +505,8 @@ def _group_sums(
     def ask(number: int, frame: pl.DataFrame) -> Numbered:
         table = layout.table(frame)
         for place, (label, measure) in enumerate(zip(labels, measures, strict=True)):
-            if (own := label(number, frame)) is not None:
-                yield place, _by_group(own, measure(table))
+            if (groups := label(number, frame)) is not None:
+                yield place, _by_group(groups, measure(table))
 
     counts = [len(groups.sizes) for groups, _ in asked]
     totals: dict[int, Ints] = {}

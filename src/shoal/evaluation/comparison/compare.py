@@ -148,9 +148,9 @@ def compare(
     costs = booking.record_comparison(policy, sample=on_sample is not None, note=note)
     for sentence in costs:
         tell(sentence)
-    whole = frame.height
-    if whole > rows:
-        frame = frame[np.sort(np.random.default_rng(seed).permutation(whole)[:rows])]
+    height = frame.height
+    if height > rows:
+        frame = frame[np.sort(np.random.default_rng(seed).permutation(height)[:rows])]
     digest = running.data_digest(frame)
     refused = [_refusal(candidate, policy) for candidate in listed]
     keys = frozenset(
@@ -160,7 +160,7 @@ def compare(
     )
     settings = {
         "rows": frame.height,
-        "rows_in_table": whole,
+        "rows_in_table": height,
         "held_out": "a third of the people, different ones in each repeat",
         "repeats": repeats,
         "max_risk": max_risk,
@@ -199,15 +199,15 @@ def compare(
 
     def run_comparison() -> Comparison:
         rows = [
-            _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys, axes)
-            for place, one in enumerate(listed)
+            _row(c.label, c, batches.get(place, [{"failed": refused[place]}]), keys, axes)
+            for place, c in enumerate(listed)
         ]
         return _rank(rows, baselines, costs, settings)
 
     comparison = run_comparison()
     # More repeats of some may leave others undecided. Each is repeated once, so this ends, and
     # each is seen after `repeats` and after all: the two looks that its intervals allow for.
-    while open_ := [one for one in comparison.choice.open if len(batches[one]) == repeats]:
+    while open_ := [p for p in comparison.choice.open if len(batches[p]) == repeats]:
         again = [_what_to_run(listed[place], policy) for place in open_]
         more = releases(again, range(repeats, MORE * repeats), _again(progress))
         for place, batch in zip(open_, more, strict=True):
@@ -312,7 +312,7 @@ def _row(
     method = "baseline" if candidate is None else candidate.method
     parameters = {} if candidate is None else plain(candidate.parameters)
     require = {} if candidate is None else plain(candidate.require or {})
-    failed = next((one["failed"] for one in repeats if "failed" in one), None)
+    failed = next((repeat["failed"] for repeat in repeats if "failed" in repeat), None)
     if failed is not None:
         return Row(label, method, parameters, require=require, failed=failed)
     figures = _by_figure(repeats)
@@ -326,12 +326,12 @@ def _row(
         point=None if risk is None or error is None else Point(risk, error),
         attack=attack,
         proved=any(_proves(claim, keys) for claim in claims),
-        unmet=next((one["unmet"] for one in repeats if one["unmet"]), None),
+        unmet=next((repeat["unmet"] for repeat in repeats if repeat["unmet"]), None),
         claims=claims,
         checks=tuple(repeats[0]["checks"]),
         figures=figures,
         pictures=tuple(repeats[0].get("pictures", ())),
-        seconds=float(np.mean([one["seconds"] for one in repeats])),
+        seconds=float(np.mean([repeat["seconds"] for repeat in repeats])),
         repeats=len(repeats),
     )
 
@@ -355,8 +355,8 @@ def _by_figure(
 ) -> dict[tuple[str, str, str, str], Estimate]:
     """Every figure that all repeats have, as a mean with an interval."""
     by_key: dict[tuple[str, str, str, str], list[Estimate]] = {}
-    for one in repeats:
-        for figure in one["figures"]:
+    for repeat in repeats:
+        for figure in repeat["figures"]:
             key = (figure["part"], figure["metric"], figure["subject"], figure["better"])
             if (estimate := _estimate(figure, "value", "low", "high")) is not None:
                 by_key.setdefault(key, []).append(estimate)
@@ -376,8 +376,8 @@ def _axes(
         metrics, ends, workload = ("breach increase",), ("value", "low", "high"), 0
     gains: dict[str, list[Estimate]] = {}
     errors: dict[str, list[Estimate]] = {}
-    for one in repeats:
-        for figure in one["figures"]:
+    for repeat in repeats:
+        for figure in repeat["figures"]:
             if figure["metric"] in metrics and (gain := _estimate(figure, *ends)) is not None:
                 name = f"{figure['metric']}: {figure['subject']}"
                 gains.setdefault(name, []).append(gain)
@@ -429,8 +429,8 @@ def _rank(
     points = [row.point for row in rows if row.point is not None]
     stands = dict.fromkeys(places, Standing.UNMET)
     met = [place for place in places if rows[place].unmet is None]
-    own = [point for place, point in zip(places, points, strict=True) if place in met]
-    stands |= zip(met, frontier.standings(own), strict=True)
+    chosen_points = [point for place, point in zip(places, points, strict=True) if place in met]
+    stands |= zip(met, frontier.standings(chosen_points), strict=True)
     shown = tuple(
         place_row(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
     )

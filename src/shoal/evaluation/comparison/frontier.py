@@ -66,11 +66,11 @@ def combine(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Esti
     >>> print(combined([Estimate(0.2, 0.1, 0.3, 0.95)] * 4))
     0.200 [0.150, 0.250]
     """
-    values = np.array([one.value for one in repeats])
+    values = np.array([repeat.value for repeat in repeats])
     mean = float(values.mean())
     between = float(values.var(ddof=1)) if len(values) > 1 else 0.0
     below, above = (
-        _half([getattr(one, end) - one.value for one in repeats], repeats, between, confidence)
+        _half([getattr(r, end) - r.value for r in repeats], repeats, between, confidence)
         for end in ("low", "high")
     )
     return Estimate(mean, mean - below, mean + above, confidence)
@@ -81,7 +81,7 @@ def _half(
 ) -> float:
     """Length of one side of the interval of a mean."""
     count, level = len(repeats), (1 + confidence) / 2
-    quantiles = np.array([scipy.special.ndtri((1 + one.confidence) / 2) for one in repeats])
+    quantiles = np.array([scipy.special.ndtri((1 + repeat.confidence) / 2) for repeat in repeats])
     within = float(np.mean((np.array(ends) / quantiles) ** 2))
     extra = max(between - within, 0.0)
     if extra == 0:
@@ -103,7 +103,7 @@ def worst(
     each = 1 - (1 - confidence) / len(attacks)
     estimates = {name: combine(gains, each) for name, gains in attacks.items()}
     name = max(estimates, key=lambda one: estimates[one].value)
-    low, high = (max(getattr(one, end) for one in estimates.values()) for end in ("low", "high"))
+    low, high = (max(getattr(e, end) for e in estimates.values()) for end in ("low", "high"))
     return name, Estimate(estimates[name].value, low, high, confidence)
 
 
@@ -160,7 +160,7 @@ class Recommendation:
         def many(points: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(places[point] for point in points)
 
-        index, best = (None if one is None else places[one] for one in (self.index, self.best))
+        index, best = (None if p is None else places[p] for p in (self.index, self.best))
         return replace(self, index=index, best=best, ties=many(self.ties),
                        unsure=many(self.unsure), close=many(self.close))  # fmt: skip
 

@@ -69,8 +69,8 @@ class Candidate:
             stated["columns"] = list(self.columns)
         if self.release_form is not None:
             stated["release_form"] = self.release_form.value
-        own = policies.requirements(self.require or {}, policy.schema, where=self.label)
-        named = {guarantee.name for guarantee in own}
+        requirements = policies.requirements(self.require or {}, policy.schema, where=self.label)
+        named = {guarantee.name for guarantee in requirements}
         document = {**policy.document, "protect": plain({**stated, **self.parameters})}
         if self.require:
             document["require"] = {**policy.document.get("require", {}), **plain(self.require)}
@@ -81,7 +81,7 @@ class Candidate:
             parameters=dict(self.parameters),
             columns=self.columns,
             release_form=self.release_form,
-            required=(*(one for one in policy.required if one.name not in named), *own),
+            required=(*(g for g in policy.required if g.name not in named), *requirements),
             budget=None,
             audience=None,
             document=document,
@@ -95,8 +95,8 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
     Whether a method fits the schema is left to the plan, so one that does not is listed
     with the reason.
     """
-    own = Candidate(policy.method, dict(policy.parameters), policy.columns, policy.release_form)
-    grid = [own]
+    current = Candidate(policy.method, dict(policy.parameters), policy.columns, policy.release_form)
+    grid = [current]
     for method in REGISTRY.values():
         form = method.forms.offered[0] if method.forms.must_choose else None
         if policy.release_form in method.forms.offered and method.name == policy.method:
@@ -195,7 +195,7 @@ def _write_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_write_value, value)) + "]"
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}={_write_value(one)}" for name, one in value.items()) + "}"
+        return "{" + ",".join(f"{name}={_write_value(item)}" for name, item in value.items()) + "}"
     return str(value)
 
 

@@ -87,8 +87,8 @@ class Selection:
             "chosen": self.candidate.label,
             "epsilon": plain(self.epsilon),
             "tried_with_epsilon": plain(self.each),
-            "among": [one.label for one in self.among],
-            "left_out": {one.label: reason for one, reason in self.left_out},
+            "among": [candidate.label for candidate in self.among],
+            "left_out": {candidate.label: reason for candidate, reason in self.left_out},
         }
 
 
@@ -143,7 +143,7 @@ def select(
 
     best = best_of_runs(len(plans), run, noise=noise)
     booking.settle_selection(booked)
-    return Selection(plans[best][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out))
+    return Selection(plans[best][0], epsilon, each, tuple(c for c, _ in plans), tuple(left_out))
 
 
 def _price(

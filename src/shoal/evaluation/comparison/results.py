@@ -266,7 +266,7 @@ def _long(row: Row) -> list[dict[str, Any]]:
         lines.append({"truth": "check", "metric": check["guarantee"]["name"],
                       "value": float(achieved) if isinstance(achieved, int | float) else None,
                       "verdict": "holds" if check["holds"] else "fails"})  # fmt: skip
-    return [{**dict.fromkeys(_COLUMNS), **head, **one} for one in lines]
+    return [{**dict.fromkeys(_COLUMNS), **head, **line} for line in lines]
 
 
 def _ends(value: Estimate) -> dict[str, float]:

@@ -155,13 +155,13 @@ def _results(
     frame: pl.DataFrame, pending: Sequence[Job], folder: Path | None, processes: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     left, begun = deque(pending), time.process_time()
-    alone = processes == 1 or len(left) == 1
-    while left and (alone or (frame.height <= _SMALL and time.process_time() - begun < _WORTH)):
+    inline = processes == 1 or len(left) == 1
+    while left and (inline or (frame.height <= _SMALL and time.process_time() - begun < _WORTH)):
         job = left.popleft()
         yield job.key, _done(frame, job, folder)
     if not left:
         return
-    others = set(active_children())
+    earlier = set(active_children())
     with _one_thread_each(), ProcessPoolExecutor(
         min(processes, len(left)),
         mp_context=get_context("spawn"),
@@ -179,7 +179,7 @@ def _results(
                     yield future.result()
         except BaseException:
             # What is done is kept; what is under way is done again by the next run.
-            for process in set(active_children()) - others:
+            for process in set(active_children()) - earlier:
                 process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -335,8 +335,8 @@ def hold_out(
     name = schema.column_with_flag("household") or schema.column_with_flag("privacy_unit")
     if name in frame.columns:
         groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        alone = groups == 0  # People without a number share no household.
-        groups = np.where(alone, groups.max() + 1 + np.arange(frame.height), groups)
+        unnumbered = groups == 0  # People without a number share no household.
+        groups = np.where(unnumbered, groups.max() + 1 + np.arange(frame.height), groups)
         _, groups = np.unique(groups, return_inverse=True)
     else:
         groups = np.arange(frame.height)

@@ -88,10 +88,10 @@ def interval(text: str, point: Point) -> Cell | None:
     >>> interval("[20, 30)", lambda text: (float(text), float(text) + 1))[:3]
     (<Form.RANGE: 1>, 20.0, 30.0)
     """
-    found = {span for span in _readings(text, point) if span[0] < span[1]}
-    if len(found) != 1:
+    spans = {span for span in _readings(text, point) if span[0] < span[1]}
+    if len(spans) != 1:
         return None
-    ((lower, upper),) = found
+    ((lower, upper),) = spans
     form = Form.OPEN if math.isinf(lower) or math.isinf(upper) else Form.RANGE
     return Cell(form, lower, upper)
 
@@ -229,10 +229,10 @@ def read_date(text: str, form: str | None, *, days: bool) -> Cell:
     def span(part: str) -> Span | None:
         return moment(part, form)
 
-    one = span(text)
-    if one:
-        single = one[1] - one[0] <= (1 if days else 1e-3)
-        return Cell(Form.ONE, one[0], one[0]) if single else Cell(Form.RANGE, *one)
+    ends = span(text)
+    if ends:
+        single = ends[1] - ends[0] <= (1 if days else 1e-3)
+        return Cell(Form.ONE, ends[0], ends[0]) if single else Cell(Form.RANGE, *ends)
     return _set_of(text, span) or interval(text, span) or Cell(Form.UNKNOWN)
 
 
@@ -353,8 +353,8 @@ class Categories:
         """Cut a list into known names; a name may itself hold the mark."""
         pieces, longest = inner.split(mark), self._longest[mark]
         if longest == 1:
-            found = [self._span(piece.strip(" '\"")) for piece in pieces]
-            return None if None in found else [span for span in found if span]
+            readings = [self._span(piece.strip(" '\"")) for piece in pieces]
+            return None if None in readings else [span for span in readings if span]
         steps = range(longest, 0, -1) if greedy else range(1, longest + 1)
         # From the end: how many pieces make the first name, where the rest can be read too.
         step: list[tuple[int, Span] | None] = [None] * len(pieces)

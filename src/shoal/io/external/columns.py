@@ -99,15 +99,15 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     places = table.numbers(name)
     present = places[~np.isnan(places)]
     days = table.frame.schema[name] == pl.Date
-    whole = days if column.kind is Kind.DATE else bool((present == np.rint(present)).all())
-    unit = 1.0 if whole else 0.0
+    integral = days if column.kind is Kind.DATE else bool((present == np.rint(present)).all())
+    unit = 1.0 if integral else 0.0
     low, high = (present.min(), present.max()) if present.size else (0.0, 0.0)
     if column.bounds is not None:
         # What lies beyond stated bounds keeps its place, and does not widen the domain.
         low, high = table.limits(name)
         if column.kind is Kind.DATE and not days:  # a bound that is a day includes all of it
             high = np.nextafter(high + 1, low)
-    domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
+    domain = (float(np.ceil(low) if integral else low), _after(float(high), unit))
     comma = decimal == ","
     if text.dtype == pl.String and decimal is None:
         points = text.str.contains(".", literal=True).any()
@@ -321,8 +321,8 @@ def _boxes(
     else:
         after = np.nextafter(lower, np.inf)
         after = np.maximum(after, lower + scale.unit) if scale.unit else after
-        whole = (lower == np.rint(lower)) if scale.unit else np.ones(len(lower), np.bool_)
-        exact = ~hidden & (single | (whole & (upper <= after)))
+        integral = (lower == np.rint(lower)) if scale.unit else np.ones(len(lower), np.bool_)
+        exact = ~hidden & (single | (integral & (upper <= after)))
         upper = np.where(exact, lower, upper)
     counts = np.bincount(forms, minlength=len(Form))
     notes = {"hull": 0, "loose": 0, "outside": int(outside.sum())}
@@ -356,17 +356,17 @@ def type_alike(
     if control.height == 0:
         raise InputError("Control group: expected one row per person, found no rows.")
     try:
-        others = read_original(control, schema, decimal=decimal, silent=silent)
+        other = read_original(control, schema, decimal=decimal, silent=silent)
     except InputError as error:
         raise InputError(f"Control: {error}") from None
     shared = {
         column.name: pl.Enum(
-            tuple(dict.fromkeys((*table.categories(column.name), *others.categories(column.name))))
+            tuple(dict.fromkeys((*table.categories(column.name), *other.categories(column.name))))
         )
         for column in schema.columns
         if column.kind in CATEGORICAL
     }
-    return _recast(table, shared), _recast(others, shared)
+    return _recast(table, shared), _recast(other, shared)
 
 
 def _recast(table: Table, shared: dict[str, pl.Enum]) -> Table:

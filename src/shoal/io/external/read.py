@@ -153,7 +153,7 @@ def read_external_release(
         return _read_tree(original, released, policy, control, silent=silent)
     matched = columns.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
-    table, others = type_alike(original, control, schema, decimal=decimal, silent=silent)
+    table, control_table = type_alike(original, control, schema, decimal=decimal, silent=silent)
     released, aligned, keyed = _in_order(original, released, policy, matched, aligned)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in schema.names]
     axes = [
@@ -184,8 +184,8 @@ def read_external_release(
             *strange,
         ),
         weights=_weights(original, policy, decimal),
-        control=others,
-        outside=_outside(others, schema.names),
+        control=control_table,
+        outside=_outside(control_table, schema.names),
     )
 
 
@@ -272,7 +272,7 @@ def _read_tree(
     absent = [name for name in schema.names if name not in original.columns]
     if absent:
         raise InputError(f"The release is a tree over '{absent[0]}', which the original lacks.")
-    table, others = type_alike(original, control, schema, decimal=decimal, silent=silent)
+    table, control_table = type_alike(original, control, schema, decimal=decimal, silent=silent)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in boxes.columns]
     least, beyond = boxes.extent
     domains = np.array([scale.domain for scale in scales])
@@ -305,8 +305,8 @@ def _read_tree(
         findings=tuple(f"The tree says nothing about '{name}'." for name in lost),
         tree=boxes,
         weights=_weights(original, policy, decimal),
-        control=others,
-        outside=_outside(others, boxes.columns),
+        control=control_table,
+        outside=_outside(control_table, boxes.columns),
     )
 
 

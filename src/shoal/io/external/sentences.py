@@ -36,10 +36,10 @@ _SCORED = {
 
 def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
     """Say how the cells of one column were read and scored, with counts alone."""
-    said = [count_noun(int(axis.counts[form]), *words) for form, words in _SCORED.items()
+    parts = [count_noun(int(axis.counts[form]), *words) for form, words in _SCORED.items()
             if axis.counts[form]]  # fmt: skip
     total = count_noun(axis.suppressed.size, "cell", "cells")
-    text = f"'{name}': of {total}, {'; '.join(said)}."
+    text = f"'{name}': of {total}, {'; '.join(parts)}."
     hidden, gone = int(axis.suppressed.sum()), int(axis.missing.sum())
     if scale.discrete and scale.domain[1] > len(scale.categories) and gone:
         text += f" {count_noun(gone, 'empty cell counts', 'empty cells count')} as missing."
@@ -88,32 +88,32 @@ def find_left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list
     if not keys:
         return []
     hidden = suppressed[:, keys].all(axis=1)
-    found = []
+    sentences = []
     for name in schema.with_role(Role.CONFIDENTIAL):
         left = int((hidden & ~suppressed[:, names.index(name)]).sum())
         if left:
             rows = count_noun(left, "row has", "rows have")
             their = "shows its" if left == 1 else "show their"
             drop = "drop this row" if left == 1 else "drop these rows"
-            found.append(
+            sentences.append(
                 f"{rows} every quasi-identifier suppressed and still {their} '{name}', as ARX "
                 f"leaves it; {drop} or clear the cell."
             )
-    return found
+    return sentences
 
 
 def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
     """Count rows and columns that are suppressed as a whole."""
     names = schema.names
-    found = [f"Every cell of '{name}' is suppressed, missing or cannot be read."
+    sentences = [f"Every cell of '{name}' is suppressed, missing or cannot be read."
              for name, gone in zip(names, suppressed.T, strict=True) if gone.all()]  # fmt: skip
     keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
     starred = int(suppressed[:, keys].all(axis=1).sum()) if keys else 0
     if starred:
         rows = count_noun(starred, "row has every quasi-identifier suppressed",
                         "rows have every quasi-identifier suppressed")  # fmt: skip
-        found.append(f"{rows}: such rows count as released and cover the whole domain.")
-    return found
+        sentences.append(f"{rows}: such rows count as released and cover the whole domain.")
+    return sentences
 
 
 def other_people(

@@ -232,8 +232,8 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
 
     sums = rows.fold(add, np.add)
     return tuple(
-        _scale(own, counted, m, h, nominal=edges is not None)
-        for own, counted, m, h, edges in zip(sums, counts, middle, half, categories, strict=True)
+        _scale(c, counted, m, h, nominal=edges is not None)
+        for c, counted, m, h, edges in zip(sums, counts, middle, half, categories, strict=True)
     )
 
 

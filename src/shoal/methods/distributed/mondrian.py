@@ -158,7 +158,7 @@ def cut_blocks(rows: DistributedRows, asked: Asked, release: Release, tools: Too
     counted = [_count_guarantee(rows, guarantee) for guarantee in (*asked.required, *halts)]
     most = max(NODE * rows.block_rows, 2 * asked.k)
     some = counted[: len(asked.required)]
-    missed = unmet([own.requirement(_one(own.totals)) for own in some])
+    missed = unmet([rule.requirement(_one(rule.totals)) for rule in some])
     if missed is not None:
         raise ClaimViolationError(
             f"No grouping meets {missed.guarantee}, because even the whole table as one group "
@@ -167,7 +167,7 @@ def cut_blocks(rows: DistributedRows, asked: Asked, release: Release, tools: Too
     work = _Work(rows, asked, _rulers(rows, columns), counted)
     upper = work.cut(most, tools)
     tools.progress("cutting small nodes", 0, 1)
-    needs = dict.fromkeys((*columns, *(n for own in counted for n in own.guarantee.columns)))
+    needs = dict.fromkeys((*columns, *(n for rule in counted for n in rule.guarantee.columns)))
     route, finish = work.finishing(upper, most, release)
     return Distributed(changes=(rows.within(columns, route, finish, needs=tuple(needs)),))
 
@@ -250,8 +250,8 @@ class _Work:
     ) -> None:
         self.rows, self.columns, self.asked = rows, asked.columns, asked
         self.rulers, self.counted = rulers, counted
-        own = [one.requirement(_one(one.totals)) for one in counted]
-        self.rules: Rules = compile_requirements(own, 1)[0]
+        requirements = [rule.requirement(_one(rule.totals)) for rule in counted]
+        self.rules: Rules = compile_requirements(requirements, 1)[0]
         self.halting = -1 if asked.halt is None else len(counted) - 1
         self.whole: Floats | None = None
         self.sample = np.empty((0, len(asked.columns)))
@@ -281,7 +281,7 @@ class _Work:
         ]
 
     def _places(self, raws: Sequence[Floats]) -> Floats:
-        placed = [own.places(raw) for own, raw in zip(self.rulers, raws, strict=True)]
+        placed = [ruler.places(raw) for ruler, raw in zip(self.rulers, raws, strict=True)]
         return np.ascontiguousarray(np.column_stack(placed))
 
     def _of_blocks(self, upper: Upper, active: Sequence[int]) -> Callable[[Table], Any]:
@@ -319,8 +319,8 @@ class _Work:
 
     def _queue(self, upper: Upper, active: list[int], seen: "_Seen") -> dict[int, list[int]]:
         """The columns of each node, the widest first; none if it is not cut."""
-        whole = seen.ends[:2] if self.whole is None else self.whole
-        extent = np.maximum(whole[1] / 2 - whole[0] / 2, 5e-324)
+        ends = seen.ends[:2] if self.whole is None else self.whole
+        extent = np.maximum(ends[1] / 2 - ends[0] / 2, 5e-324)
         queue: dict[int, list[int]] = {}
         for slot, end in enumerate(active):
             low, high = seen.ends[2 * slot], seen.ends[2 * slot + 1]
@@ -343,7 +343,7 @@ class _Work:
         before: dict[int, int] = {}
         cuts: dict[int, list[Cut]] = {}
         for slot, j in axes.items():
-            held, own = seen.of(slot, j)
+            held, edges = seen.of(slot, j)
             if (borders := self.rulers[j].borders) is not None:
                 cuts[slot] = border_cuts(held[1::2], borders)
                 continue
@@ -351,10 +351,10 @@ class _Work:
             a = place // 2
             if place % 2:
                 top = seen.ends[2 * slot + 1, j]
-                cuts[slot] = around(float(own[a]), fewer, upto, sizes[slot], top)
+                cuts[slot] = around(float(edges[a]), fewer, upto, sizes[slot], top)
             else:
-                low = float(own[a - 1]) if a else -np.inf
-                high = float(own[a]) if a < len(own) else np.inf
+                low = float(edges[a - 1]) if a else -np.inf
+                high = float(edges[a]) if a < len(edges) else np.inf
                 between[slot], before[slot] = (j, low, high), fewer
         counted = self._between(look, between, len(seen.ends) // 2)
         for slot, (values, held) in counted.items():
@@ -373,10 +373,10 @@ class _Work:
         at = 0
         for slot, end in enumerate(active):
             inside = self.sample[cell == end]
-            for j, own in enumerate(self.rulers):
+            for j, ruler in enumerate(self.rulers):
                 first[slot, j] = at
-                if own.order is not None:
-                    edges = np.arange(own.last + 1)
+                if ruler.order is not None:
+                    edges = np.arange(ruler.last + 1)
                 else:
                     x = np.sort(inside[:, j])
                     take = np.unique(np.linspace(0, len(x) - 1, min(wanted, len(x)), dtype=int))
@@ -435,7 +435,7 @@ class _Work:
 
         slot, values, counts = self.rows.fold(ask, join)
         return {
-            own: (values[slot == own], counts[slot == own]) for own in sorted(asked)
+            s: (values[slot == s], counts[slot == s]) for s in sorted(asked)
         }  # fmt: skip
 
     def _find_allowed(
@@ -453,7 +453,7 @@ class _Work:
             enough = [min(cut.fewer, sizes[slot] - cut.fewer) >= k for cut in both]
             # The more balanced cut comes first: where it leaves too few, so does the other.
             kept[slot] = both[: enough.index(False)] if False in enough else both
-        kept = {slot: own for slot, own in kept.items() if own}
+        kept = {slot: columns for slot, columns in kept.items() if columns}
         steered = [r for r in range(len(self.counted)) if r != self.halting]
         if not steered or not kept:
             return {slot: both[0] for slot, both in kept.items()}
@@ -527,9 +527,9 @@ class _Work:
         frames: dict[int, pl.DataFrame] = self.rows.fold(ask, join)
         done = {}
         for end, frame in frames.items():
-            one = Partition(np.zeros(frame.height, np.int64))
+            single = Partition(np.zeros(frame.height, np.int64))
             table = Table(frame, template.schema, template.dtypes)
-            done[end] = release(table, one).frame.select(columns).head(1)
+            done[end] = release(table, single).frame.select(columns).head(1)
         return done
 
     def finishing(
@@ -552,8 +552,8 @@ class _Work:
         owner = np.repeat(np.arange(len(parts)), parts)
         stands = self._standing(look, giant, release)
         columns, asked, counted = self.columns, self.asked, self.counted
-        rulers, whole, depths = self.rulers, self.whole, list(upper.depths)
-        required = [own for r, own in enumerate(counted) if r != self.halting]
+        rulers, ends, depths = self.rulers, self.whole, list(upper.depths)
+        required = [rule for r, rule in enumerate(counted) if r != self.halting]
         halts = counted[self.halting] if self.halting >= 0 else None
 
         def route(table: Table, places: Ints) -> Ints:
@@ -574,12 +574,12 @@ class _Work:
             tree = mondrian_tree(
                 np.column_stack(placed),
                 asked.k,
-                require=[own.requirement(own.codes(table)) for own in required],
+                require=[rule.requirement(rule.codes(table)) for rule in required],
                 relaxed=asked.relaxed,
                 borders=borders or None,
                 max_height=None if height is None else height - depths[end],
                 halt=None if halts is None else halts.requirement(halts.codes(table)),
-                whole=whole,
+                whole=ends,
             )
             return release(table, tree.partition)
 
@@ -593,7 +593,7 @@ def _values(
     width = int(rules.first[-1])
     counts = np.zeros(slots * width, np.int64)
     inside = np.flatnonzero(slot >= 0)
-    for r, own in enumerate(counted):
-        key = slot[inside] * width + rules.first[r] + own.codes(table)[inside]
+    for r, rule in enumerate(counted):
+        key = slot[inside] * width + rules.first[r] + rule.codes(table)[inside]
         counts += np.bincount(key, minlength=slots * width)
     return counts.reshape(slots, width)

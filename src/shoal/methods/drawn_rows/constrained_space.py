@@ -82,15 +82,15 @@ class ConstrainedSpace:
 
     def encode(self, codes: Sequence[Ints]) -> list[Ints]:
         """Codes of the modelled columns, each record by itself."""
-        own = list(codes)
+        encoded = list(codes)
         values = self._values(codes, range(len(codes))) if self.placed else {}
-        for one in self.placed:
-            if not one.derived:
-                own[one.column] = one.encode(codes[one.column], values)
+        for placement in self.placed:
+            if not placement.derived:
+                encoded[placement.column] = placement.encode(codes[placement.column], values)
         return [
-            own[source]
+            encoded[source]
             if isinstance(source, int)
-            else source.numbers[tuple(own[j] for j in source.columns)]
+            else source.numbers[tuple(encoded[j] for j in source.columns)]
             for source in self.sources
         ]
 
@@ -104,16 +104,16 @@ class ConstrainedSpace:
                 drawn = source.combinations[np.asarray(column, dtype=np.int64)]
                 codes |= {j: drawn[:, axis] for axis, j in enumerate(source.columns)}
         if self.placed:
-            given = set(codes) - {one.column for one in self.placed}
+            given = set(codes) - {placement.column for placement in self.placed}
             values = self._values(codes, given)
-            for one in self.placed:
-                places = np.zeros(len(rows[0])) if one.derived else codes[one.column]
-                codes[one.column] = one.decode(np.rint(places).astype(np.int64), values)
-                values |= self._values(codes, [one.column])
+            for placement in self.placed:
+                places = np.zeros(len(rows[0])) if placement.derived else codes[placement.column]
+                codes[placement.column] = placement.decode(np.rint(places).astype(np.int64), values)
+                values |= self._values(codes, [placement.column])
         return [codes[j] for j in range(len(self.space))]
 
     def _values(self, codes: Any, which: Any) -> dict[int, Floats]:
-        numeric = {j for one in self.placed for limit in one.limits for j in limit.factors}
+        numeric = {j for p in self.placed for limit in p.limits for j in limit.factors}
         return {
             j: decode_values(self.space[j], codes[j]).astype(np.float64)
             for j in which
@@ -132,11 +132,11 @@ def constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> C
         InputError: a rule names a column that is not modelled, or rules are too many for a model.
     """
     asked = (tuple(columns), tuple(rules))
-    found = next((made for known, made in tuple(_MADE) if known == asked), None)
-    if found is None:
-        found = _constrain_space(*asked)
-        _MADE.appendleft((asked, found))
-    return found
+    cached = next((made for known, made in tuple(_MADE) if known == asked), None)
+    if cached is None:
+        cached = _constrain_space(*asked)
+        _MADE.appendleft((asked, cached))
+    return cached
 
 
 def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
@@ -149,17 +149,17 @@ def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> 
         )
     joined = [rule for rule in rules if rule.boolean]
     placed = placements(space, names, [rule for rule in rules if rule.linear], joined)
-    for one in placed:
-        space[one.column] = one.plain
+    for placement in placed:
+        space[placement.column] = placement.plain
     zeros = _components(space, names, joined)
     zeros, compounds = _merge_columns(space, zeros)
     sources: list[int | _Compound] = []
-    derived = {one.column for one in placed if one.derived}
+    derived = {placement.column for placement in placed if placement.derived}
     for j in sorted(set(range(len(space))) - derived):
-        own = next((one for one in compounds if j in one.columns), None)
-        if own is None or j == own.columns[0]:
-            sources.append(j if own is None else own)
-    axes = {one.column: one.axis for one in placed}
+        merged = next((compound for compound in compounds if j in compound.columns), None)
+        if merged is None or j == merged.columns[0]:
+            sources.append(j if merged is None else merged)
+    axes = {placement.column: placement.axis for placement in placed}
     modelled = [
         axes.get(source, space[source]) if isinstance(source, int) else source.axis
         for source in sources
@@ -168,7 +168,7 @@ def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> 
         (source if isinstance(source, int) else source.columns[0]): index
         for index, source in enumerate(sources)
     }
-    zeros = [replace(one, columns=tuple(where[j] for j in one.columns)) for one in zeros]
+    zeros = [replace(zero, columns=tuple(where[j] for j in zero.columns)) for zero in zeros]
     if zeros and len(modelled) > WIDE:
         raise InputError(
             f"[constraints]: with more than {WIDE} columns, rows are drawn along pairs of columns, "
@@ -192,12 +192,12 @@ def _components(
     atoms = {j: np.zeros(cut[j].max() + 1, dtype=np.int64) for j in cut}
     for columns, table in tables:
         for axis, j in enumerate(columns):
-            _, own = np.unique(_slices(table, axis), axis=0, return_inverse=True)
+            _, kinds = np.unique(_slices(table, axis), axis=0, return_inverse=True)
             _, atoms[j] = np.unique(
-                np.column_stack([atoms[j], own.ravel()]), axis=0, return_inverse=True
+                np.column_stack([atoms[j], kinds.ravel()]), axis=0, return_inverse=True
             )
             atoms[j] = atoms[j].ravel()
-    found = []
+    components = []
     for members in _connect([columns for columns, _ in tables]):
         shape = [int(atoms[j].max()) + 1 for j in members]
         if prod(shape) > _MOST:
@@ -213,19 +213,19 @@ def _components(
                 axes = [shape[k] if j in columns else 1 for k, j in enumerate(members)]
                 allowed &= part.reshape(axes)
         codes = tuple(atoms[j][cut[j]] for j in members)
-        found.append(_coarse(Component(tuple(members), codes, allowed)))
-    for one in found:
-        if not one.allowed.any():
-            listed = ", ".join(names[j] for j in one.columns)
+        components.append(_coarse(Component(tuple(members), codes, allowed)))
+    for component in components:
+        if not component.allowed.any():
+            listed = ", ".join(names[j] for j in component.columns)
             raise InputError(
                 f"[constraints]: no combination of values of {listed} keeps all rules."
             )
-        if max(one.allowed.shape) > _MOST_ATOMS:
-            worst = names[one.columns[int(np.argmax(one.allowed.shape))]]
+        if max(component.allowed.shape) > _MOST_ATOMS:
+            worst = names[component.columns[int(np.argmax(component.allowed.shape))]]
             raise InputError(
                 f"[constraints]: rules cut '{worst}' into more than {_MOST_ATOMS} parts."
             )
-    return [one for one in found if not one.allowed.all()]
+    return [component for component in components if not component.allowed.all()]
 
 
 def _classes(axis: SpatialEncoding, rules: Sequence[Constraint]) -> Ints:
@@ -268,12 +268,12 @@ def _table(
 
 def _connect(sets: Sequence[Sequence[int]]) -> list[list[int]]:
     """Columns that sets join, directly or by others; each list in increasing order."""
-    found: list[set[int]] = []
-    for one in sets:
-        touching = [other for other in found if other & set(one)]
-        found = [other for other in found if not other & set(one)]
-        found.append(set(one).union(*touching))
-    return sorted(sorted(one) for one in found)
+    groups: list[set[int]] = []
+    for members in sets:
+        touching = [other for other in groups if other & set(members)]
+        groups = [other for other in groups if not other & set(members)]
+        groups.append(set(members).union(*touching))
+    return sorted(sorted(group) for group in groups)
 
 
 def _slices(table: Bools, axis: int) -> Bools:
@@ -284,10 +284,10 @@ def _coarse(one: Component) -> Component:
     """The component with atoms joined that the whole of it does not tell apart."""
     allowed, atoms = one.allowed, list(one.atoms)
     for axis in range(allowed.ndim):
-        _, first, own = np.unique(
+        _, first, classes = np.unique(
             _slices(allowed, axis), axis=0, return_index=True, return_inverse=True
         )
-        atoms[axis] = own.ravel()[atoms[axis]]
+        atoms[axis] = classes.ravel()[atoms[axis]]
         allowed = np.take(allowed, first, axis=axis)
     return Component(one.columns, tuple(atoms), allowed)
 
@@ -300,16 +300,16 @@ def _merge_columns(
     for component in zeros:
         members = {j: np.arange(space[j].count)[:, None] for j in component.columns}
         names: dict[int, tuple[int, ...]] = {j: (j,) for j in component.columns}
-        one = component
-        while found := _mergeable(one, [space[names[j][0]] for j in one.columns]):
-            one, (a, b), kept = _merge(one, *found)
+        merged = component
+        while pair := _mergeable(merged, [space[names[j][0]] for j in merged.columns]):
+            merged, (a, b), kept = _merge(merged, *pair)
             members[a] = np.hstack([members[a][kept[:, 0]], members[b][kept[:, 1]]])
             names[a] += names.pop(b)
         for j, columns in names.items():
             if len(columns) > 1:
                 compounds.append(_compound(space, columns, members[j]))
-        if not one.allowed.all():
-            left.append(one)
+        if not merged.allowed.all():
+            left.append(merged)
     return left, compounds
 
 

@@ -128,19 +128,19 @@ def placements(
 ) -> list[PlacedColumn]:
     """Which columns are modelled by their place in an interval, in order."""
     relations = [
-        ({names.index(name): factor for name, factor in one.terms.items() if factor}, one)
+        ({names.index(name): factor for name, factor in relation.terms.items() if factor}, relation)
         for rule in linear
-        for one in rule.relations()
+        for relation in rule.relations()
     ]
     fixed = {names.index(name) for rule in joined for name in rule.columns}
     days = {j for j, axis in enumerate(space) if axis.column.kind is Kind.DATE}
     before: dict[int, set[int]] = {j: set() for terms, _ in relations for j in terms}
-    for terms, one in relations:
+    for terms, affine in relations:
         first = _first(terms, fixed, days)
         parts = sorted(set(terms) - {first}, key=lambda j: -_grain(space[j]))
-        if one.op == "==" and _grain(space[first]) < min(map(_grain, (space[j] for j in parts))):
+        if affine.op == "==" and _grain(space[first]) < min(map(_grain, (space[j] for j in parts))):
             parts, first = [*parts[1:], first], parts[0]  # only a finer grid has every sum
-        chain = one.op == "=="
+        chain = affine.op == "=="
         for early, late in pairwise([first, *parts]) if chain else [(first, j) for j in parts]:
             before[late].add(early)
     try:
@@ -155,19 +155,19 @@ def placements(
         earlier = set(order[: order.index(j)])
         limits = [
             limit
-            for terms, one in relations
+            for terms, relation in relations
             if j in terms
-            for limit in _limits(j, terms, one, earlier=earlier, space=space)
+            for limit in _limits(j, terms, relation, earlier=earlier, space=space)
         ]
         if any(limit.factors for limit in limits):
             end = None
             if j in days:
                 end = any(limit.factors and not limit.upper for limit in limits)
             derived = any(
-                one.op == "=="
+                relation.op == "=="
                 and set(terms) <= {j, *earlier}
                 and not any(space[k].gap for k in terms)
-                for terms, one in relations
+                for terms, relation in relations
                 if j in terms
             )
             axis = _place_axis(plain, days=end is not None)
@@ -191,8 +191,8 @@ def _first(terms: Mapping[int, float], fixed: set[int], days: set[int]) -> int:
     rising = [j for j, factor in terms.items() if factor > 0]
     if set(terms) <= days and len(terms) == 2 and rising:
         return rising[0]
-    alone = falling if len(falling) == 1 else rising if len(rising) == 1 else list(terms)
-    return alone[0]
+    preferred = falling if len(falling) == 1 else rising if len(rising) == 1 else list(terms)
+    return preferred[0]
 
 
 def _limits(
@@ -205,7 +205,7 @@ def _limits(
 ) -> list[Limit]:
     """What a relation says of a column, given those before it and the bounds of those after it."""
     limits = []
-    own = terms[j]
+    multiple = terms[j]
     signs = (1, -1) if relation.op == "==" else (1,)
     for sign in signs:  # sign * (sum of terms) <= sign * constant
         constant = sign * relation.constant
@@ -213,11 +213,11 @@ def _limits(
             if k != j and k not in earlier:
                 ends = decode_values(space[k], np.array([0, space[k].present - 1]))
                 constant -= float((sign * factor * ends).min())
-        upper = sign * own > 0
-        constant /= sign * own
+        upper = sign * multiple > 0
+        constant /= sign * multiple
         if relation.op == "<":
             constant += (-1 if upper else 1) * (_grain(space[j]) or _SLACK * abs(constant))
-        factors = {k: -factor / own for k, factor in terms.items() if k in earlier}
+        factors = {k: -factor / multiple for k, factor in terms.items() if k in earlier}
         limits.append(Limit(upper, constant, factors))
     return limits
 

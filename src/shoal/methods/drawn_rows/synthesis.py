@@ -340,7 +340,7 @@ def _run(
         notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
         learnt.append(_Learnt(stratum, drawn, losses, notes))
     template = rows if isinstance(rows, Table) else rows.template
-    columns = zip(*(one.drawn.rows for one in learnt), strict=True)
+    columns = zip(*(part.drawn.rows for part in learnt), strict=True)
     cells = [
         _settle_cells(*pair)
         for pair in zip(space.space, space.decode(list(map(np.concatenate, columns))), strict=True)
@@ -350,12 +350,12 @@ def _run(
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare combinations", 0, 1)
         cells = _without_rare(space.space, cells, setting.parameters.min_cell)
-    (whole,) = learnt
+    (only,) = learnt
     return Masked(
         data=redrawn(template, list(zip(space.space, cells, strict=True))),
-        privacy_losses=whole.privacy_losses,
-        notes=whole.notes,
-        extras=_publish_answers(setting, tabulate(whole.drawn.measurements, space.modelled)),
+        privacy_losses=only.privacy_losses,
+        notes=only.notes,
+        extras=_publish_answers(setting, tabulate(only.drawn.measurements, space.modelled)),
     )
 
 
@@ -384,14 +384,14 @@ def _foresee(
     strength = float(n * worth(domains, price) / WORTH[price.neighbours] / pairs)
     number = f"{float(f'{strength:.3g}'):,g}"
     as_much = "" if price.rho is None else f" ({AS_MUCH})"
-    found = [
+    expectations = [
         Expectation(
             "n_epsilon",
             strength,
             f"The number of rows n times epsilon{as_much} is {number} for each {per}.",
         )
     ]
-    found += [
+    expectations += [
         Expectation("warning", strength, text) for text in warnings(domains, n=n, price=price)
     ]
     nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
@@ -399,22 +399,22 @@ def _foresee(
     task = SynthesisTask(nobody, domains, price, public, zeros=space.zeros)
     plan = choose(task, setting).plan
     if plan is None:
-        return tuple(found)
+        return tuple(expectations)
     one_way, two_way = foresee_errors(domains, plan, n=n, price=price)
     for name, error in zip(names, one_way, strict=True):
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
-        found.append(Expectation(f"one_way.{name}", error, text))
+        expectations.append(Expectation(f"one_way.{name}", error, text))
     if two_way:
         mean = sum(two_way.values()) / len(two_way)
         (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
         most = f"most for '{names[a]}' and '{names[b]}', by {100 * worst:.2g}%"
         which = "the selected two-way marginals" if plan.pairs else "two-way marginals"
         text = f"Noise moves {which} by {100 * mean:.2g}% on average (total variation)"
-        found.append(Expectation("two_way", mean, f"{text}, {most}."))
-        found.append(Expectation("groups", plan.groups, groups_text(plan, space.zeros)))
+        expectations.append(Expectation("two_way", mean, f"{text}, {most}."))
+        expectations.append(Expectation("groups", plan.groups, groups_text(plan, space.zeros)))
     if len(names) > WIDE:
-        found.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
-    return tuple(found)
+        expectations.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
+    return tuple(expectations)
 
 
 def _to_distributed(done: Masked) -> Distributed:
@@ -460,11 +460,11 @@ def _task(
         return SynthesisTask(codes, domains, price, RecordTotal(float(len(codes))))
     least = setting.parameters.min_cell or 1
     if not native or not contributions.adds(setting):
-        whole = SynthesisTask(codes, domains, price, RecordTotal(0.0))
-        return _pad(whole, setting, noise, least=least if native else max(least, 2))
-    own = price * TOTAL_SHARE
-    total, number = measure_total(len(codes), price=own, noise=noise, least=least)
-    return SynthesisTask(codes, domains, price - own, total, (number,))
+        task = SynthesisTask(codes, domains, price, RecordTotal(0.0))
+        return _pad(task, setting, noise, least=least if native else max(least, 2))
+    total_budget = price * TOTAL_SHARE
+    total, number = measure_total(len(codes), price=total_budget, noise=noise, least=least)
+    return SynthesisTask(codes, domains, price - total_budget, total, (number,))
 
 
 def _pad(
@@ -474,15 +474,15 @@ def _pad(
 
     An earlier measurement of it goes into the mean.
     """
-    own = task.price * contributions.SHARE
+    total_budget = task.price * contributions.SHARE
     least = max(least, setting.parameters.min_cell or 1)
-    total, number = measure_total(len(task.codes), price=own, noise=noise, least=least)
+    total, number = measure_total(len(task.codes), price=total_budget, noise=noise, least=least)
     if task.measured:
         total = total.refine([(task.total.estimate, task.total.variance)])
     if not isinstance(task.codes, HeldColumns):
         raise InternalError("Records in blocks cannot be brought to a noisy number.")
     shown = contributions.fit_rows(task.codes.columns, task.domains, total=total.rows, noise=noise)
-    rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
+    rest = replace(task.price - total_budget, neighbours=Neighbours.CHANGE_ONE)
     public = RecordTotal(float(total.rows))
     measured = (*task.measured, number)
     return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured, task.zeros)
@@ -515,20 +515,20 @@ def _stack(
 ) -> Masked:
     """Rows of all strata together are the release."""
     name = cast("str", setting.parameters.strata)
-    parts = [(cast("Stratum", one.stratum), one) for one in learnt]
+    parts = [(cast("Stratum", part.stratum), part) for part in learnt]
     privacy_losses: list[PrivacyLoss] = []
-    for stratum, one in parts:
-        privacy_losses += strata.side_by_side(one.privacy_losses, name, stratum.name)
-    sizes = {stratum.name: len(one.drawn.rows[0]) for stratum, one in parts}
+    for stratum, part in parts:
+        privacy_losses += strata.side_by_side(part.privacy_losses, name, stratum.name)
+    sizes = {stratum.name: len(part.drawn.rows[0]) for stratum, part in parts}
     axis = spatial_encoding(setting.schema[name])
     where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
     column = np.argsort(cast("Ints", axis.order))[where] - axis.first
-    own = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
-    measured = {s.name: tabulate(one.drawn.measurements, space.modelled) for s, one in parts}
+    notes = [f"{stratum.name}: {note}" for stratum, part in parts for note in part.notes]
+    measured = {s.name: tabulate(part.drawn.measurements, space.modelled) for s, part in parts}
     return Masked(
         data=redrawn(table, [*zip(space.space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
-        notes=(*strata.notes(setting.schema, name, sizes), *own),
+        notes=(*strata.notes(setting.schema, name, sizes), *notes),
         extras=_publish_answers(setting, stack_strata(measured, name)),
     )
 

@@ -81,8 +81,8 @@ def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
     if not isinstance(parameters, DeltaParameters):
         return
     if (parameters.epsilon is None) is (parameters.rho is None):
-        found = "neither" if parameters.rho is None else "both"
-        raise InputError(f"[protect]: expected either epsilon or rho, found {found}.")
+        given = "neither" if parameters.rho is None else "both"
+        raise InputError(f"[protect]: expected either epsilon or rho, found {given}.")
     if parameters.epsilon is None and parameters.delta is not None:
         raise InputError(
             "[protect], delta: a rho has an epsilon for every delta, so none is stated beside it. "

@@ -110,12 +110,12 @@ def column_levels(
     tree, penalties = [np.arange(len(labels[0]))], [np.zeros(len(labels[0]))]
     for number, (texts, shares) in enumerate(levels, start=1):
         last = number == len(levels)
-        own: tuple[str | None, ...] = tuple(texts)
+        level_labels: tuple[str | None, ...] = tuple(texts)
         if gone.any():
-            own = (*own, root if last else None)
-        known = {text: place for place, text in enumerate(dict.fromkeys(own))}
-        labels.append(own)
-        tree.append(np.array([known[text] for text in own], np.int64))
+            level_labels = (*level_labels, root if last else None)
+        known = {text: place for place, text in enumerate(dict.fromkeys(level_labels))}
+        labels.append(level_labels)
+        tree.append(np.array([known[text] for text in level_labels], np.int64))
         penalties.append(np.append(shares, [float(last)] * int(gone.any())))
     # Shares of intervals that reach beyond the bounds are cut; they still must not fall.
     return ColumnLevels(
@@ -152,8 +152,8 @@ def _leaf_of(table: Table, column: Column, leaves: Sequence[str]) -> Callable[[F
         read = leaf_numbers(column, leaves)
         places = {value: row for row, value in enumerate(read)}
         # A time lies in its day.
-        whole = np.floor if column.kind is Kind.DATE else np.asarray
-        return lambda values: np.array([places.get(float(v), -1) for v in whole(values)], np.int64)
+        floor = np.floor if column.kind is Kind.DATE else np.asarray
+        return lambda values: np.array([places.get(float(v), -1) for v in floor(values)], np.int64)
     names, known = table.categories(column.name), {leaf: row for row, leaf in enumerate(leaves)}
     return lambda values: np.array([known.get(names[int(v)], -1) for v in values], np.int64)
 
@@ -194,9 +194,9 @@ def _by_steps(table: Table, column: Column, values: Floats, steps: Steps) -> lis
             last = np.array([(end - _EPOCH).days for _, end in ends], np.float64)
             levels.append(([period(day, level) for day in days], _share(first, last, low, high)))
     else:
-        whole = table.frame.schema[column.name].is_integer()
-        exact = [Decimal(int(v)) if whole else Decimal(repr(float(v))) for v in values]
-        levels = [_intervals(exact, cast("Decimal", w), low, high, whole=whole) for w in steps]
+        integral = table.frame.schema[column.name].is_integer()
+        exact = [Decimal(int(v)) if integral else Decimal(repr(float(v))) for v in values]
+        levels = [_intervals(exact, cast("Decimal", w), low, high, whole=integral) for w in steps]
     return [*levels, ([ROOT] * len(values), np.ones(len(values)))]
 
 

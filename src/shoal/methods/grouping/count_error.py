@@ -53,8 +53,8 @@ def count_error(
         for j, level in enumerate(levels.tolist()):
             if (j, level) not in shares:
                 shares[j, level] = _by_label(inside[j], trees[j][level])
-        own = [shares[j, level] for j, level in enumerate(levels.tolist())]
-        errors = relative_errors(true, _answers(own, leaves, sizes))
+        level_shares = [shares[j, level] for j, level in enumerate(levels.tolist())]
+        errors = relative_errors(true, _answers(level_shares, leaves, sizes))
         return float(np.median(errors)) if len(errors) else 0.0
 
     return error
@@ -74,7 +74,7 @@ def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints | Floats) -> Fl
     for first in range(0, leaves.shape[1], 4096):
         part = slice(first, first + 4096)
         inside = np.ones((len(sizes[part]), QUERIES))
-        for own, leaf in zip(shares, leaves, strict=True):
-            inside *= own[leaf[part]]
+        for axis_shares, leaf in zip(shares, leaves, strict=True):
+            inside *= axis_shares[leaf[part]]
         total += sizes[part] @ inside
     return total

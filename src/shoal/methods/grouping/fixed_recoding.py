@@ -34,10 +34,10 @@ def describe_places(table: Table, columns: Sequence[str]) -> dict[str, Any]:
     for name in columns:
         raw = table.raw(name)
         largest = float(np.nanmax(raw, initial=0.0))
-        own = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
-        kept[name] = {"last": own.last}
-        if own.order is not None:
-            kept[name] |= {"categories": table.categories(name), "places": own.order}
+        encoded = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
+        kept[name] = {"last": encoded.last}
+        if encoded.order is not None:
+            kept[name] |= {"categories": table.categories(name), "places": encoded.order}
     return kept
 
 
@@ -51,13 +51,13 @@ def same_places(table: Table, columns: Sequence[str], kept: Mapping[str, Any]) -
     """
     axes = []
     for name in columns:
-        own, raw, last = kept[name], table.raw(name), float(kept[name]["last"])
+        described, raw, last = kept[name], table.raw(name), float(kept[name]["last"])
         gone = np.isnan(raw)
-        if "places" not in own:
+        if "places" not in described:
             axes.append(np.where(gone, last, np.minimum(raw, np.nextafter(last, -np.inf))))
             continue
-        known = dict(zip(own["categories"], own["places"], strict=True))
-        place = np.array([known.get(one, np.nan) for one in table.categories(name)] + [last], float)
+        known = dict(zip(described["categories"], described["places"], strict=True))
+        place = np.array([known.get(c, np.nan) for c in table.categories(name)] + [last], float)
         cells = place[np.where(gone, -1, raw).astype(np.int64)]
         strange = int(np.isnan(cells).sum())
         if strange:
@@ -92,8 +92,8 @@ def beside(table: Table, name: str, kept: Mapping[str, Any], labels: Ints) -> pl
 
     Groups are numbered from 0 without gaps, in the order of their earlier numbers.
     """
-    cells, own = table.frame[name], kept[name]
-    texts = pl.Series(own[CELL], dtype=pl.String)
+    cells, spec = table.frame[name], kept[name]
+    texts = pl.Series(spec[CELL], dtype=pl.String)
     dtype = cells.dtype
     if dtype.is_integer() and texts.str.contains(r"[.eE]").any():
         dtype = pl.Float64()
@@ -109,16 +109,16 @@ def beside(table: Table, name: str, kept: Mapping[str, Any], labels: Ints) -> pl
             f"Column '{name}': expected cells of the type and the categories that the scheme was "
             "made from, found others."
         )
-    groups = [pl.Series(one, dtype=pl.Int64) for one in (own[GROUP], own["missing"])]
+    groups = [pl.Series(n, dtype=pl.Int64) for n in (spec[GROUP], spec["missing"])]
     nothing = pl.Series([None] * len(groups[1]), dtype=dtype)
-    whole = pl.DataFrame(
+    combined = pl.DataFrame(
         {
             GROUP: pl.concat([pl.Series(labels, dtype=pl.Int64), *groups]),
             CELL: pl.concat([cells, earlier, nothing]),
         }
     )
     held = np.unique(labels)
-    kept_rows = whole.filter(pl.col(GROUP).is_in(held.tolist()))
+    kept_rows = combined.filter(pl.col(GROUP).is_in(held.tolist()))
     dense = np.searchsorted(held, kept_rows[GROUP].to_numpy())
     return kept_rows.with_columns(pl.Series(GROUP, dense, dtype=pl.Int64))
 
@@ -138,16 +138,16 @@ def without_lacking(made: Table, table: Table, setting: Setting[Any]) -> Masked:
     limit = int(Fraction(parameters.record_suppression) * len(table))
 
     def keep_at_most(most: int) -> Ints | None:
-        found = full_domain(
+        solution = full_domain(
             codes,
-            [np.arange(int(own.max()) + 1)[None] for own in codes.T],
+            [np.arange(int(column.max()) + 1)[None] for column in codes.T],
             parameters.k,
             limit=most,
             require=() if judge else require,
             units=table.persons,
             judge=judge,
         )
-        return None if found is None else np.flatnonzero(found.labels >= 0)
+        return None if solution is None else np.flatnonzero(solution.labels >= 0)
 
     stays = keep_at_most(limit)
     if stays is None:

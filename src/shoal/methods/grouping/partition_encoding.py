@@ -29,8 +29,8 @@ def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[n
     """Numbers to cut a column by, missing beyond the largest; and where a hierarchy may be cut."""
     raw = table.raw(name)
     largest = float(np.nanmax(raw, initial=0.0))
-    own = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
-    return own.places(raw), own.borders
+    encoded = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
+    return encoded.places(raw), encoded.borders
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ class Values:
             for raw, count in zip(raws, categories, strict=True)
         )
         widths = tuple(
-            len(own) if own is not None else int(count or 0)
-            for own, count in zip(present, categories, strict=True)
+            len(values) if values is not None else int(count or 0)
+            for values, count in zip(present, categories, strict=True)
         )
         if len(raws) == 1:
             return cls(present, widths, None, widths[0] + int(np.isnan(raws[0]).any()))

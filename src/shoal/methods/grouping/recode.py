@@ -153,8 +153,8 @@ def name_buckets(
     wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
     if table.schema[name].kind is Kind.NOMINAL:
         wide = pl.Series(_name_buckets(table, name, inside), dtype=pl.String)
-    one = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
-    present = pl.when(pl.col("low").is_null()).then(None).otherwise(one.otherwise(wide))
+    label = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
+    present = pl.when(pl.col("low").is_null()).then(None).otherwise(label.otherwise(wide))
     missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
     text = held.select(present + missing).to_series()
     frame = table.frame.with_columns(text[partition.labels].alias(name))
@@ -237,8 +237,8 @@ def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
     if hierarchy is None:
         return "{" + ", ".join(present) + "}"
     paths = {path[0]: path for path in hierarchy.paths}
-    first, *others = (paths[value] for value in present) if present else ((hierarchy.root,),)
-    return next(node for node in first if all(node in other for other in others))
+    first, *rest = (paths[value] for value in present) if present else ((hierarchy.root,),)
+    return next(node for node in first if all(node in other for other in rest))
 
 
 def means(values: Floats, partition: Partition) -> Floats:

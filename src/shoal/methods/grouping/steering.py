@@ -81,13 +81,13 @@ def judge_of(table: Table, require: Sequence[Requirement]) -> Callable[[Ints], I
         failing = [
             decide(
                 labels[kept],
-                own.codes[kept],
-                own.guarantee,
+                rule.codes[kept],
+                rule.guarantee,
                 units=persons[kept],
-                width=own.width,
-                edges=own.edges,
+                width=rule.width,
+                edges=rule.edges,
             )[0].failing
-            for own in require
+            for rule in require
         ]
         return np.unique(np.concatenate(failing))
 

@@ -69,20 +69,20 @@ def release_groups(
     while True:
         alike = _classes(made, columns, partition)
         failing = (persons_in(alike[partition.labels], table.persons) < k)[alike]
-        for own in require:
-            alike = _classes(made, own.guarantee.keys, partition)
+        for rule in require:
+            alike = _classes(made, rule.guarantee.keys, partition)
             verdict, _ = decide(
                 alike[partition.labels],
-                own.codes,
-                own.guarantee,
+                rule.codes,
+                rule.guarantee,
                 units=table.persons,
-                width=own.width,
-                edges=own.edges,
+                width=rule.width,
+                edges=rule.edges,
             )
             failing |= np.isin(alike, verdict.failing)
             if len(partition) == 1 and not verdict.holds:
                 raise ClaimViolationError(
-                    f"No grouping meets {own.guarantee} counted in persons, because even the "
+                    f"No grouping meets {rule.guarantee} counted in persons, because even the "
                     "whole table as one group does not. Nothing was written."
                 )
         if not failing.any():

@@ -435,22 +435,22 @@ def perturb_in_blocks(
     """
     changes, privacy_losses = [], []
     held = list(parts)
-    sums = rows.sums([(groups, _question_of(one)) for one, groups, _ in held])
-    for (one, groups, purchase), found in zip(held, sums, strict=True):
-        if one.distances is not None:
+    sums = rows.sums([(groups, _question_of(axis)) for axis, groups, _ in held])
+    for (axis, groups, purchase), answers in zip(held, sums, strict=True):
+        if axis.distances is not None:
             chosen, privacy_loss = categories_of_counts(
-                found, distances=one.distances, purchase=purchase, noise=tools.noise
+                answers, distances=axis.distances, purchase=purchase, noise=tools.noise
             )
-            put = partial(_put_codes, name=one.name)
-            changes.append(groups.answer([one.name], chosen, put))
+            put = partial(_put_codes, name=axis.name)
+            changes.append(groups.answer([axis.name], chosen, put))
         else:
             means, privacy_loss = means_of_sums(
-                found[:, 0], groups.sizes, steps=one.grid.steps, purchase=purchase,
+                answers[:, 0], groups.sizes, steps=axis.grid.steps, purchase=purchase,
                 noise=tools.noise,
             )  # fmt: skip
             if monotone:
                 means = isotonic(means, groups.sizes)
-            changes.append(groups.answer([one.name], means, partial(_put_units, one=one)))
+            changes.append(groups.answer([axis.name], means, partial(_put_units, one=axis)))
         privacy_losses.append(privacy_loss)
     return tuple(changes), tuple(privacy_losses)
 

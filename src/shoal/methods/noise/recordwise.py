@@ -183,9 +183,9 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
 
 def _refuse_price(parameters: RecordwiseParameters, method: str) -> None:
     if (parameters.epsilon is None) is (parameters.t is None):
-        found = "neither" if parameters.t is None else "both"
+        given = "neither" if parameters.t is None else "both"
         raise InputError(
-            f"[protect]: method '{method}' takes either epsilon or t; found {found}. `shoal "
+            f"[protect]: method '{method}' takes either epsilon or t; found {given}. `shoal "
             "closeness` shows which t corresponds to which epsilon."
         )
     if parameters.t is None and not parameters.joint:
@@ -321,9 +321,9 @@ def _closeness(
     )
     basis = SINGLED if singled else proof + ("" if rows else UNTIL_COUNTED)
     order = (epsilon_claims.FILE_ORDER,) if singled else (ONE_DRAW,)
-    whole = ((columns, epsilon(setting), "a record costs epsilon"),)
-    alone = ((name,) for name in columns) if len(columns) > 1 else ()
-    own = ((one, price(setting), "the column costs its share of epsilon") for one in alone)
+    record = ((columns, epsilon(setting), "a record costs epsilon"),)
+    singles = ((name,) for name in columns) if len(columns) > 1 else ()
+    by_column = ((s, price(setting), "the column costs its share of epsilon") for s in singles)
     return tuple(
         Claim(
             guarantee=StochasticTCloseness(
@@ -335,7 +335,7 @@ def _closeness(
             source=f"{SOURCE}, Proposition 1",
             release_form=setting.release_form,
         )
-        for of, cost, why in (*whole, *own)
+        for of, cost, why in (*record, *by_column)
         if cost <= _LARGEST
     )
 

@@ -144,12 +144,12 @@ class SpatialEncoding:
         cells = np.array([lower, min(upper, self.present - 1)])
         start, end = self.values(cells) if self.grid is None else self._on_grid(cells)
         if self.column.kind is Kind.DATE:
-            one, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
+            first, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
         else:
-            one, other = (f"{number:.15g}" for number in (start, end))
+            first, other = (f"{number:.15g}" for number in (start, end))
         if upper == lower + 1 and self.grid is None:
-            return one
-        return f"[{one}, {other}{']' if upper == self.present else ')'}"
+            return first
+        return f"[{first}, {other}{']' if upper == self.present else ')'}"
 
 
 def missing_label(categories: Sequence[str]) -> str:

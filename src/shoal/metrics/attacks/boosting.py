@@ -156,10 +156,10 @@ def code_attack(
         return guess_codes(model, places), codes
 
     main = run_attack(np.asarray(targets, dtype=np.float64), np.asarray(truth))
-    others = None
+    on_control = None
     if control is not None:
-        others = run_attack(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
-    return empirical_privacy(*main, control=others, top=top, confidence=confidence)
+        on_control = run_attack(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
+    return empirical_privacy(*main, control=on_control, top=top, confidence=confidence)
 
 
 def number_attack(

@@ -51,8 +51,8 @@ def inference(
 
     known = None
     if control is not None:
-        others = np.asarray(control[1], dtype=np.float64)
-        known = guess(people_on(control[0], boxes), others, blindly=False)
+        control_values = np.asarray(control[1], dtype=np.float64)
+        known = guess(people_on(control[0], boxes), control_values, blindly=False)
     secrets = np.asarray(truth, dtype=np.float64)
     return attack(
         guess(x, secrets, blindly=False),

@@ -38,8 +38,8 @@ def linkability(
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
     check_attacks(attacks)
-    one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
-    if not one.size or not two.size or np.intersect1d(one, two).size:
+    left, right = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
+    if not left.size or not right.size or np.intersect1d(left, right).size:
         raise InputError(
             "The arguments first and second must each name at least one axis, and no axis may "
             "be in both."
@@ -50,7 +50,7 @@ def linkability(
 
     def link(rows: Floats) -> tuple[int, int]:
         targets = rows[draw_rows(len(rows), attacks, rng)]
-        near = [nearest(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
+        near = [nearest(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (left, right)]
         met = (near[0][:, :, None] == near[1][:, None, :]).any(axis=(1, 2))
         return int(met.sum()), len(targets)
 

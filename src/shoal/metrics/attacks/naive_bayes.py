@@ -138,8 +138,8 @@ def learn(
             tables.append(np.log(np.nan_to_num(chances)))
         borders.append(cuts)
     with np.errstate(divide="ignore"):
-        whole = totals.sum()
-        prior = np.log(totals / whole if whole > 0 else np.full(many, 1 / many))
+        total = totals.sum()
+        prior = np.log(totals / total if total > 0 else np.full(many, 1 / many))
     return NaiveBayes(prior, tuple(borders), tuple(tables))
 
 
@@ -199,15 +199,15 @@ def empirical_privacy(
             "No person in the table has a known confidential value, so there is nothing to guess."
         )
     frequent = codes == np.bincount(codes).argmax()
-    others = None
+    on_control = None
     if control is not None:
         outside = _score(*control)[0]
-        others = (int(outside.sum()), outside.size)
+        on_control = (int(outside.sum()), outside.size)
     hits, people = int(right.sum()), right.size
     rates = attack(
         (hits, people),
         baseline=(int(frequent.sum()), people),
-        control=others,
+        control=on_control,
         note="The baseline always guesses the most frequent value.",
         confidence=confidence,
     )

@@ -87,10 +87,10 @@ def singling_out(
     baseline = int((_count(blind, crowd, most=2) == 1).sum())
     note = f"{len(made):,} predicate{'' if len(made) == 1 else 's'} singled out one released record"
     note += f", of {attacks:,} requested." if len(made) < attacks else "."
-    others = None
+    on_control = None
     if control is not None:
         y = people_on(control, boxes)
-        others = (_scale_counts(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
+        on_control = (_scale_counts(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
         if len(y) != len(x):
             note += (
                 f" The rate of the control group was converted from {len(y):,} people to "
@@ -99,7 +99,7 @@ def singling_out(
     return attack(
         (int((counted == 1).sum()), max(len(made), 1)),
         baseline=(baseline, attacks),
-        control=others,
+        control=on_control,
         note=f"{note} The baseline draws predicates at random.",
         confidence=confidence,
     )
@@ -127,7 +127,7 @@ def _draw_records(
     crowd = _Crowd.of(places)
     kept: list[Predicates] = []
     seen: set[bytes] = set()
-    found, axes_count = 0, places.shape[1]
+    drawn, axes_count = 0, places.shape[1]
     for start in range(0, attempts, _BATCH):
         size = min(_BATCH, attempts - start)
         rows = rng.integers(len(places), size=size)
@@ -139,8 +139,8 @@ def _draw_records(
         tried = tried[np.sort(first[fresh])]
         tried = tried[_count(tried, crowd, most=2) == 1]
         kept.append(tried)
-        found += len(tried)
-        if found >= attacks:
+        drawn += len(tried)
+        if drawn >= attacks:
             break
     return _join(kept, attributes)[slice(attacks)]
 
@@ -216,7 +216,7 @@ def _join(parts: list[Predicates], attributes: int) -> Predicates:
     empty = Predicates(none.astype(np.int64), none, none, none.astype(bool))
     every = [empty, *parts]
     names = ("axes", "low", "high", "negated")
-    return Predicates(*(np.vstack([getattr(one, name) for one in every]) for name in names))
+    return Predicates(*(np.vstack([getattr(p, name) for p in every]) for name in names))
 
 
 @dataclass(frozen=True, eq=False)

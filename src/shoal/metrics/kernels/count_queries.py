@@ -47,7 +47,7 @@ def count(
     answers = np.zeros(queries)
     touched = np.empty((ranges, WORDS), dtype=np.uint64)
     held = np.empty((ranges, WORDS), dtype=np.uint64)
-    some, whole = np.empty(WORDS, dtype=np.uint64), np.empty(WORDS, dtype=np.uint64)
+    some, certain = np.empty(WORDS, dtype=np.uint64), np.empty(WORDS, dtype=np.uint64)
     for start in range(0, n, 64 * WORDS):
         end = min(n, start + 64 * WORDS)
         words = (end - start + 63) // 64
@@ -58,24 +58,24 @@ def count(
             _mark(lower[axis[r]], upper[axis[r]], start, end, low[r], high[r], touched[r], held[r])
         for q in range(queries):
             for w in range(words):
-                some[w] = whole[w] = ALL
+                some[w] = certain[w] = ALL
             # The last word may hold fewer than 64 boxes.
             tail = end - start - 64 * (words - 1)
             if tail < 64:
-                some[words - 1] = whole[words - 1] = (ONE << np.uint64(tail)) - ONE
+                some[words - 1] = certain[words - 1] = (ONE << np.uint64(tail)) - ONE
             for r in asked[q]:
                 if r < 0:
                     break
                 for w in range(words):
                     some[w] &= touched[r, w]
-                    whole[w] &= held[r, w]
+                    certain[w] &= held[r, w]
             total = 0.0
             for w in range(words):
                 if even:
-                    total += weights[start] * _ones(whole[w])
+                    total += weights[start] * _ones(certain[w])
                 else:
-                    total += _sum(weights, start + 64 * w, whole[w])
-                surface = some[w] & ~whole[w]
+                    total += _sum(weights, start + 64 * w, certain[w])
+                surface = some[w] & ~certain[w]
                 while surface != ZERO:
                     i = start + 64 * w + _lowest(surface)
                     surface &= surface - ONE
@@ -100,13 +100,13 @@ def _mark(
     """Which boxes of a block a range touches, and which it holds whole, one bit each."""
     for w in range((end - start + 63) // 64):
         begin = start + 64 * w
-        some = whole = ZERO
+        some = certain = ZERO
         for i in range(begin, min(end, begin + 64)):
             bit = np.uint64(i - begin)
             a, b = lower[i], upper[i]
             some |= np.uint64((a < high) & (b > low)) << bit
-            whole |= np.uint64((a >= low) & (b <= high)) << bit
-        touched[w], held[w] = some, whole
+            certain |= np.uint64((a >= low) & (b <= high)) << bit
+        touched[w], held[w] = some, certain
 
 
 @kernel

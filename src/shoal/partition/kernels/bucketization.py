@@ -234,13 +234,13 @@ def fill(
         r = NOBODY
         best = -1.0
         for j in range(columns):
-            found, _ = farthest(tree_of(forest, j), c, shift, block, bounds, nodes)
-            if found == NOBODY:
+            record, _ = farthest(tree_of(forest, j), c, shift, block, bounds, nodes)
+            if record == NOBODY:
                 continue
-            far = distance(Z, found, c)
-            if far > best or (far == best and found < r):
+            far = distance(Z, record, c)
+            if far > best or (far == best and record < r):
                 best = far
-                r = found
+                r = record
         spare = classes.size[s]
         for j in range(columns):
             spare -= classes.low[s, j]

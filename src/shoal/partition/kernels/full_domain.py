@@ -104,10 +104,10 @@ def widths_of(labels: Ints, starts: Ints) -> Ints:
         for level in range(1, labels.shape[0]):
             parents = np.full(widths[j, level - 1], -1)
             for leaf in range(starts[j], starts[j + 1]):
-                own = labels[level - 1, leaf]
-                if parents[own] < 0:
-                    parents[own] = labels[level, leaf]
-                elif parents[own] != labels[level, leaf]:
+                node = labels[level - 1, leaf]
+                if parents[node] < 0:
+                    parents[node] = labels[level, leaf]
+                elif parents[node] != labels[level, leaf]:
                     return widths[:0]
     return widths
 
@@ -147,17 +147,17 @@ def merge(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
         if not direct:
             at = np.int64((np.uint64(key) * np.uint64(GOLDEN)) >> shift)
         while True:
-            own = slots[at]
-            if own < 0:
+            slot = slots[at]
+            if slot < 0:
                 slots[at] = many
                 firsts[many] = i
                 totals[many] = counts[i]
                 labels[i] = many
                 many += 1
                 break
-            if direct or keys[firsts[own]] == key:
-                totals[own] += counts[i]
-                labels[i] = own
+            if direct or keys[firsts[slot]] == key:
+                totals[slot] += counts[i]
+                labels[i] = slot
                 break
             at = (at + 1) & (size - 1)
     return firsts[:many], totals[:many], labels
@@ -326,30 +326,30 @@ def rules_left_over(
     models: Models, owner: Ints, secret: Unsigned32, counts: Ints, failing: Ints
 ) -> Rules:
     """The rules with closeness to the entries of classes that do not fail."""
-    own = models.rules
-    total = np.zeros_like(own.total)
-    below = np.zeros_like(own.below)
+    old = models.rules
+    total = np.zeros_like(old.total)
+    below = np.zeros_like(old.below)
     n = 0
     for e in range(owner.size):
         if failing[owner[e]]:
             continue
         n += counts[e]
-        for r in range(own.kind.size):
-            v = own.first[r] + models.values[r, secret[e]]
+        for r in range(old.kind.size):
+            v = old.first[r] + models.values[r, secret[e]]
             total[v] += counts[e]
-            for edge in own.path[v]:
+            for edge in old.path[v]:
                 if edge >= 0:
                     below[edge] += counts[e]
-    whole = own.whole.copy()
-    part = own.part.copy()
-    of = own.of.copy()
-    for r in range(own.kind.size):
-        if own.kind[r] not in (DISTINCT, FREQUENCY, RECURSIVE, ENTROPY):
-            whole[r] = models.over[r] * n // models.under[r]
+    thresholds = old.whole.copy()
+    part = old.part.copy()
+    of = old.of.copy()
+    for r in range(old.kind.size):
+        if old.kind[r] not in (DISTINCT, FREQUENCY, RECURSIVE, ENTROPY):
+            thresholds[r] = models.over[r] * n // models.under[r]
             part[r] = models.over[r] * n % models.under[r]
             of[r] = models.under[r]
-    return Rules(n, own.kind, own.first, whole, part, of, own.least, own.log, total, own.low,
-                 own.high, own.path, own.top, below, own.length)  # fmt: skip
+    return Rules(n, old.kind, old.first, thresholds, part, of, old.least, old.log, total, old.low,
+                 old.high, old.path, old.top, below, old.length)  # fmt: skip
 
 
 @kernel
@@ -527,12 +527,12 @@ def close_rare(
     size = lattice.bound.size
     joins = np.full(rows.starts[-1], size, np.int64)  # if they never do
     for j in range(lattice.shape.size):
-        own = rows.leaves[j, rare]
+        rare_leaf = rows.leaves[j, rare]
         for level in range(lattice.shape[j] - 1, below[j] - lattice.low[j] - 1, -1):
             labels = rows.labels[lattice.low[j] + level]
             step = level * lattice.strides[j] if lattice.low[j] + level > below[j] else 0
             for leaf in range(rows.starts[j], rows.starts[j + 1]):
-                if labels[leaf] == labels[own]:
+                if labels[leaf] == labels[rare_leaf]:
                     joins[leaf] = step
     node = np.zeros(entries.size, np.int64)
     for leaf in rows.leaves:
@@ -548,9 +548,9 @@ def close_rare(
             held[node[i]] += counts[i]
     for j in range(lattice.shape.size):
         step = lattice.strides[j]
-        whole = step * lattice.shape[j]
-        for begin in range(0, size, whole):
-            for low in range(begin, begin + whole - step, step):
+        period = step * lattice.shape[j]
+        for begin in range(0, size, period):
+            for low in range(begin, begin + period - step, step):
                 under, over = held[low : low + step], held[low + step : low + 2 * step]
                 for x in range(step):
                     over[x] += under[x]

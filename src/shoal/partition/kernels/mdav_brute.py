@@ -111,13 +111,13 @@ def leave(
 def farthest(Z: Floats, who: Ints, m: int, q: Floats) -> int:
     """Find the live record farthest from q by the definition."""
     best = -1.0
-    found = NOBODY
+    chosen = NOBODY
     for a in range(m):
         far = distance(Z, who[a], q)
-        if far > best or (far == best and who[a] < found):
+        if far > best or (far == best and who[a] < chosen):
             best = far
-            found = who[a]
-    return found
+            chosen = who[a]
+    return chosen
 
 
 @vector_kernel
@@ -196,7 +196,7 @@ def nearest(
     limit = np.inf if want else -1.0
     best = -1.0
     floor = -np.inf
-    found = NOBODY
+    chosen = NOBODY
     for start in range(0, m, BLOCK):
         width = min(BLOCK, m - start)
         block_distances(cells[start // BLOCK], q32, block)
@@ -215,8 +215,8 @@ def nearest(
                 if block[i] >= floor:
                     w = who[start + i]
                     far = distance(Z, w, q)
-                    if far > best or (far == best and w < found):
+                    if far > best or (far == best and w < chosen):
                         best = far
-                        found = w
+                        chosen = w
                         floor = best * (1.0 - flat) - root * np.sqrt(best) - tiny
-    return found
+    return chosen

@@ -55,7 +55,7 @@ def number_rows(Z: Floats) -> tuple[Ints, Ints]:
     slots = np.full(room, NOBODY)
     numbers = np.empty(n, np.int64)
     firsts = np.empty(n, np.int64)
-    found = 0
+    many = 0
     for i in range(n):
         key = np.uint64(0)
         for j in range(d):
@@ -75,11 +75,11 @@ def number_rows(Z: Floats) -> tuple[Ints, Ints]:
                 break
             at = (at + 1) & (room - 1)
         if slots[at] == NOBODY:
-            slots[at] = found
-            firsts[found] = i
-            found += 1
+            slots[at] = many
+            firsts[many] = i
+            many += 1
         numbers[i] = slots[at]
-    return numbers, firsts[:found]
+    return numbers, firsts[:many]
 
 
 @kernel
@@ -209,19 +209,19 @@ def to_cells(low: Floats, high: Floats, flat: Bools, q: Floats, far: bool, out: 
     out[:] = 0.0
     for j in range(q.size):
         qj = q[j]
-        one = low[j]
-        two = high[j]
+        lower = low[j]
+        upper = high[j]
         if flat[j]:
             for c in range(out.size):
-                t = one[c] - qj
+                t = lower[c] - qj
                 out[c] = out[c] + t * t
         elif far:
             for c in range(out.size):
-                t = max(abs(qj - one[c]), abs(two[c] - qj))
+                t = max(abs(qj - lower[c]), abs(upper[c] - qj))
                 out[c] = out[c] + t * t
         else:
             for c in range(out.size):
-                t = max(one[c] - qj, qj - two[c], 0.0)
+                t = max(lower[c] - qj, qj - upper[c], 0.0)
                 out[c] = out[c] + t * t
 
 
@@ -230,7 +230,7 @@ def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[in
     """Find the record farthest from q; return it and the work done, in distances."""
     to_cells(cells.low, cells.high, cells.flat, q, True, bounds)
     best = -1.0
-    found = NOBODY
+    chosen = NOBODY
     work = bounds.size
     top = NOBODY
     for c in range(bounds.size):
@@ -244,7 +244,7 @@ def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[in
         c = turn if turn >= 0 else top
         if bounds[c] < best or not cells.size[c]:
             continue
-        if bounds[c] == best and cells.first[c] >= found:
+        if bounds[c] == best and cells.first[c] >= chosen:
             continue
         size = cells.size[c]
         leaf_distances(cells.points[c], size, q, block)
@@ -255,10 +255,10 @@ def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[in
         for place in range(size):
             if block[place] == most:
                 i = cells.queue[cells.head[cells.who[c, place]]]
-                if most > best or i < found:
+                if most > best or i < chosen:
                     best = most
-                    found = i
-    return found, work
+                    chosen = i
+    return chosen, work
 
 
 @kernel

@@ -166,10 +166,10 @@ def fit_node(tree: KdTree, node: int) -> bool:
     b = a + 1
     changed = False
     for j in range(2 * d + 2):
-        one = tree.nodes[a, j]
-        two = tree.nodes[b, j]
+        left = tree.nodes[a, j]
+        right = tree.nodes[b, j]
         largest = d <= j <= 2 * d
-        value = max(one, two) if largest else min(one, two)
+        value = max(left, right) if largest else min(left, right)
         if value != tree.nodes[node, j]:
             tree.nodes[node, j] = value
             changed = True
@@ -340,7 +340,7 @@ def farthest(
         shift[j] = q[j] - tree.origin[j]
         norm += shift[j] * shift[j]
     best = -1.0
-    found = NOBODY
+    chosen = NOBODY
     work = 0
     nodes[0] = 1
     bounds[0] = np.inf
@@ -351,7 +351,7 @@ def farthest(
         bound = bounds[depth]
         while True:
             first = tree.nodes[node, -1]
-            if first == EMPTY or bound < best or (bound == best and first > found):
+            if first == EMPTY or bound < best or (bound == best and first > chosen):
                 break
             if node >= leaves:
                 leaf = node - leaves
@@ -361,9 +361,9 @@ def farthest(
                 if top >= best:
                     for place in range(tree.size[leaf]):
                         i = tree.who[leaf, place]
-                        if block[place] == top and (top > best or i < found):
+                        if block[place] == top and (top > best or i < chosen):
                             best = top
-                            found = i
+                            chosen = i
                 break
             node *= 2
             other = node + 1
@@ -376,7 +376,7 @@ def farthest(
             nodes[depth] = other
             bounds[depth] = aside
             depth += 1
-    return found, work
+    return chosen, work
 
 
 @kernel

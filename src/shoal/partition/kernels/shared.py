@@ -95,9 +95,9 @@ def count(Z: Floats, i: int, sign: int, high: Ints, low: Ints) -> None:
     """Add record i to the fixed-point sums, or take it away (sign = -1)."""
     for j in range(Z.shape[1]):
         scaled = Z[i, j] * HALF_WORD
-        whole = np.floor(scaled)
-        high[j] += sign * np.int64(whole)
-        low[j] += sign * np.int64(np.floor((scaled - whole) * HALF_WORD))
+        integer = np.floor(scaled)
+        high[j] += sign * np.int64(integer)
+        low[j] += sign * np.int64(np.floor((scaled - integer) * HALF_WORD))
 
 
 @kernel
@@ -213,22 +213,22 @@ def farthest_in_shell(
     moved = moved * (1.0 + margin) + 1e-150
     best = -1.0
     safe = -1.0
-    found = NOBODY
+    chosen = NOBODY
     at = head
     while at < who.size:
         if radii[at] * (1.0 + margin) + moved < safe:
-            return found, at - head
+            return chosen, at - head
         i = who[at]
         if labels[i] < 0:
             far = distance(Z, i, q)
-            if far > best or (far == best and i < found):
+            if far > best or (far == best and i < chosen):
                 best = far
-                found = i
+                chosen = i
                 safe = np.sqrt(far) * (1.0 - margin)
         at += 1
     if inner >= 0.0 and inner * (1.0 + margin) + moved >= safe:
         return NOBODY, at - head
-    return found, at - head
+    return chosen, at - head
 
 
 class Shell(NamedTuple):

@@ -151,9 +151,9 @@ def cut_forest(k: int, onto: Ints, children: Ints, start: Ints, deepest: Ints, l
         held = 0
         for a in range(start[v], start[v + 1] + 1):
             # The record itself comes last, after its children.
-            own = a == start[v + 1]
-            c = v if own else children[a]
-            if own:
+            itself = a == start[v + 1]
+            c = v if itself else children[a]
+            if itself:
                 first[c] = last[c] = c
                 size[c] = 1
             if size[c] == 0:

@@ -76,8 +76,8 @@ class Here:
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            alone = planning.plan(replace(self.policy, audience=None))
-            return planning.foreseen_rows(alone, self._rows), ""
+            without_audience = planning.plan(replace(self.policy, audience=None))
+            return planning.foreseen_rows(without_audience, self._rows), ""
         except ShoalError as error:
             return None, str(error)
 
@@ -101,8 +101,8 @@ class Here:
         """What was seen of the table, for what may stop a run."""
         if self.profile is None:
             return None
-        columns = {one.name: SeenColumn(one.distinct, one.unique, tuple(one.values))
-                   for one in self.profile.columns}  # fmt: skip
+        columns = {column.name: SeenColumn(column.distinct, column.unique, tuple(column.values))
+                   for column in self.profile.columns}  # fmt: skip
         return SeenTable(self.profile.rows, columns)
 
     @property
@@ -152,12 +152,12 @@ class Here:
 
     def job(self, *kinds: JobKind) -> JobStatus | None:
         """The latest job of these kinds."""
-        found = [
+        jobs = [
             self.studio.jobs.status(id_)
             for kind, id_ in self.workspace.jobs.items()
             if kind in kinds and self.studio.jobs.folder(id_).is_dir()
         ]
-        return max(found, key=lambda one: one.begun, default=None)
+        return max(jobs, key=lambda one: one.begun, default=None)
 
     def rail(self, here: str) -> dict[str, Any]:
         """Where one is, and what is still missing."""
@@ -198,14 +198,14 @@ class Here:
     def _roles_state(self) -> tuple[str, str]:
         if self.policy is None:
             return "later", "first choose the data"
-        whole, left = len(self.document["columns"]), len(self.open_columns)
+        total, left = len(self.document["columns"]), len(self.open_columns)
         if any(
-            one == invalid_input.TEXT or one.startswith("columns.") for one in self.workspace.drafts
+            key == invalid_input.TEXT or key.startswith("columns.") for key in self.workspace.drafts
         ):
             return "todo", "something typed cannot be used"
         if left:
-            return "todo", f"{left} of {count_noun(whole, 'column')} to confirm"
-        return "done", f"{count_noun(whole, 'column')} confirmed"
+            return "todo", f"{left} of {count_noun(total, 'column')} to confirm"
+        return "done", f"{count_noun(total, 'column')} confirmed"
 
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:

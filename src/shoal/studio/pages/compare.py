@@ -102,10 +102,10 @@ def run(here: Present, form: Form) -> Response:
 @router.get("/w/{id}/compare/candidates/{place}")
 def candidate(here: Present, place: int) -> Response:
     """One candidate: what it loses, promises, and what was measured."""
-    found = here.studio.read_comparison(here.workspace)
-    if found is None or not 0 <= place < len(found["candidates"]):
+    comparison = here.studio.read_comparison(here.workspace)
+    if comparison is None or not 0 <= place < len(comparison["candidates"]):
         raise InputError("The comparison has no such candidate; load the page again.")
-    values = {"base": here.base, "candidate": _candidate(here, found, place)}
+    values = {"base": here.base, "candidate": _candidate(here, comparison, place)}
     return HTMLResponse(rendering.page("candidate_alone.html", **values))
 
 
@@ -140,17 +140,17 @@ def _show(
     workspace, studio = here.workspace, here.studio
     given = form or {}
     job = here.job(JobKind.COMPARE, JobKind.SELECT)
-    others = workspace.others if studio.path(workspace, workspace.others) else None
+    control = workspace.others if studio.path(workspace, workspace.others) else None
     booked = studio.add_budget(workspace, policy)
     every = grid.default(policy)
-    found = _read_result(here)
+    comparison = _read_result(here)
     return screen(
         here,
         "compare",
         table_costs=booking.inspection_costs(booked, sample=False),
-        looks=_looks(booked, others=others is not None),
-        look=given.get("look", "others" if others else "table"),
-        found=found,
+        looks=_looks(booked, others=control is not None),
+        look=given.get("look", "others" if control else "table"),
+        found=comparison,
         candidate=None,
         picked=None,
         grid_own=given.get("grid") == "own",
@@ -171,7 +171,7 @@ def _show(
         axes=AXES,
         axes_chosen=given.get("axes", compare.Axes.ADVANTAGE.value),
         error=error,
-        others=others,
+        others=control,
         suffixes=uploads.SUFFIXES,
         **job_values(None if job is None or job.state is JobState.DONE else job),
     )
@@ -204,18 +204,18 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 
 def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[str, Any]]:
     """The methods that may be compared, those that fit first; the policy's own is ticked."""
-    offers = [one for one in planning.offers(policy, here.seen) if not one.refused]
-    own = given.get("grid") != "own"
+    offers = [offer for offer in planning.offers(policy, here.seen) if not offer.refused]
+    generated = given.get("grid") != "own"
     return [
         {
-            "name": one.method.name,
-            "title": title_of(one.method.name),
-            "fit": one.fit,
-            "ticked": one.method.name == policy.method
-            if own
-            else bool(given.get(f"method.{one.method.name}")),
+            "name": offer.method.name,
+            "title": title_of(offer.method.name),
+            "fit": offer.fit,
+            "ticked": offer.method.name == policy.method
+            if generated
+            else bool(given.get(f"method.{offer.method.name}")),
         }
-        for one in sorted(offers, key=lambda one: list(FITS).index(one.fit))
+        for offer in sorted(offers, key=lambda one: list(FITS).index(one.fit))
     ]
 
 
@@ -231,29 +231,29 @@ def _grid(form: Mapping[str, str], policy: Policy) -> dict[str, Any] | None:
         offer = planning.offer(policy, find(name))
         stated = {key: [value] for key, value in offer.parameters.items()}
         for key in ("k", "epsilon"):
-            values = [as_number(one.strip()) for one in form.get(f"grid.{key}", "").split(",")]
+            values = [as_number(text.strip()) for text in form.get(f"grid.{key}", "").split(",")]
             if key in stated and any(values):
                 stated[key] = values
-        one: dict[str, Any] = {"method": name, **stated}
+        entry: dict[str, Any] = {"method": name, **stated}
         if offer.release_form is not None:
-            one["release_form"] = offer.release_form.value
-        listed.append(one)
+            entry["release_form"] = offer.release_form.value
+        listed.append(entry)
     content = {"candidate": listed}
     grid.of(content, where="The list of methods")
     return content
 
 
 def _details(form: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, title, value, _ in DETAILS:
         text = form.get(key, "").strip() or str(value)
         try:
-            found[key] = type(value)(text)
+            options[key] = type(value)(text)
         except ValueError:
             raise InputError(
                 f"{title}: expected a number such as {value}, found '{text}'."
             ) from None
-    return {**found, "axes": form.get("axes") or compare.Axes.ADVANTAGE.value}
+    return {**options, "axes": form.get("axes") or compare.Axes.ADVANTAGE.value}
 
 
 def _read_result(here: Here) -> dict[str, Any] | None:
@@ -311,14 +311,14 @@ def _choose_columns(facts: Mapping[str, Any]) -> list[str]:
     """The columns that candidates on the frontier change most, in the order of the table."""
     most: dict[str, float] = {}
     for row in facts["candidates"]:
-        for one in row.get("pictures", ()) if row["standing"] == "frontier" else ():
-            most[one["name"]] = max(most.get(one["name"], 0.0), one["distance"])
+        for picture in row.get("pictures", ()) if row["standing"] == "frontier" else ():
+            most[picture["name"]] = max(most.get(picture["name"], 0.0), picture["distance"])
     return sorted(most, key=lambda name: -most[name])[:PICTURES]
 
 
 def _strip(row: Mapping[str, Any], drawn: list[str]) -> list[Any]:
-    found = {one["name"]: one for one in row.get("pictures", ())}
-    return [before_and_after(found[name]) for name in drawn if name in found]
+    by_name = {picture["name"]: picture for picture in row.get("pictures", ())}
+    return [before_and_after(by_name[name]) for name in drawn if name in by_name]
 
 
 def _figures_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -328,12 +328,12 @@ def _figures_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     near = [
         row for row in listed if row["standing"] in {"frontier", "tied"} or row["label"] in named
     ]
-    found = [{"key": "near", "title": "Near the frontier", "rows": near},
+    groups = [{"key": "near", "title": "Near the frontier", "rows": near},
              {"key": "all", "title": "All candidates", "rows": listed}]  # fmt: skip
     placed = [row for row in listed if row["standing"] is not None]
-    shown = found[1:] if len(near) in {0, len(placed)} else found
-    return [{**one, "svg": pictures.frontier({**facts, "candidates": one["rows"]})}
-            for one in shown]  # fmt: skip
+    shown = groups[1:] if len(near) in {0, len(placed)} else groups
+    return [{**group, "svg": pictures.frontier({**facts, "candidates": group["rows"]})}
+            for group in shown]  # fmt: skip
 
 
 def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -341,11 +341,11 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
     folder = here.studio.comparison(here.workspace)
     figures = [] if folder is None else list(_figures(folder / "comparison.parquet", row["label"]))
     worst: dict[str, dict[str, Any]] = {}
-    for one in figures:
-        if one["metric"] in COLUMN_LOSSES and one["subject"] in here.document["columns"]:
-            known = worst.get(one["subject"])
-            if known is None or known["value"] < one["value"]:
-                worst[one["subject"]] = one
+    for figure in figures:
+        if figure["metric"] in COLUMN_LOSSES and figure["subject"] in here.document["columns"]:
+            known = worst.get(figure["subject"])
+            if known is None or known["value"] < figure["value"]:
+                worst[figure["subject"]] = figure
     first = sorted(worst.values(), key=lambda one: -one["value"])[:MOST_WORST]
     return {
         **row,
@@ -354,15 +354,15 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
         "sentence": compare.in_words(row, facts["settings"].get("axes", compare.Axes.ADVANTAGE)),
         "worst": [
             {
-                **one,
-                "width": round(100 * min(1.0, max(0.0, one["value"])), 1),
-                "shown": number(one["value"]),
+                **figure,
+                "width": round(100 * min(1.0, max(0.0, figure["value"])), 1),
+                "shown": number(figure["value"]),
             }
-            for one in first
+            for figure in first
         ],
         "worst_words": LOSS_WORDS,
         "title": title_of(row["method"]),
-        "drawn": [pictures.column(one) for one in row.get("pictures", ())],
+        "drawn": [pictures.column(picture) for picture in row.get("pictures", ())],
         "figures": figures,
     }
 
@@ -370,12 +370,12 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
 @lru_cache(maxsize=64)
 def _figures(path: Path, label: str) -> tuple[dict[str, Any], ...]:
     """What was measured of one candidate, on average over its repeats."""
-    found = pl.read_parquet(path).filter(
+    figures = pl.read_parquet(path).filter(
         (pl.col("label") == label)
         & (pl.col("truth") == "estimate")
         & ~pl.col("metric").is_in(["risk", "error"])
     )
     return tuple(
         {**row, "better": (row["text"] or "").rpartition(", ")[2].partition(" ")[0]}
-        for row in found.select("metric", "subject", "value", "low", "high", "text").to_dicts()
+        for row in figures.select("metric", "subject", "value", "low", "high", "text").to_dicts()
     )

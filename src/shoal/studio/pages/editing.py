@@ -55,14 +55,14 @@ def _statements(lines: list[str]) -> Iterator[Statement]:
         end, header = place + 1, False
         key: tuple[str, ...] = ()
         if stripped.startswith("["):
-            found = _parse(lines[place])
-            if found is not None:
-                table, header = _path(found), True
+            parsed = _parse(lines[place])
+            if parsed is not None:
+                table, header = _path(parsed), True
         elif stripped and not stripped.startswith("#"):
             for end in range(place + 1, min(place + WIDEST, len(lines)) + 1):
-                found = _parse("\n".join(lines[place:end]))
-                if found is not None:
-                    key = _path(found)
+                parsed = _parse("\n".join(lines[place:end]))
+                if parsed is not None:
+                    key = _path(parsed)
                     break
             else:
                 end = place + 1
@@ -93,29 +93,29 @@ def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
 def with_key(text: str, table: str, key: str, value: Any) -> str:
     """Set a key of a table, or with None remove it; the table is added where there is none."""
     lines = text.split("\n")
-    found = statements(text)
-    own = [s for s in found if _sets(s, table, key)]
+    parsed = statements(text)
+    matching = [s for s in parsed if _sets(s, table, key)]
     new = [] if value is None else [f"{bare(key)} = {as_toml(value)}"]
-    if own:
-        aligned = lines[own[0].start].partition("=")[0]
-        if new and own[0].table == (table,) and aligned.strip() == bare(key):
+    if matching:
+        aligned = lines[matching[0].start].partition("=")[0]
+        if new and matching[0].table == (table,) and aligned.strip() == bare(key):
             new = [f"{aligned}= {as_toml(value)}"]
-        kept = _comment(lines, own[0]) if new and len(own) == 1 else ""
-        place = own[0].start
-        for statement in reversed(own):
+        kept = _comment(lines, matching[0]) if new and len(matching) == 1 else ""
+        place = matching[0].start
+        for statement in reversed(matching):
             del lines[statement.start : statement.end]
         # A header for the column alone is folded into the line, so it must stand in its table.
-        if all(s.table == (table,) or (s.table, s.key) == ((), (table, key)) for s in own):
-            if new and own[0].table == ():
+        if all(s.table == (table,) or (s.table, s.key) == ((), (table, key)) for s in matching):
+            if new and matching[0].table == ():
                 new = [f"{bare(table)}.{new[0]}"]
             lines[place:place] = [line + kept for line in new]
             return "\n".join(lines)
         return with_key("\n".join(lines), table, key, value)
     if not new:
         return text
-    header = next((s for s in found if s.header and s.table == (table,)), None)
+    header = next((s for s in parsed if s.header and s.table == (table,)), None)
     if header is not None:
-        inside = [s for s in found if s.table == (table,) and (s.key or s.header)]
+        inside = [s for s in parsed if s.table == (table,) and (s.key or s.header)]
         lines[inside[-1].end : inside[-1].end] = new
         return "\n".join(lines)
     return text.rstrip("\n") + "\n\n" + "\n".join([f"[{bare(table)}]", *new]) + "\n"
@@ -124,21 +124,21 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
 def with_keys(text: str, table: str, values: Mapping[str, Any]) -> str:
     """Set many keys of a table at once; lines that hold one key each are found in one pass."""
     lines = text.split("\n")
-    found: dict[str, list[Statement]] = {}
+    by_key: dict[str, list[Statement]] = {}
     for statement in statements(text):
         path = (*statement.table, *statement.key)
         if path[:1] == (table,) and len(path) > 1:
-            found.setdefault(path[1], []).append(statement)
+            by_key.setdefault(path[1], []).append(statement)
     plain = {
-        key: own[0]
-        for key, own in found.items()
-        if key in values and len(own) == 1 and own[0].table == (table,) and len(own[0].key) == 1
+        key: m[0]
+        for key, m in by_key.items()
+        if key in values and len(m) == 1 and m[0].table == (table,) and len(m[0].key) == 1
     }
-    for key, own in sorted(plain.items(), key=lambda one: -one[1].start):
-        before = lines[own.start].partition("=")[0]
+    for key, setting in sorted(plain.items(), key=lambda one: -one[1].start):
+        before = lines[setting.start].partition("=")[0]
         name = before if before.strip() == bare(key) else f"{bare(key)} "
-        new = f"{name}= {as_toml(values[key])}{_comment(lines, own)}"
-        lines[own.start : own.end] = [new]
+        new = f"{name}= {as_toml(values[key])}{_comment(lines, setting)}"
+        lines[setting.start : setting.end] = [new]
     text = "\n".join(lines)
     for key, value in values.items():
         if key not in plain:
@@ -153,13 +153,13 @@ def with_line(text: str, key: str, *, value: Any) -> str:
     'version = 1\nb = true\n[t]\na = 1'
     """
     lines = text.split("\n")
-    own = [s for s in statements(text) if (s.table, s.key) == ((), (key,))]
-    for statement in reversed(own):
+    matching = [s for s in statements(text) if (s.table, s.key) == ((), (key,))]
+    for statement in reversed(matching):
         del lines[statement.start : statement.end]
     if value is not None:
         left = statements("\n".join(lines))
         behind = next((s.end for s in left if (s.table, s.key) == ((), ("version",))), 0)
-        lines.insert(own[0].start if own else behind, f"{bare(key)} = {as_toml(value)}")
+        lines.insert(matching[0].start if matching else behind, f"{bare(key)} = {as_toml(value)}")
     return "\n".join(lines)
 
 

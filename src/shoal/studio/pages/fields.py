@@ -159,8 +159,8 @@ def _one_line(key: str, value: Any) -> str:
     if key == "date_format" and isinstance(value, str):
         return in_words(value)
     plain = key == "missing" and all(
-        isinstance(one, str) and one == one.strip() and one and not set(one) & set(',["')
-        for one in value or ()
+        isinstance(item, str) and item == item.strip() and item and not set(item) & set(',["')
+        for item in value or ()
     )
     return ", ".join(value or ()) if plain else as_text(value)
 
@@ -168,30 +168,30 @@ def _one_line(key: str, value: Any) -> str:
 def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a column that a form states; of those before, what it does not ask for stays."""
     role, kind = given.get("role", ""), given.get("kind", "")
-    found: dict[str, Any] = {"role": role}
+    fields: dict[str, Any] = {"role": role}
     if role == "identifier":
         kept = {key: True for key in FLAGS if key != "sampling_weight" and given.get(key)}
         if not kept.get("privacy_unit"):
-            return found | kept
+            return fields | kept
         rows = {key: before[key] for key in UNASKED if key in before}
-        return found | kept | rows | _read_field("max_contributions", given, before, "")
+        return fields | kept | rows | _read_field("max_contributions", given, before, "")
     if kind:
-        found["kind"] = kind
+        fields["kind"] = kind
     if kind in {"numeric", "date"}:
         ends = [given.get(end, "").strip() for end in ("low", "high")]
         if any(ends):
-            found["bounds"] = [as_limit(end, kind) for end in ends]
+            fields["bounds"] = [as_limit(end, kind) for end in ends]
     if kind in {"ordinal", "nominal"}:
-        found |= _categories(given, before)
+        fields |= _categories(given, before)
     for key in MORE:
-        found |= _read_field(key, given, before, kind)
-    found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
+        fields |= _read_field(key, given, before, kind)
+    fields |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
-        found.pop("sampling_weight", None)
+        fields.pop("sampling_weight", None)
     if kind in {"ordinal", "nominal"}:
-        found |= {key: before[key] for key in ("prefix", "recode") if key in before}
+        fields |= {key: before[key] for key in ("prefix", "recode") if key in before}
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
-    return found | {key: before[key] for key in left if key in before}
+    return fields | {key: before[key] for key in left if key in before}
 
 
 def _read_field(
@@ -209,7 +209,7 @@ def _read_field(
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a column's form as they would be sent if nothing were touched."""
     low, high = (as_text(end) for end in stated.get("bounds", (None, None)))
-    categories = "\n".join(visible(str(one)) for one in stated.get("categories", ()))
+    categories = "\n".join(visible(str(category)) for category in stated.get("categories", ()))
     texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
     flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
     given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
@@ -223,7 +223,7 @@ def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         return tree | ({"observed": True} if observed else {})
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
     # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
-    shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
+    shown = {visible(str(category)): str(category) for category in before.get("categories", ())}
     typed = (line.strip() for line in lines if line.strip())
     stated = list(dict.fromkeys(shown.get(line, line) for line in typed))
     if not stated:
@@ -236,7 +236,7 @@ def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
 def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
-        return [one.strip() if isinstance(one, str) else one for one in listed]
+        return [item.strip() if isinstance(item, str) else item for item in listed]
     if key == "date_format":
         return strptime_format(text)
     if key in {"step", "max_contributions"}:

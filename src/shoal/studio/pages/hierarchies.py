@@ -86,9 +86,7 @@ BUILDERS: dict[str, dict[str, Any]] = {
 
 def builders(kind: str) -> list[dict[str, Any]]:
     """The ways that suit a kind of column."""
-    return [
-        {"how": how, "file": False, **one} for how, one in BUILDERS.items() if kind in one["kinds"]
-    ]
+    return [{"how": how, "file": False, **b} for how, b in BUILDERS.items() if kind in b["kinds"]]
 
 
 def tree_of(here: "Here", stated: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -172,13 +170,13 @@ def _values(here: "Here", name: str, stated: Mapping[str, Any]) -> tuple[list[st
     if stated.get("categories"):
         return list(map(str, stated["categories"])), bool(stated.get("observed"))
     path = here.studio.path(here.workspace, here.workspace.data)
-    found = profile.values_of(path, here.workspace.reading, name) if path else []
-    if not found:
+    values = profile.values_of(path, here.workspace.reading, name) if path else []
+    if not values:
         raise InputError(
             "The column has no values to build a hierarchy from, or too many. State its "
             "categories, or take a file."
         )
-    return found, True
+    return values, True
 
 
 def _from_file(given: Mapping[str, Any]) -> Hierarchy:

@@ -39,7 +39,7 @@ DONE = {
 @router.get("/")
 def start(studio: TheStudio) -> Response:
     """Show what was begun; with nothing begun, lead to an empty first screen."""
-    begun = [one for one in studio.store.all() if one.data is not None]
+    begun = [workspace for workspace in studio.store.all() if workspace.data is not None]
     if not begun:
         empty = next(iter(studio.store.all()), None) or studio.store.new()
         return RedirectResponse(f"/w/{empty.id}/data", status_code=303)

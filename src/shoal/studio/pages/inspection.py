@@ -32,11 +32,11 @@ def inspect(here: Present) -> Response:
 @router.post("/w/{id}/protect/levels")
 def fix_levels(here: Present, form: Form) -> Response:
     """Fix the levels of a node of the lattice; without a node, allow those of the inspection."""
-    found = read_json(here.studio.inspection_file(here.workspace))
-    shown = None if found is None else found["alternatives"]
-    if found is None or shown is None:
+    inspection = read_json(here.studio.inspection_file(here.workspace))
+    shown = None if inspection is None else inspection["alternatives"]
+    if inspection is None or shown is None:
         raise InputError("The lattice was not computed yet. Inspect the table first.")
-    levels = found["levels"]
+    levels = inspection["levels"]
     if place := form.get("node", ""):
         nodes = shown["lattice"]["nodes"]
         if not place.isdecimal() or int(place) >= len(nodes):
@@ -52,7 +52,7 @@ def fix_levels(here: Present, form: Form) -> Response:
 def values(here: Here, policy: Policy) -> dict[str, Any]:
     """What the card of the chosen method shows of the table."""
     job = here.job(JobKind.INSPECT)
-    found = read_json(here.studio.inspection_file(here.workspace))
+    facts = read_json(here.studio.inspection_file(here.workspace))
     booked = here.studio.add_budget(here.workspace, policy)
     costs = booking.inspection_costs(booked, sample=False) if booked.budget else ()
     fixed = policy.parameters.get("levels", {})
@@ -60,11 +60,11 @@ def values(here: Here, policy: Policy) -> dict[str, Any]:
         "error": job.error if job is not None and job.final else "",
         "running": job is not None and not job.final,
         "costs": (inspect_table.BEGINS, *costs),
-        "found": found,
-        "current": found is not None and _same(here, found),
-        "fixed": found is not None and fixed != found["levels"],
+        "found": facts,
+        "current": facts is not None and _same(here, facts),
+        "fixed": facts is not None and fixed != facts["levels"],
         "svg": "",
-        **({} if found is None or found["alternatives"] is None else _lattice(found, fixed)),
+        **({} if facts is None or facts["alternatives"] is None else _lattice(facts, fixed)),
     }
 
 
@@ -80,23 +80,23 @@ def _same(here: Here, found: dict[str, Any]) -> bool:
 
 
 def _lattice(found: dict[str, Any], fixed: Any) -> dict[str, Any]:
-    others = found["alternatives"]
-    columns, lattice = others["columns"], others["lattice"]
+    alternatives = found["alternatives"]
+    columns, lattice = alternatives["columns"], alternatives["lattice"]
     at = [fixed.get(name) for name in columns]
     nodes = [
         {
-            **one,
+            **node,
             "place": place,
-            "words": _tag(one, lattice["best"]),
-            "fixed": one["levels"] == at,
+            "words": _tag(node, lattice["best"]),
+            "fixed": node["levels"] == at,
         }
-        for place, one in enumerate(lattice["nodes"])
+        for place, node in enumerate(lattice["nodes"])
     ]
     order = sorted(nodes, key=lambda one: (one["loss"] is None, one["loss"] or one["suppressed"]))
     return {
-        "loss": others["loss"].replace("-", " "),
+        "loss": alternatives["loss"].replace("-", " "),
         "columns": columns,
-        "by_k": others["by_k"].items(),
+        "by_k": alternatives["by_k"].items(),
         "svg": pictures.lattice(lattice, at),
         "nodes": order,
         "size": lattice["size"],

@@ -46,13 +46,13 @@ def bar(studio: TheStudio, at: str = "", watch: str = "") -> Response:
     """
     known = tuple(filter(None, watch.split(",")))
     shown = list(_jobs(studio, known))
-    if any(one.final and at in _screens(one) and one.id in known for one, _ in shown):
+    if any(job.final and at in _screens(job) and job.id in known for job, _ in shown):
         return Response(status_code=204, headers={"HX-Refresh": "true"})
-    running = any(not one.final for one, _ in shown)
-    asked = {"at": at, "watch": ",".join(one.id for one, _ in shown)}
+    running = any(not job.final for job, _ in shown)
+    asked = {"at": at, "watch": ",".join(job.id for job, _ in shown)}
     page = rendering.page(
         "job_bar.html",
-        jobs=[_line(one, workspace, at) for one, workspace in shown],
+        jobs=[_line(job, workspace, at) for job, workspace in shown],
         again=f"/jobs/bar?{urlencode(asked)}",
         without=f"/jobs/bar?{urlencode({'at': at})}",
         every=1 if running else 4,

@@ -115,16 +115,16 @@ def rules(here: Present, form: Form) -> Response:
     if here.policy is None:
         return back_to(here, "data")
     stated = dict(here.document.get("constraints", {}))
-    listed = [str(one) for one in stated.get("rules", [])]
+    listed = [str(rule) for rule in stated.get("rules", [])]
     if form.get("remove"):
-        listed = [one for one in listed if one != form["remove"]]
+        listed = [rule for rule in listed if rule != form["remove"]]
     else:
         listed.append(protect_fields.rule(form, here.policy.schema))
     pairs = stated.pop("lookups", {})
     lookups: dict[str, Any] = {}  # no lookup outlives its rule
-    for one in here.policy.constraints.rules:
-        if one.lookup and one.text in listed:
-            source, target = one.lookup.source, one.lookup.target
+    for rule in here.policy.constraints.rules:
+        if rule.lookup and rule.text in listed:
+            source, target = rule.lookup.source, rule.lookup.target
             lookups.setdefault(source, {})[target] = pairs[source][target]
     kept = {**stated, "rules": listed, **({"lookups": lookups} if lookups else {})}
     return _put(here, "constraints", kept if listed else {})
@@ -181,16 +181,16 @@ def _in_words(here: Here, error: Exception) -> str:
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
     draft = here.workspace.drafts.get(invalid_input.REQUIRE)
     offers = planning.offers(policy, here.seen)
-    cards = [_offer(one, policy) for one in offers]
-    lists = {fit: [one for one in cards if one["fit"] == fit and not one["chosen"]] for fit in FITS}
-    counts = {fit: sum(one.fit == fit for one in offers) for fit in FITS}
+    cards = [_offer(offer, policy) for offer in offers]
+    lists = {fit: [c for c in cards if c["fit"] == fit and not c["chosen"]] for fit in FITS}
+    counts = {fit: sum(offer.fit == fit for offer in offers) for fit in FITS}
     stated = protect_fields.as_form(here.document.get("require", {}))
     return screen(
         here,
         "protect",
         audiences=[
-            {"key": one.value, "title": rule.title, "words": rule.sentence}
-            for one, rule in audiences.RULES.items()
+            {"key": key.value, "title": rule.title, "words": rule.sentence}
+            for key, rule in audiences.RULES.items()
         ],
         audience=here.audience.value,
         error=error,
@@ -198,14 +198,14 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
             stated if draft is None else draft.given, policy, () if draft is None else draft.wrong
         ),
         require_error="" if draft is None else draft.error,
-        rules=[one.text for one in policy.constraints.rules],
+        rules=[rule.text for rule in policy.constraints.rules],
         released=policy.schema.released,
         comparisons=protect_fields.COMPARISONS,
-        lists=[{"fit": fit, "words": FITS[fit], "offers": found} for fit, found in lists.items()],
+        lists=[{"fit": fit, "words": FITS[fit], "offers": listed} for fit, listed in lists.items()],
         offers_words=f"Of {len(offers)} methods, {counts['fits']} fit your columns, the "
         f"requirements and the audience, {counts['may fail']} may fail once the table is read, and "
         f"{counts['cannot']} cannot be used.",
-        offer=next(one for one in cards if one["chosen"]),
+        offer=next(card for card in cards if card["chosen"]),
         preview=_preview(here, policy),
         inspection=inspection.values(here, policy),
         scheme=here.workspace.scheme,
@@ -217,14 +217,14 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
 def _preview(here: Here, policy: Policy) -> dict[str, Any]:
     """The last preview, and whether it is of the present policy."""
     job = here.job(JobKind.PREVIEW)
-    found = read_json(here.studio.preview_file(here.workspace))
+    shown = read_json(here.studio.preview_file(here.workspace))
     return {
         "error": job.error if job is not None and job.final else "",
         "running": job is not None and not job.final,
-        "found": found,
-        "current": found is not None and found["digest"] == policy.digest,
-        "drawn": [] if found is None else [pictures.column(one) for one in found["pictures"]],
-        "words": "" if found is None else TRIED[found["source"]].format(rows=f"{found['rows']:,}"),
+        "found": shown,
+        "current": shown is not None and shown["digest"] == policy.digest,
+        "drawn": [] if shown is None else [pictures.column(p) for p in shown["pictures"]],
+        "words": "" if shown is None else TRIED[shown["source"]].format(rows=f"{shown['rows']:,}"),
     }
 
 
@@ -235,28 +235,28 @@ def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
 
 def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
     """The chosen method, its fields, what it promises, and whether it may run."""
-    found = find(policy.method)
-    asked = protect_fields.parameters(found, here.document["protect"], policy)
+    chosen_method = find(policy.method)
+    asked = protect_fields.parameters(chosen_method, here.document["protect"], policy)
     draft = here.workspace.drafts.get(invalid_input.PARAMETERS)
-    for one in asked:
-        one["value"] = one["value"] if draft is None else draft.given.get(one["name"], "")
+    for field in asked:
+        field["value"] = field["value"] if draft is None else draft.given.get(field["name"], "")
     plan, refused = here.planned
     spent = None if plan is None else planning.cost(policy, plan.claims)
     return {
         "method": {
-            "name": found.name,
-            "title": title_of(found.name),
-            "summary": found.summary,
-            "reference_short": found.reference.partition(",")[0],
+            "name": chosen_method.name,
+            "title": title_of(chosen_method.name),
+            "summary": chosen_method.summary,
+            "reference_short": chosen_method.reference.partition(",")[0],
         },
         "parameters": asked,
         "parameter_error": "" if draft is None else draft.error,
-        "parameters_wrong": _wrong(draft, [one["name"] for one in asked]),
+        "parameters_wrong": _wrong(draft, [field["name"] for field in asked]),
         "plan_error": refused,
         "claims": [plain(claim) for claim in here.claims],
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
-        "expected": [] if plan is None else [one.text for one in plan.expected],
+        "expected": [] if plan is None else [expectation.text for expectation in plan.expected],
         "takes": "" if plan is None else forecast.takes(plan),
         "cost": spent,
         "blocked": here.blocked,
@@ -282,14 +282,14 @@ def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
 
 def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
     """Claims of a card; those that differ only in their columns are listed once."""
-    found: dict[tuple[str, str], list[str]] = {}
+    columns_by_claim: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)
         columns = _short_columns(claim.guarantee.columns, policy) or phrases.of_columns(facts)
-        found.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
+        columns_by_claim.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
     return [
         {"status": status, "text": f"{name} of {_list_columns(columns)}"}
-        for (status, name), columns in found.items()
+        for (status, name), columns in columns_by_claim.items()
     ]
 
 

@@ -60,21 +60,21 @@ def parameters(
     """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
     schema = method.parameters.model_json_schema(mode="validation")
     protected = policy.columns or method.input.columns(policy.schema)
-    found = []
+    fields = []
     for name in schema["properties"]:
         if name in UNASKED:
             continue
         if name in BY_COLUMN:
-            found += [_of_column(name, column, schema, stated) for column in protected]
+            fields += [_of_column(name, column, schema, stated) for column in protected]
             continue
         required = name in schema.get("required", ())
-        one = _parameter(name, schema, stated.get(name), required=required)
+        field = _parameter(name, schema, stated.get(name), required=required)
         if picked := _list_choices(name, policy, protected):
-            one |= {"choices": [(column, column) for column in picked], "number": False}
-        found.append(one)
+            field |= {"choices": [(column, column) for column in picked], "number": False}
+        fields.append(field)
     forms = [form.value for form in method.forms.offered]
     if len(forms) > 1:
-        found.append(
+        fields.append(
             {
                 "name": "release_form",
                 "title": RELEASE_FORM,
@@ -86,17 +86,17 @@ def parameters(
                 "number": False,
             }
         )
-    for one in found:
-        one["first"] = one["required"] or bool(one["value"]) or one["name"] in FIRST
-    return found
+    for field in fields:
+        field["first"] = field["required"] or bool(field["value"]) or field["name"] in FIRST
+    return fields
 
 
 def _parameter(
     name: str, schema: Mapping[str, Any], value: Any, *, required: bool
 ) -> dict[str, Any]:
     stated = schema["properties"][name]
-    meant = _resolve(stated, schema)
-    kind = meant.get("type", "string")
+    resolved = _resolve(stated, schema)
+    kind = resolved.get("type", "string")
     default = stated.get("default")
     words = {True: "yes", False: "no", None: "not stated"}
     shown = words[default] if default is None or kind == "boolean" else default
@@ -109,7 +109,7 @@ def _parameter(
         "value": as_text(value),
         "choices": [("true", "yes"), ("false", "no")]
         if kind == "boolean"
-        else [(str(one), str(one)) for one in meant.get("enum", ())],
+        else [(str(choice), str(choice)) for choice in resolved.get("enum", ())],
         "number": kind in {"integer", "number"},
     }
 
@@ -126,7 +126,7 @@ def _of_column(
         "words": schema["properties"][name].get("description", ""),
         "required": False,
         "default": "not stated by default",
-        "value": ", ".join(as_text(one) for one in listed),
+        "value": ", ".join(as_text(item) for item in listed),
         "choices": [],
         "number": False,
     }
@@ -138,10 +138,10 @@ def _list_choices(name: str, policy: Policy, protected: Iterable[str]) -> list[s
     if name in {"count", "target"}:
         return list(schema.with_role(Role.CONFIDENTIAL))
     if name == "strata":
-        return [one.name for one in schema.columns if one.public and one.all_categories]
+        return [column.name for column in schema.columns if column.public and column.all_categories]
     if name == "blocks":
         kinds = {Kind.NOMINAL, Kind.ORDINAL}
-        return ["median", *(one for one in protected if schema[one].kind in kinds)]
+        return ["median", *(n for n in protected if schema[n].kind in kinds)]
     return []
 
 
@@ -150,7 +150,7 @@ def read_parameters(
 ) -> dict[str, Any]:
     """The values that a form states for a method's parameters; empty ones are not stated."""
     schema = method.parameters.model_json_schema(mode="validation")
-    found: dict[str, Any] = {}
+    given_values: dict[str, Any] = {}
     for name, typed in given.items():
         text = typed.strip()
         key, _, column = name.partition(".")
@@ -158,28 +158,28 @@ def read_parameters(
         if not text or not known or key in UNASKED:
             continue
         if column and key in BY_COLUMN:
-            several = [as_number(one.strip()) for one in text.split(",")]
-            alone = key != "intervals" and len(several) == 1
-            found.setdefault(key, {})[column] = several[0] if alone else several
+            several = [as_number(part.strip()) for part in text.split(",")]
+            single = key != "intervals" and len(several) == 1
+            given_values.setdefault(key, {})[column] = several[0] if single else several
         else:
             kind = _resolve(schema["properties"].get(key, {}), schema).get("type", "string")
-            found[key] = as_value(text, kind)
-    return found | {key: before[key] for key in UNASKED if key in before}
+            given_values[key] = as_value(text, kind)
+    return given_values | {key: before[key] for key in UNASKED if key in before}
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
     """What `[require]` states as the fields of the form."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for key, value in stated.items():
         if key not in LISTED:
-            found[key] = as_text(value)
+            fields[key] = as_text(value)
             continue
-        for at, one in enumerate(value if isinstance(value, list) else [value]):
-            named = one.get("column", ())
-            found |= {f"{key}.{at}.{part}": as_text(one.get(part)) for part in LISTED[key]}
+        for at, entry in enumerate(value if isinstance(value, list) else [value]):
+            named = entry.get("column", ())
+            fields |= {f"{key}.{at}.{part}": as_text(entry.get(part)) for part in LISTED[key]}
             columns = [named] if isinstance(named, str) else named
-            found |= {f"{key}.{at}.column.{name}": "yes" for name in columns}
-    return found
+            fields |= {f"{key}.{at}.column.{name}": "yes" for name in columns}
+    return fields
 
 
 def requirements(
@@ -188,7 +188,7 @@ def requirements(
     """What a page asks for what must be promised, filled in as the form was; see `as_form`."""
     words = {field.alias: field.description or "" for field in RequireSpec.model_fields.values()}
     wrong = set(wrong)
-    found = []
+    fields = []
     for key, title in REQUIREMENTS.items():
         if key not in LISTED:
             groups = [{"place": "", "fields": [_part(key, key, given, wrong)], "columns": []}]
@@ -197,7 +197,7 @@ def requirements(
             # One more than is stated, for the next.
             groups = [_group(f"{key}.{at}", key, given, policy, wrong)
                       for at in [*used, max(used, default=-1) + 1]]  # fmt: skip
-        found.append(
+        fields.append(
             {
                 "key": key,
                 "title": title,
@@ -208,7 +208,7 @@ def requirements(
                 "wrong": any(name == key or name.startswith(f"{key}.") for name in wrong),
             }
         )  # fmt: skip
-    return found
+    return fields
 
 
 def _group(
@@ -243,38 +243,38 @@ def _part(name: str, part: str, given: Mapping[str, str], wrong: set[str]) -> di
 
 def _places(given: Mapping[str, str], key: str) -> list[int]:
     """The numbers of the requirements of a kind for which something is stated."""
-    found = {
+    numbers = {
         int(parts[1])
         for name, text in given.items()
         if (parts := name.split("."))[0] == key and len(parts) > 2 and parts[1].isdecimal()
         if text.strip() and parts[2] not in CHOICES
     }
-    return sorted(found)
+    return sorted(numbers)
 
 
 def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
     """The requirements that a form states, as `[require]` has them; empty ones are not stated."""
-    found: dict[str, Any] = {}
+    required: dict[str, Any] = {}
     for key in REQUIREMENTS:
         if key not in LISTED:
             if text := given.get(key, "").strip():
-                found[key] = as_number(text)
+                required[key] = as_number(text)
             continue
         several = []
         for at in _places(given, key):
             place = f"{key}.{at}"
-            one: dict[str, Any] = {}
+            entry: dict[str, Any] = {}
             for part in LISTED[key]:
                 if text := given.get(f"{place}.{part}", "").strip():
-                    one[part] = text if part in CHOICES else as_number(text)
+                    entry[part] = text if part in CHOICES else as_number(text)
             columns = [name.removeprefix(f"{place}.column.") for name, text in given.items()
                        if name.startswith(f"{place}.column.") and text]  # fmt: skip
             if columns:
-                one["column"] = columns[0] if len(columns) == 1 else columns
-            several.append(one)
+                entry["column"] = columns[0] if len(columns) == 1 else columns
+            several.append(entry)
         if several:
-            found[key] = several[0] if len(several) == 1 else several
-    return found
+            required[key] = several[0] if len(several) == 1 else several
+    return required
 
 
 def wrong_parts(error: str, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -322,9 +322,9 @@ def _resolve(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[st
     """What a property is, its null aside."""
     if "$ref" in stated:
         stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
-    for one in stated.get("anyOf", ()):
-        if one.get("type") != "null":
-            return _resolve(one, schema)
+    for option in stated.get("anyOf", ()):
+        if option.get("type") != "null":
+            return _resolve(option, schema)
     return stated
 
 

@@ -28,25 +28,25 @@ def list_questions(here: "Here") -> list[dict[str, Any]]:
     seen = here.profile
     if seen is None or here.policy is None:
         return []
-    found = []
+    questions = []
     if len(seen.sheets) > 1:
-        found.append(_sheet(here, seen.sheets))
+        questions.append(_sheet(here, seen.sheets))
     marked = _unit(here)
     for place, column in enumerate(seen.columns):
         if column.name not in here.document["columns"]:
             continue
         if column.forms:
-            found.append(_date(here, place, column))
+            questions.append(_date(here, place, column))
         if column.persons:
-            found.append(_numbers_persons(here, place, column, marked))
+            questions.append(_numbers_persons(here, place, column, marked))
     if not any(column.persons for column in seen.columns):
-        found.append(_persons(here, marked))
-    return found
+        questions.append(_persons(here, marked))
+    return questions
 
 
 def open_questions(here: "Here") -> int:
     """How many questions nobody has answered yet; confirming a column answers what is about it."""
-    return sum(not one["answered"] for one in list_questions(here))
+    return sum(not question["answered"] for question in list_questions(here))
 
 
 def _sheet(here: "Here", sheets: tuple[str, ...]) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def _date(here: "Here", place: int, column: ColumnProfile) -> dict[str, Any]:
     answers = []
     for form in column.forms:
         first = "Day" if form.startswith("%d") else "Month"
-        meant = EXAMPLE if form == column.forms[0] else date(2024, EXAMPLE.day, EXAMPLE.month)
-        words = f"{first} first: {written} is {meant.day} {meant:%B}"
+        day = EXAMPLE if form == column.forms[0] else date(2024, EXAMPLE.day, EXAMPLE.month)
+        words = f"{first} first: {written} is {day.day} {day:%B}"
         answers.append(_answer(form, words, form == stated))
     return {
         "id": str(place),
@@ -85,7 +85,7 @@ def _numbers_persons(
 ) -> dict[str, Any]:
     rows = here.profile.rows if here.profile else 0
     shown = visible(column.name)
-    own = marked == column.name
+    is_marked = marked == column.name
     return {
         "id": str(place),
         "title": f"Does {shown} number the persons?",
@@ -94,22 +94,22 @@ def _numbers_persons(
         "If it numbers the persons, promises count persons and not rows.",
         "answered": _is_answered(here, column.name),
         "answers": [
-            _answer("yes", f"Yes, {shown} numbers the persons", own),
-            _answer("no", "No", not own),
+            _answer("yes", f"Yes, {shown} numbers the persons", is_marked),
+            _answer("no", "No", not is_marked),
         ],
     }
 
 
 def _persons(here: "Here", marked: str) -> dict[str, Any]:
-    alone = here.document.get("one_row_per_person") is True
+    one_row_each = here.document.get("one_row_per_person") is True
     return {
         "id": PERSONS,
         "title": "Is each row one person?",
         "words": "Promises about persons rest on your answer.",
-        "answered": alone or bool(marked) or PERSONS in here.workspace.answered,
+        "answered": one_row_each or bool(marked) or PERSONS in here.workspace.answered,
         "answers": [
-            _answer("one", "Yes, and nobody has two rows", alone),
-            _answer("unknown", "No, or not known", not alone and not marked),
+            _answer("one", "Yes, and nobody has two rows", one_row_each),
+            _answer("unknown", "No, or not known", not one_row_each and not marked),
         ],
         "columns": [(at, name, name == marked) for at, name in enumerate(here.document["columns"])],
         "marked": marked,
@@ -137,9 +137,9 @@ def answer(here: "Here", form: Mapping[str, str]) -> None:
         InputError: there is no such question or answer.
     """
     id_, value = form.get("question", ""), form.get("answer", "")
-    one = next((each for each in list_questions(here) if each["id"] == id_), None)
-    given = () if one is None else [each["value"] for each in one["answers"]]
-    if one is None or (value not in given and not (one.get("columns") and value == "column")):
+    asked = next((each for each in list_questions(here) if each["id"] == id_), None)
+    given = () if asked is None else [each["value"] for each in asked["answers"]]
+    if asked is None or (value not in given and not (asked.get("columns") and value == "column")):
         raise InputError("The studio no longer asks this; load the page again.")
     if id_ == SHEET and here.profile is not None:
         sheet = here.profile.sheets[int(value)]
@@ -213,11 +213,11 @@ def reading_fields(here: "Here", *, text: bool) -> Iterator[dict[str, Any]]:
     for key, (title, choices) in CHOICES.items():
         if key in OF_TEXT and not text:
             continue
-        found = "tab" if seen.get(key) == "\t" else str(seen.get(key, ""))
-        own = "tab" if stated.get(key) == "\t" else str(stated.get(key, ""))
-        words = choices.get(found, found.upper())
-        yield {"key": key, "title": title, "value": own, "choices": choices,
-               "found": words if found and not own else ""}  # fmt: skip
+        detected = "tab" if seen.get(key) == "\t" else str(seen.get(key, ""))
+        chosen = "tab" if stated.get(key) == "\t" else str(stated.get(key, ""))
+        words = choices.get(detected, detected.upper())
+        yield {"key": key, "title": title, "value": chosen, "choices": choices,
+               "found": words if detected and not chosen else ""}  # fmt: skip
 
 
 def reading_words(here: "Here") -> list[tuple[str, str]]:
@@ -226,28 +226,28 @@ def reading_words(here: "Here") -> list[tuple[str, str]]:
     if seen is None:
         return []
     read = seen.reading
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     if "sheet" in read:
-        found.append(("Sheet", visible(str(read["sheet"]))))
-    found += [(title, str(read[key])) for key, title in ROWS.items() if key in read]
+        pairs.append(("Sheet", visible(str(read["sheet"]))))
+    pairs += [(title, str(read[key])) for key, title in ROWS.items() if key in read]
     if "delimiter" in read:
         mark = "tab" if read["delimiter"] == "\t" else str(read["delimiter"])
-        found.append(("Between two cells", DELIMITERS.get(mark, mark)))
+        pairs.append(("Between two cells", DELIMITERS.get(mark, mark)))
     if "encoding" in read:
         code = str(read["encoding"])
-        found.append(("Character encoding", ENCODINGS.get(code, code.upper())))
+        pairs.append(("Character encoding", ENCODINGS.get(code, code.upper())))
     if "decimal" in read:
-        found.append(("Decimal mark", "comma" if read["decimal"] == "," else "point"))
+        pairs.append(("Decimal mark", "comma" if read["decimal"] == "," else "point"))
     forms = {
-        policy_document.column_of(here.document, one.name).get("date_format", "yyyy-mm-dd")
-        for one in seen.columns
-        if one.type == "date" and one.name in here.document.get("columns", {})
+        policy_document.column_of(here.document, column.name).get("date_format", "yyyy-mm-dd")
+        for column in seen.columns
+        if column.type == "date" and column.name in here.document.get("columns", {})
     }
     if forms:
-        found.append(("Dates", ", ".join(sorted(map(in_words, forms)))))
-    own = (mark for one in seen.columns for mark in one.marks)
-    marks = dict.fromkeys((*read.get("missing", ()), *own))
-    empty = any(one.missing for one in seen.columns)
+        pairs.append(("Dates", ", ".join(sorted(map(in_words, forms)))))
+    column_marks = (mark for column in seen.columns for mark in column.marks)
+    marks = dict.fromkeys((*read.get("missing", ()), *column_marks))
+    empty = any(column.missing for column in seen.columns)
     if marks or empty:
-        found.append(("Missing cells", ", ".join(map(visible, marks)) or "empty"))
-    return found
+        pairs.append(("Missing cells", ", ".join(map(visible, marks)) or "empty"))
+    return pairs

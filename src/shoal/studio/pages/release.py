@@ -76,7 +76,7 @@ def context(here: Present, form: Form) -> Response:
 def budget(here: Present, form: Form) -> Response:
     """Name the population, and grant it a budget if it has none."""
     source, epsilon = form.get("source", "").strip(), form.get("epsilon", "").strip()
-    known = {visible(one["source"]): one["source"] for one in _accounts(here.studio)}
+    known = {visible(account["source"]): account["source"] for account in _accounts(here.studio)}
     source = known.get(source, source)  # as the page shows it
     try:
         if source and epsilon:
@@ -129,11 +129,11 @@ def _show(here: Here) -> Response:
     draft = workspace.drafts.get(invalid_input.BUDGET)
     given = {"source": workspace.source} if draft is None else draft.given
     accounts = _accounts(studio)
-    account = next((one for one in accounts if one["source"] == workspace.source), None)
+    account = next((a for a in accounts if a["source"] == workspace.source), None)
     job = here.job(JobKind.PROTECT)
     released = _latest_release(here)
     listed = checklist(here, account, released)
-    open_ = [one for one in listed if one["state"] in {"todo", "stop"}]
+    open_ = [item for item in listed if item["state"] in {"todo", "stop"}]
     return screen(
         here,
         "release",
@@ -152,14 +152,14 @@ def _show(here: Here) -> Response:
         account=account,
         source=given["source"],
         grant=given.get("epsilon", ""),
-        sources=[one["source"] for one in accounts],
+        sources=[a["source"] for a in accounts],
         forms={key: FORMS.get(key, key) for key in FORMATS},
         file_format=workspace.release_format,
         blocked=here.blocked,
         digest="" if here.policy is None else here.policy.digest,
         released=released,
         large=here.large,
-        history=[_line(studio, one) for one in studio.history.entries()],
+        history=[_line(studio, entry) for entry in studio.history.entries()],
         **{**job_values(job), "back": "release"},
     )
 
@@ -173,7 +173,7 @@ def checklist(
     stated = _context(here)
     missing = [title for key, (title, _) in CONTEXT.items() if key not in stated]
     claims = [plain(claim) for claim in here.claims]
-    weak = [one for one in claims if one["status"] != Status.PROVED]
+    weak = [claim for claim in claims if claim["status"] != Status.PROVED]
     return [
         _line_of("Roles", "todo" if left else "done",
                  [f"{count_noun(left, 'column is', 'columns are')} still to confirm."
@@ -182,8 +182,8 @@ def checklist(
         _line_of("Claims", "stop" if refused else "todo" if weak else "done",
                  [refused]
                  if refused
-                 else [f"{phrases.title(one['guarantee'])}: {phrases.STATUS_WORDS[one['status']]}."
-                       for one in claims] or ["Nothing is promised."],
+                 else [f"{phrases.title(c['guarantee'])}: {phrases.STATUS_WORDS[c['status']]}."
+                       for c in claims] or ["Nothing is promised."],
                  (f"{here.base}/protect", "Change the method")),
         _line_of("Checks", *_checks(released)),
         _line_of("Budget", *_budget(here, account)),
@@ -208,15 +208,15 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
         ]
     if not released["current"]:
         return "todo", [OUT_OF_DATE]
-    found = released["checks"]
-    if not found:
+    checks = released["checks"]
+    if not checks:
         return "done", ["No promise of this release can be tested on a table."]
     texts = [
-        f"{phrases.title(one['guarantee'])}: {'holds' if one['holds'] else 'fails'}, achieved "
-        f"{html.figure(one['achieved'])}."
-        for one in found
+        f"{phrases.title(check['guarantee'])}: {'holds' if check['holds'] else 'fails'}, achieved "
+        f"{html.figure(check['achieved'])}."
+        for check in checks
     ]
-    return "done" if all(one["holds"] for one in found) else "stop", texts
+    return "done" if all(check["holds"] for check in checks) else "stop", texts
 
 
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
@@ -249,14 +249,14 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
     manifest = read_json(folder / "manifest.json")
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
-    found = job.result or {} if job.state is JobState.DONE else {}
+    result = job.result or {} if job.state is JobState.DONE else {}
     address = f"/releases/{entry.id}"
     titles = protect_fields.titles(find(manifest["method"]))
     return {
         **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
         "current": bound.current,
-        "changed": [(_key_in_words(one.key, titles), one.old, one.new) for one in bound.changed],
+        "changed": [(_key_in_words(c.key, titles), c.old, c.new) for c in bound.changed],
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
@@ -264,7 +264,7 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
         "scheme": _scheme(here.studio, entry.id),
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
         "verification": f"{here.base}/releases/{entry.id}/verification",
-        "notes": found.get("notes", manifest["notes"]),
+        "notes": result.get("notes", manifest["notes"]),
         "digest": bound.policy_digest,
         "not_claimed": manifest["not_claimed"],
         **html.collect_decisions(manifest, figures),
@@ -295,10 +295,10 @@ def _epsilon(one: HistoryEntry) -> str:
     if one.state != "released":
         return ""
     claimed = [c["guarantee"] for c in one.claims if c["status"] == Status.PROVED.value]
-    found = [g for g in claimed if g["name"] == "differential-privacy"]
-    if not found:
+    dp = [g for g in claimed if g["name"] == "differential-privacy"]
+    if not dp:
         return "none"
-    return f"rho {found[0]['rho']}" if found[0]["epsilon"] is None else str(found[0]["epsilon"])
+    return f"rho {dp[0]['rho']}" if dp[0]["epsilon"] is None else str(dp[0]["epsilon"])
 
 
 def _key_in_words(key: str, titles: Mapping[str, str]) -> str:

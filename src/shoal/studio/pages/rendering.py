@@ -31,9 +31,9 @@ def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
 
     Without a target, the first is an empty name.
     """
-    (first, given), *others = parts
+    (first, given), *rest = parts
     texts = [page(first, **given)] if first else []
-    texts += [page(name, **{**values, "swap": True}) for name, values in others]
+    texts += [page(name, **{**values, "swap": True}) for name, values in rest]
     return "\n".join(texts)
 
 
@@ -114,12 +114,12 @@ def duration(seconds: float) -> str:
     >>> duration(3), duration(75), duration(4000)
     ('3 s', '1 min 15 s', '1 h 7 min')
     """
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {round(whole % 3600 / 60)} min"
+    total = max(0, round(seconds))
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {round(total % 3600 / 60)} min"
 
 
 def size(count: int) -> str:

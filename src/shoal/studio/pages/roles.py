@@ -36,9 +36,9 @@ def show(here: Present) -> Response:
     if here.policy is None:
         return back_to(here, "data")
     rows = _rows(here)
-    first = next((one["place"] for one in rows if one["wrong"]), None)
+    first = next((row["place"] for row in rows if row["wrong"]), None)
     if first is None:
-        first = next((one["place"] for one in rows if not one["confirmed"]), 0)
+        first = next((row["place"] for row in rows if not row["confirmed"]), 0)
     return screen(
         here,
         "roles",
@@ -87,8 +87,8 @@ def change_rows(here: Present, form: Form) -> Response:
     if form.get("confirm") and not after.open_columns:
         headers = {"HX-Trigger": dumps({"say": "All columns are confirmed."})}
     shown = form.get("shown", "")
-    if shown.isdecimal() and (one := _name(after, {"place": shown})) in changed:
-        rows.append(("column.html", _one(after, one)))
+    if shown.isdecimal() and (name := _name(after, {"place": shown})) in changed:
+        rows.append(("column.html", _one(after, name)))
     parts = [*rows, ("rows_error.html", {"error": ""}), *_text_parts(after), *_beside(after)]
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
@@ -292,7 +292,7 @@ def _wrong(
         parts.append(("column_error.html", {**_one(after, name), "alone": True}))
         parts.append(_row_part(after, name))
         place, error = _ids(after, name)
-        spoken = [f"{one}-{place}" for key in wrong for one in FIELDS.get(key, (key,))]
+        spoken = [f"{field}-{place}" for key in wrong for field in FIELDS.get(key, (key,))]
         headers |= _mark_fields(place, error, spoken)
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
@@ -338,7 +338,7 @@ def _following(here: Here, name: str) -> str | None:
     """The next column to confirm, from this one on and then from the top."""
     names = list(here.document["columns"])
     place = names.index(name)
-    return next((one for one in names[place:] + names[:place] if one in here.open_columns), None)
+    return next((n for n in names[place:] + names[:place] if n in here.open_columns), None)
 
 
 def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
@@ -391,7 +391,7 @@ def _card(here: Here, name: str) -> dict[str, Any]:
     role, kind = str(stated["role"]), str(stated.get("kind", ""))
     seen = _seen(here).get(name)
     low, high = (fields.as_text(end) for end in stated.get("bounds", (None, None)))
-    categories = [str(one) for one in stated.get("categories", ())]
+    categories = [str(category) for category in stated.get("categories", ())]
     more = fields.column_more(kind, stated) if role != Role.IDENTIFIER else _flags(stated)
     return {
         "place": list(here.document["columns"]).index(name),
@@ -414,7 +414,7 @@ def _card(here: Here, name: str) -> dict[str, Any]:
         "values": [] if seen is None or categories else list(seen.values[:LONGEST_LIST]),
         "short": _short(stated, kind),
         "more": more,
-        "more_open": any(one["value"] for one in more),
+        "more_open": any(field["value"] for field in more),
         "error": "" if draft is None else draft.error,
         "wrong": () if draft is None else draft.wrong,
     }
@@ -422,7 +422,7 @@ def _card(here: Here, name: str) -> dict[str, Any]:
 
 def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     wanted = {"privacy_unit", "household", "stratum", "max_contributions"}
-    return [one for one in fields.column_more("", stated) if one["key"] in wanted]
+    return [field for field in fields.column_more("", stated) if field["key"] in wanted]
 
 
 def _facts(seen: ColumnProfile, rows: int) -> str:
@@ -462,11 +462,11 @@ def _whose(here: Here) -> dict[str, Any]:
 
 def _counts(here: Here) -> dict[str, Any]:
     names = here.document["columns"]
-    found = Counter(str(policy_document.column_of(here.document, name)["role"]) for name in names)
+    counted = Counter(str(policy_document.column_of(here.document, name)["role"]) for name in names)
     left = len(here.open_columns)
     words = f"{len(names) - left} of {len(names)} confirmed" if left else "all confirmed"
     return {
-        "counts": {role.value: found[role.value] for role in Role if found[role.value]},
+        "counts": {role.value: counted[role.value] for role in Role if counted[role.value]},
         "confirmed_words": words,
     }
 

@@ -80,17 +80,17 @@ def gibbs(
                     for v in range(size):
                         energy[v] += pairs[j, k, x, v]
             for t in range(triples.shape[0]):
-                own = -1
+                position = -1
                 start = starts[t]
                 for axis in range(3):
                     k = triples[t, axis]
                     if k == j:
-                        own = axis
+                        position = axis
                     else:
                         start += strides[t, axis, groups[particle, k]]
-                if own >= 0:
+                if position >= 0:
                     for v in range(size):
-                        energy[v] += theta[start + strides[t, own, v]]
+                        energy[v] += theta[start + strides[t, position, v]]
             if component[j] >= 0:
                 stratum = begins[component[j]]
                 for k in range(columns):

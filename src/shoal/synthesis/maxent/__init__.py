@@ -232,9 +232,9 @@ def maxent(
 
     # Of a wide table, select pairs that form a forest, measure them, and draw along it.
     if plan.marginals is PairMarginals.FOREST:
-        own = price * (1 - plan.one_way_share)
+        part = price * (1 - plan.one_way_share)
         drawn = forest(
-            columns, one_way, plan, total=total, price=own, noise=noise, rng=rng, progress=progress
+            columns, one_way, plan, total=total, price=part, noise=noise, rng=rng, progress=progress
         )
         return SyntheticRows(
             drawn.rows,
@@ -247,8 +247,8 @@ def maxent(
     rest = price * (1 - plan.one_way_share - plan.coarseness_share)
     if plan.coarseness_share:
         progress("testing what grouping values loses", 0, 1)
-        own = price * plan.coarseness_share
-        lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=own, noise=noise)
+        part = price * plan.coarseness_share
+        lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=part, noise=noise)
         privacy_losses.append(loss)
         measurements.append(answer)
         facts |= {
@@ -283,8 +283,8 @@ def maxent(
     grouped = group_zeros(zeros, one_way, [marginal.prior(n) for marginal in one_way])
     n_rows = total.refine(_total(marginal, grouped) for marginal in measured).rows
     counted = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
-    alone = common_margins(counted, measured, grouped, n=n_rows)
-    priors = [target.prior(n) for target in alone]
+    margins = common_margins(counted, measured, grouped, n=n_rows)
+    priors = [target.prior(n) for target in margins]
     grouped = group_zeros(zeros, one_way, priors)
     believed, pairs, parts = posterior_targets(
         measured,
@@ -292,7 +292,7 @@ def maxent(
         n=n_rows,
         tau=plan.tau,
         learns=plan.learns,
-        margins=[target.shares for target in alone],
+        margins=[target.shares for target in margins],
         ordered=[has_order(domain) for domain in domains],
     )
     sizes = [marginal.size for marginal in one_way]
@@ -305,11 +305,11 @@ def maxent(
         zeros=grouped,
         progress=progress,
     )
-    fitted, targets = _fit_twice(fit, [*alone, *believed], pairs, grouped, tau=plan.tau)
+    fitted, targets = _fit_twice(fit, [*margins, *believed], pairs, grouped, tau=plan.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
-        own = three * SELECTION_SHARE
+        part = three * SELECTION_SHARE
         selected, losses = select_three_way(
             columns,
             domains,
@@ -318,19 +318,19 @@ def maxent(
             n=n_rows,
             marginals=plan.three_way,
             cells=room(n, three, plan.three_way),
-            price=own,
+            price=part,
             noise=noise,
             progress=progress,
         )
         privacy_losses += losses
-        found, losses = measure_selected(
-            selected, price=three - own, noise=noise, progress=progress
+        three_way, losses = measure_selected(
+            selected, price=three - part, noise=noise, progress=progress
         )
         privacy_losses += losses
-        measurements += found
+        measurements += three_way
         targets += [
-            Target.of(marginal, n_rows, tuple(axis.codes for axis in one.axes))
-            for marginal, one in zip(found, selected, strict=True)
+            Target.of(marginal, n_rows, tuple(axis.codes for axis in candidate.axes))
+            for marginal, candidate in zip(three_way, selected, strict=True)
         ]
         first, fitted = fitted, fit(targets, tau=fitted.tau, start=fitted)
         facts["three-way marginals"] = [
@@ -399,14 +399,14 @@ def _one_way(
     progress: Progress,
 ) -> tuple[list[OneWayMarginal], RecordTotal]:
     """One-way marginals within atoms, and what is then known of the number of records."""
-    atoms = {j: own for one in zeros for j, own in zip(one.columns, one.atoms, strict=True)}
+    atoms = {j: codes for zero in zeros for j, codes in zip(zero.columns, zero.atoms, strict=True)}
     each = price * plan.one_way_share / sum(plan.weights)
     counted = []
     for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
         progress("measuring one-way marginals", j, len(domains))
-        own = each * weight
+        share = each * weight
         counted.append(
-            measure_one_way(columns, j, domain, price=own, noise=noise, atoms=atoms.get(j))
+            measure_one_way(columns, j, domain, price=share, noise=noise, atoms=atoms.get(j))
         )
     total = total.refine(histogram.total for histogram in counted)
     believed = [

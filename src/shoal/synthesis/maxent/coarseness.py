@@ -92,8 +92,8 @@ def mean_deviation(means: Floats) -> Floats:
     array([0.7358])
     """
     means = np.maximum(means, 1e-300)
-    whole = np.floor(means)
-    logs = -means + (whole + 1) * np.log(means) - scipy.special.gammaln(whole + 1)
+    floors = np.floor(means)
+    logs = -means + (floors + 1) * np.log(means) - scipy.special.gammaln(floors + 1)
     deviation: Floats = 2 * np.exp(logs)
     return deviation
 
@@ -127,5 +127,5 @@ def _discretisation_loss(table: Ints, first: tuple[Ints, Ints], second: tuple[In
     (rows, down), (across, right) = first, second
     coarse = np.zeros((int(rows.max()) + 1, int(across.max()) + 1), dtype=np.int64)
     np.add.at(coarse, (rows[:, None], across[None, :]), table)
-    said = coarse[rows][:, across] * (down[:, None] * right[None, :])
-    return int(np.abs(table * _UNIT**2 - said).sum())
+    scaled = coarse[rows][:, across] * (down[:, None] * right[None, :])
+    return int(np.abs(table * _UNIT**2 - scaled).sum())

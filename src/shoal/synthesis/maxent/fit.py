@@ -125,12 +125,12 @@ class Fitted:
 
     def parameters(self, a: int, b: int, sizes: Sequence[int], targets: Sequence[Target]) -> Floats:
         """Those that these tables have for two columns, added up for each two groups."""
-        starts, found = _starts(targets), np.zeros(sizes[a] * sizes[b])
+        starts, total = _starts(targets), np.zeros(sizes[a] * sizes[b])
         for number, target in enumerate(targets):
             if target.columns == (a, b):
                 part = self.theta[starts[number] : starts[number + 1]]
-                found += part[_inside(target, (a, b), sizes)]
-        return found.reshape(sizes[a], sizes[b])
+                total += part[_inside(target, (a, b), sizes)]
+        return total.reshape(sizes[a], sizes[b])
 
 
 def fit_distribution(
@@ -176,7 +176,7 @@ def fit_distribution(
             groups, flat = groups[flat > 0], flat[flat > 0]
         return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
     for _ in range(1 if start else _ATTEMPTS):
-        found = _fit_particles(
+        fitted = _fit_particles(
             sizes,
             zeros,
             targets,
@@ -186,10 +186,10 @@ def fit_distribution(
             start=start,
             progress=progress,
         )
-        if found.settled:
-            return found
+        if fitted.settled:
+            return fitted
         tau *= 4
-    return found if start is None else start
+    return fitted if start is None else start
 
 
 def _fit_cells(
@@ -242,8 +242,8 @@ def _solve(
         return value, (tables.marginals(weights) - shares + pull) * unit
 
     begin = np.zeros(shares.size) if start is None else start / unit
-    found: Floats = minimise(dual, begin, iterations=iterations) * unit
-    return found
+    solution: Floats = minimise(dual, begin, iterations=iterations) * unit
+    return solution
 
 
 def _softmax(energy: Floats) -> tuple[Floats, float]:
@@ -291,8 +291,8 @@ class _Grid:
                 wide = sums[child][widened]
                 sums[parent] = sums[parent] + wide if parent in sums else wide
         everything = tuple(range(len(self.sizes)))
-        found = sums[everything]
-        return (found if found.shape == self.sizes else np.broadcast_to(found, self.sizes)).ravel()
+        total = sums[everything]
+        return (total if total.shape == self.sizes else np.broadcast_to(total, self.sizes)).ravel()
 
     def marginals(self, weights: Floats) -> Floats:
         """All tables of a distribution, one after the other."""
@@ -343,16 +343,16 @@ class _Particles:
         counted = [Target((a, b), np.zeros(sizes[a] * sizes[b]), 1.0) for a, b in pairs]
         parts = []
         for number, target in enumerate(targets):
-            own = (place for place, pair in enumerate(pairs) if {*target.columns} <= {*pair})
+            containing = (place for place, pair in enumerate(pairs) if {*target.columns} <= {*pair})
             cells = np.arange(target.shares.size)
-            if (place := next(own, len(counted))) == len(counted):
+            if (place := next(containing, len(counted))) == len(counted):
                 counted.append(target)
             else:
                 cells = _inside(target, counted[place].columns, sizes)
             parts.append((place, self.starts[number] + cells))
         self.begins = _starts(counted)
         self.parts = np.hstack(
-            [np.vstack([self.begins[place] + np.arange(own.size), own]) for place, own in parts]
+            [np.vstack([self.begins[place] + np.arange(p.size), p]) for place, p in parts]
         )
         self.cells = np.empty((len(counted), len(groups)), dtype=np.int32)
         for place, target in enumerate(counted):
@@ -457,11 +457,11 @@ def _improves(
     that are drawn elsewhere than to zero change this little.)
     """
     sizes = [prior.size for prior in zeros.priors]
-    alone = []
+    separate = []
     for target in targets:
         prior, cells = zeros.table(target.columns).ravel(), _cells(target, sizes)
-        alone.append(prior if cells is None else np.bincount(cells, prior))
-    if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
+        separate.append(prior if cells is None else np.bincount(cells, prior))
+    if _misfit(fitted, targets) > _misfit(np.concatenate(separate), targets):
         return False
     seen = fitted.size if start is None else start.theta.size
     if start is None or seen == fitted.size:
@@ -492,8 +492,8 @@ def _sweep(
     single = np.zeros((len(sizes), widest))
     pairs = np.zeros((len(sizes), len(sizes), widest, widest))
     prior = zeros.tables()
-    for j, own in enumerate(prior.single):
-        single[j, : sizes[j]] = own
+    for j, values in enumerate(prior.single):
+        single[j, : sizes[j]] = values
     triples = [number for number, target in enumerate(targets) if len(target.columns) == 3]
     starts = _starts(targets)
     members = np.array([targets[number].columns for number in triples], dtype=np.int64)
@@ -549,8 +549,8 @@ def _inside(target: Target, columns: Sequence[int], sizes: Sequence[int]) -> Int
     codes = dict(zip(target.columns, target.codes(sizes), strict=True))
     cell = np.zeros(1, dtype=np.int64)
     for j in columns:
-        own = codes.get(j, np.zeros(sizes[j], dtype=np.int64))
-        cell = np.add.outer(cell * (int(own.max()) + 1), own).ravel()
+        axis_codes = codes.get(j, np.zeros(sizes[j], dtype=np.int64))
+        cell = np.add.outer(cell * (int(axis_codes.max()) + 1), axis_codes).ravel()
     return cell
 
 

@@ -75,22 +75,22 @@ def forest(
 
     Cost in time: O(n m^2) for the scores of all pairs, and O(n m) for the rows.
     """
-    own = price * FOREST_SELECTION
+    share = price * FOREST_SELECTION
     selected, selections = _select(
         columns,
         one_way,
         n=total.rows,
         pairs=plan.pairs,
-        price=own,
+        price=share,
         noise=noise,
         progress=progress,
     )
-    found, counts = measure_selected(selected, price=price - own, noise=noise, progress=progress)
-    n = total.refine(marginal.total for marginal in found).rows
+    tables, counts = measure_selected(selected, price=price - share, noise=noise, progress=progress)
+    n = total.refine(marginal.total for marginal in tables).rows
     priors = [marginal.prior(n) for marginal in one_way]
     free = GroupedZeros(priors=priors)
     believed, _, _ = posterior_targets(
-        found,
+        tables,
         free,
         n=n,
         tau=plan.tau,
@@ -103,8 +103,8 @@ def forest(
     return SyntheticRows(
         generate_rows(fitted, one_way, n, rng),
         (*selections, *counts),
-        tuple(found),
-        {"number of marginals": len(found), "groups per column": [m.size for m in one_way]},
+        tuple(tables),
+        {"number of marginals": len(tables), "groups per column": [m.size for m in one_way]},
     )
 
 
@@ -145,12 +145,12 @@ def _select(
         tree[tree == tree[b]] = tree[a]
         selected.append(int(left[best]))
         privacy_losses.append(privacy_loss)
-    own = [JoinedCodes(marginal, np.arange(marginal.size)) for marginal in one_way]
-    found = [
-        CandidateMarginal(sets[i], tuple(own[j] for j in sets[i]), exact[i])
+    joined = [JoinedCodes(marginal, np.arange(marginal.size)) for marginal in one_way]
+    chosen = [
+        CandidateMarginal(sets[i], tuple(joined[j] for j in sets[i]), exact[i])
         for i in sorted(selected)
     ]
-    return found, privacy_losses
+    return chosen, privacy_losses
 
 
 def _fit(
@@ -170,8 +170,8 @@ def _fit(
     groups = np.empty((n, len(one_way)), dtype=np.uint8)
     for j, parent in _from_the_roots(len(one_way), list(tables)):
         if parent is None:
-            whole = systematic(one_way[j].shares, n, rng)
-            groups[:, j] = rng.permutation(np.repeat(np.arange(whole.size), whole))
+            counts = systematic(one_way[j].shares, n, rng)
+            groups[:, j] = rng.permutation(np.repeat(np.arange(counts.size), counts))
             continue
         both = tables[parent, j] if parent < j else tables[j, parent].T
         for group in np.unique(groups[:, parent]):
@@ -188,9 +188,9 @@ def _table(
     """What is believed of a pair, with the margins that are believed of its columns."""
     sizes = [marginal.size for marginal in one_way]
     targets = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
-    alone = [marginal.prior(n) for marginal in one_way]
+    priors = [marginal.prior(n) for marginal in one_way]
     both = Target((0, 1), target.shares, target.weight)
-    fitted = fit_distribution(sizes, alone, [*targets, both], tau=tau, particles=1, rng=rng)
+    fitted = fit_distribution(sizes, priors, [*targets, both], tau=tau, particles=1, rng=rng)
     table = np.zeros(sizes)
     table[fitted.groups[:, 0], fitted.groups[:, 1]] = fitted.weights
     down, across = (marginal.shares for marginal in one_way)
@@ -210,13 +210,13 @@ def _from_the_roots(m: int, pairs: Sequence[tuple[int, ...]]) -> list[tuple[int,
     for a, b in pairs:
         beside[a].append(b)
         beside[b].append(a)
-    found: list[tuple[int, int | None]] = []
+    edges: list[tuple[int, int | None]] = []
     seen: set[int] = set()
     for root in range(m):
         waiting: list[tuple[int, int | None]] = [] if root in seen else [(root, None)]
         while waiting:
             j, parent = waiting.pop(0)
             seen.add(j)
-            found.append((j, parent))
+            edges.append((j, parent))
             waiting += [(k, j) for k in beside[j] if k != parent]
-    return found
+    return edges

@@ -64,28 +64,28 @@ def without_implied(
         zeros: cells that have no mass, and the prior.
     """
     sizes = [prior.size for prior in zeros.priors]
-    margins = {one.columns[0]: one.shares for one in targets if len(one.columns) == 1}
+    margins = {target.columns[0]: target.shares for target in targets if len(target.columns) == 1}
     centres = {}
     for table in pairs:
         a, b = table.columns
         ends = margins[a], margins[b]
-        alone = _to_margins(zeros.table((a, b)), *ends)
+        indep = _to_margins(zeros.table((a, b)), *ends)
         # A cell without particles is not empty: all cells together have one particle more.
-        shares = fitted.pair(a, b, sizes) + alone / len(fitted.weights)
-        own = fitted.parameters(a, b, sizes, targets)
-        own = own - (own * alone).sum()
-        steep = np.abs(own) > _STEEP
-        others = np.where(steep, alone, shares * np.exp(-np.where(steep, 0.0, own)))
-        others = _to_margins(others, *ends)
-        times = _observed_multiple(table, _to_margins(shares, *ends), others - alone)
-        base = np.maximum(alone + times * (others - alone), np.minimum(alone, others) / 4)
-        ratio = np.divide(base, others, out=np.ones_like(base), where=others > 0)
+        shares = fitted.pair(a, b, sizes) + indep / len(fitted.weights)
+        interaction = fitted.parameters(a, b, sizes, targets)
+        interaction = interaction - (interaction * indep).sum()
+        steep = np.abs(interaction) > _STEEP
+        without = np.where(steep, indep, shares * np.exp(-np.where(steep, 0.0, interaction)))
+        without = _to_margins(without, *ends)
+        times = _observed_multiple(table, _to_margins(shares, *ends), without - indep)
+        base = np.maximum(indep + times * (without - indep), np.minimum(indep, without) / 4)
+        ratio = np.divide(base, without, out=np.ones_like(base), where=without > 0)
         centres[a, b] = np.log(np.where(base > 0, ratio, 1.0)).ravel()
     return [
-        replace(one, centre=centres[one.columns])
-        if one.joined is None and one.columns in centres
-        else one
-        for one in targets
+        replace(target, centre=centres[target.columns])
+        if target.joined is None and target.columns in centres
+        else target
+        for target in targets
     ]
 
 

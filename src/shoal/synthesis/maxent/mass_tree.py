@@ -90,8 +90,8 @@ class BinnedAxis:
         inside = (quantiles - self.mass[position]) / (self.mass[position + 1] - self.mass[position])
         width = self.edges[position + 1] - self.edges[position]
         steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
-        found: Ints = self.edges[position] + steps
-        return found
+        codes: Ints = self.edges[position] + steps
+        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,8 @@ def mass_tree(
     counts, counted = leaf_counts(tree, price=price - structure, noise=noise)
     variance = float(noise_variance(counted))
     n = total.refine([(float(counts.sum()), counts.size * variance)]).rows
-    alone = space.sides(tree.lower, tree.upper).prod(axis=1)
-    believed = shrink(counts, n, variance, towards=alone)
+    volumes = space.sides(tree.lower, tree.upper).prod(axis=1)
+    believed = shrink(counts, n, variance, towards=volumes)
     rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)
     ends = tuple(
         np.column_stack([axis.edges[end[:, j]] for j, axis in enumerate(axes)])

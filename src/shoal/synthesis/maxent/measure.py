@@ -59,20 +59,20 @@ def measure_cover(
     progress: Progress,
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
     """The marginals of a cover over groups, with noise; each takes its part of the price."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     progress("measuring marginals", 0, len(cover.blocks))
     counts = exact_marginals(columns, tuple(enumerate(one_way)), cover.blocks)
     parts = sum(cover.weights)
     for members, part, exact in zip(cover.blocks, cover.weights, counts, strict=True):
-        progress("measuring marginals", len(found), len(cover.blocks))
+        progress("measuring marginals", len(measurements), len(cover.blocks))
         name = f"marginal of {' x '.join(domains[j].name for j in members)}"
-        own = price * Fraction(part, parts)
-        noisy, privacy_loss = noisy_table(exact, target=name, price=own, noise=noise)
+        block_price = price * Fraction(part, parts)
+        noisy, privacy_loss = noisy_table(exact, target=name, price=block_price, noise=noise)
         groups = tuple(one_way[j].groups for j in members)
-        found.append(_make_measurement(members, groups, noisy, privacy_loss))
+        measurements.append(_make_measurement(members, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
-    return found, privacy_losses
+    return measurements, privacy_losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +88,17 @@ def measure_selected(
     selected: Sequence[CandidateMarginal], *, price: Price, noise: Noise, progress: Progress
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
     """Count the selected marginals with noise, each for an equal part of the price."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     each = price / len(selected)
-    for number, one in enumerate(selected, 1):
+    for number, candidate in enumerate(selected, 1):
         progress("measuring selected marginals", number - 1, len(selected))
-        name = f"selected {_WAYS[len(one.columns)]} marginal {number}"
-        noisy, privacy_loss = noisy_table(one.exact, target=name, price=each, noise=noise)
-        groups = tuple(axis.marginal.groups for axis in one.axes)
-        found.append(_make_measurement(one.columns, groups, noisy, privacy_loss))
+        name = f"selected {_WAYS[len(candidate.columns)]} marginal {number}"
+        noisy, privacy_loss = noisy_table(candidate.exact, target=name, price=each, noise=noise)
+        groups = tuple(axis.marginal.groups for axis in candidate.axes)
+        measurements.append(_make_measurement(candidate.columns, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
-    return found, privacy_losses
+    return measurements, privacy_losses
 
 
 _WAYS = {2: "two-way", 3: "three-way"}
@@ -119,7 +119,7 @@ def exact_marginals(
     axes of a marginal by their index.
     """
     counts = columns.total(partial(_counts_of_groups, axes=axes, sets=sets))
-    shapes = [tuple(axes[k][1].size for k in own) for own in sets]
+    shapes = [tuple(axes[k][1].size for k in members) for members in sets]
     ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
     return [part.reshape(s) for part, s in zip(np.split(counts, ends), shapes, strict=True)]
 
@@ -132,8 +132,8 @@ def _counts_of_groups(
     grouped = [marginal.group_codes(columns[j]) for j, marginal in axes]
     return np.concatenate(
         [
-            table_counts([grouped[k] for k in own], [axes[k][1].size for k in own]).ravel()
-            for own in sets
+            table_counts([grouped[k] for k in members], [axes[k][1].size for k in members]).ravel()
+            for members in sets
         ]
     )
 

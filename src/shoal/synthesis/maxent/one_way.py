@@ -159,8 +159,8 @@ def _over_leaves(
     projected = found.project(n)
     members = quantiles(projected, most)
     if atoms is not None:
-        own = atoms[found.edges[:-1]]
-        starts = (np.diff(members, prepend=0) > 0) | (np.diff(own, prepend=own[0]) != 0)
+        atom_of = atoms[found.edges[:-1]]
+        starts = (np.diff(members, prepend=0) > 0) | (np.diff(atom_of, prepend=atom_of[0]) != 0)
         members = np.cumsum(starts)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
     summed = np.bincount(members, projected).astype(np.float64)
@@ -246,13 +246,13 @@ def group_zeros(
 ) -> GroupedZeros:
     """Structural zeros over groups: each group lies in an atom, as its codes do."""
     atoms = []
-    for one in zeros:
-        own = []
-        for j, codes in zip(one.columns, one.atoms, strict=True):
-            found = np.zeros(one_way[j].size, dtype=np.int64)
-            found[one_way[j].members] = codes[one_way[j].edges[:-1]]
-            own.append(found)
-        atoms.append(own)
+    for zero in zeros:
+        by_axis = []
+        for j, codes in zip(zero.columns, zero.atoms, strict=True):
+            group_atoms = np.zeros(one_way[j].size, dtype=np.int64)
+            group_atoms[one_way[j].members] = codes[one_way[j].edges[:-1]]
+            by_axis.append(group_atoms)
+        atoms.append(by_axis)
     return GroupedZeros(zeros, atoms, priors=priors)
 
 
@@ -264,8 +264,8 @@ def _within(
         return grouping(masses, most)
     labels = np.zeros(masses.size, dtype=np.int64)
     used = 0
-    own = np.bincount(atoms, masses).astype(np.float64)
-    for atom, groups in enumerate(allot_groups(np.bincount(atoms), most, own)):
+    atom_masses = np.bincount(atoms, masses).astype(np.float64)
+    for atom, groups in enumerate(allot_groups(np.bincount(atoms), most, atom_masses)):
         codes = np.flatnonzero(atoms == atom)
         labels[codes] = used + grouping(masses[codes], int(groups))
         used = int(labels.max()) + 1

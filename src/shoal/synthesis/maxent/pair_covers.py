@@ -97,9 +97,9 @@ def _cover(roots: "_Roots", power: float) -> Cover:
     grow = sqrt if power == PURE else partial(_raise_to, power=power)
     blocks, amounts = _greedy(roots, grow)
     cost = sum(map(grow, amounts)) ** (1 / power)
-    whole = roots.whole()
-    if whole <= cost * (1 + _FAINT):
-        return Cover((tuple(range(len(roots.sizes))),), (1,), whole)
+    full = roots.whole()
+    if full <= cost * (1 + _FAINT):
+        return Cover((tuple(range(len(roots.sizes))),), (1,), full)
     total = sum(map(grow, amounts))
     weights = [max(1, round(_UNITS * grow(amount) / total)) for amount in amounts]
     ordered = sorted(zip(blocks, weights, strict=True))
@@ -153,9 +153,9 @@ def _greedy(
             for j in columns:
                 if amounts[k] and j not in block:
                     wider = tuple(sorted((*block, j)))
-                    own = roots.grown(block, volumes[k], j) * _inside(wider, roots)
+                    wider_cost = roots.grown(block, volumes[k], j) * _inside(wider, roots)
                     # By how much the root of the cost changes, where others lose what is taken.
-                    change = grow(own) - sum(
+                    change = grow(wider_cost) - sum(
                         grow(amounts[other]) - grow(_rest(amounts[other], lost))
                         for other, lost in _loss_by_block(wider, roots, owner, volumes).items()
                     )

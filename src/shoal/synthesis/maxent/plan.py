@@ -86,26 +86,26 @@ class MaxentPlan:
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.one_way_share <= 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
-        alone, m = self.marginals is PairMarginals.NONE, len(self.weights)
-        if alone != (self.one_way_share == 1) or (m == 1 and not alone):
+        no_pairs, m = self.marginals is PairMarginals.NONE, len(self.weights)
+        if no_pairs != (self.one_way_share == 1) or (m == 1 and not no_pairs):
             raise InputError(
                 "A plan for one column measures its one-way marginal alone; a plan for several "
                 "columns measures marginals of several columns too, or spends all of epsilon on "
                 "one-way marginals."
             )
-        if alone and self.coarseness_share:
+        if no_pairs and self.coarseness_share:
             raise InputError("A plan for one-way marginals alone has no dependence test.")
         grown = self.marginals is PairMarginals.FOREST
         if grown and not 1 <= self.pairs < m:
             raise InputError("A forest needs at least one pair, and fewer than columns.")
         wanted: set[tuple[int, int]] = set()
-        if not alone and not grown:
+        if not no_pairs and not grown:
             wanted = set(combinations(range(m), 2))
         if wanted != {pair for block in self.cover.blocks for pair in combinations(block, 2)}:
             raise InputError("The marginals of a plan must cover every pair of columns.")
         if min(self.coarseness_share, self.three_way_share) < 0:
             raise InputError("A plan's shares must not be negative.")
-        if not alone and self.coarseness_share + self.three_way_share >= 1 - self.one_way_share:
+        if not no_pairs and self.coarseness_share + self.three_way_share >= 1 - self.one_way_share:
             raise InputError("A plan must leave a share of epsilon for its two-way marginals.")
         if not 0 <= self.three_way <= comb(len(self.weights), 3) or bool(self.three_way) != (
             self.three_way_share > 0
@@ -413,17 +413,17 @@ def foresee_errors(
     worth = WORTH[price.neighbours]
     prices = [float(plan.one_way_share) * budget * w / sum(plan.weights) for w in plan.weights]
     counted = [
-        (own - min(own / 2, 2.5) if pure else own / 2) if is_line(domain) else own
-        for domain, own in zip(domains, prices, strict=True)
+        (p - min(p / 2, 2.5) if pure else p / 2) if is_line(domain) else p
+        for domain, p in zip(domains, prices, strict=True)
     ]
-    means = [2 / (worth * own) if pure else 0.8 / sqrt(worth * own) for own in counted]
+    means = [2 / (worth * p) if pure else 0.8 / sqrt(worth * p) for p in counted]
     one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
     sizes = [min(domain.size, plan.groups) for domain in domains]
     pairs: dict[tuple[int, int], float] = {}
     if plan.pairs:
-        own = float(left * (1 - FOREST_SELECTION)) * budget * worth / plan.pairs
-        sd = sqrt(8) / own if pure else 1 / sqrt(own)
+        amount = float(left * (1 - FOREST_SELECTION)) * budget * worth / plan.pairs
+        sd = sqrt(8) / amount if pure else 1 / sqrt(amount)
         return one_way, {
             (a, b): min(0.4 * sizes[a] * sizes[b] * sd / n, 1.0)
             for a, b in combinations(range(len(domains)), 2)
@@ -434,9 +434,9 @@ def foresee_errors(
         precision = 0.0
         for block, weight in zip(plan.cover.blocks, plan.cover.weights, strict=True):
             if a in block and b in block:
-                own = float(left) * budget * weight / sum(plan.cover.weights)
+                amount = float(left) * budget * weight / sum(plan.cover.weights)
                 cells = prod(sizes[j] for j in block if j not in (a, b))
-                precision += ((worth * own) ** 2 / 8 if pure else worth * own) / cells
+                precision += ((worth * amount) ** 2 / 8 if pure else worth * amount) / cells
         pairs[a, b] = min(0.4 * sizes[a] * sizes[b] / (n * precision**0.5), 1.0)
     return one_way, pairs
 
@@ -451,10 +451,10 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
     >>> room(12_000, Price(Fraction(17, 20)), 4)
     229
     """
-    own = price * (1 - selection) / marginals
+    share = price * (1 - selection) / marginals
     if price.rho is None:
-        return int(NOISE * n * own.amount * WORTH[price.neighbours])
-    return int(float(NOISE) * n * sqrt(float(own.amount) * WORTH[price.neighbours]) / 0.4)
+        return int(NOISE * n * share.amount * WORTH[price.neighbours])
+    return int(float(NOISE) * n * sqrt(float(share.amount) * WORTH[price.neighbours]) / 0.4)
 
 
 _VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 350, 1000, 2500
@@ -481,7 +481,7 @@ def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> F
     Of ordered codes at most 32 count: beyond that, neighbours answer for each other
     (`posterior.smoothed`).
     """
-    codes = [min(one.size, MOST_GROUPS) if has_order(one) else one.size for one in domains]
+    codes = [min(d.size, MOST_GROUPS) if has_order(d) else d.size for d in domains]
     hidden = 1 - Fraction(sum(min(size, groups) for size in codes), sum(codes))
     return Fraction(1, 10) + hidden * _round(min(0.4, 9 / sqrt(strength)))
 
@@ -505,9 +505,9 @@ def _finest(
     best = find_cover(low)
     while low < high:
         middle = (low + high + 1) // 2
-        found = find_cover(middle)
-        if found.cost <= most:
-            low, best = middle, found
+        found_cover = find_cover(middle)
+        if found_cover.cost <= most:
+            low, best = middle, found_cover
         else:
             high = middle - 1
     return low, best

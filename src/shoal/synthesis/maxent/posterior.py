@@ -152,8 +152,8 @@ def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
     """
     levels = max((counts.size - 1).bit_length(), 1)
     sums, widths = (
-        [np.concatenate([one, np.zeros(2**levels - counts.size)])]
-        for one in (counts.astype(np.float64), np.ones(counts.size))
+        [np.concatenate([values, np.zeros(2**levels - counts.size)])]
+        for values in (counts.astype(np.float64), np.ones(counts.size))
     )
     for level in range(levels):
         for runs in (sums, widths):
@@ -161,13 +161,13 @@ def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
     believed = np.full(2**levels, float(total))
     for level in range(levels - 1, -1, -1):
         half = 2**level
-        whole = np.maximum(widths[level + 1], 1.0)
-        left, right = widths[level] / whole, np.roll(widths[level], -half) / whole
+        width = np.maximum(widths[level + 1], 1.0)
+        left, right = widths[level] / width, np.roll(widths[level], -half) / width
         apart = sums[level] * right - np.roll(sums[level], -half) * left
         moved = np.zeros(believed.size)
         cut = np.flatnonzero((left > 0) & (right > 0))
         even = believed[cut] * left[cut] * right[cut]
-        noise = variance * (whole * left * right)[cut]
+        noise = variance * (width * left * right)[cut]
         moved[cut] = _uneven(apart[cut], even, noise, 2.0 * half)
         moved = np.clip(moved, -believed * left, believed * right)
         believed = (believed * left + moved + np.roll(believed * right - moved, half)) / 2
@@ -277,24 +277,24 @@ def two_way_targets(
     show a pair, their mean is taken with weights in proportion to 1 / variance, which has the least
     variance.
     """
-    found: dict[tuple[int, ...], Target] = {}
+    targets: dict[tuple[int, ...], Target] = {}
     for table in tables:
-        whole = table.shares.reshape([sizes[j] for j in table.columns])
+        cells = table.shares.reshape([sizes[j] for j in table.columns])
         for pair in combinations(range(len(table.columns)), 2):
-            away = tuple(axis for axis in range(whole.ndim) if axis not in pair)
-            shares = whole.sum(axis=away).ravel()
-            weight = table.weight * shares.size / whole.size
+            away = tuple(axis for axis in range(cells.ndim) if axis not in pair)
+            shares = cells.sum(axis=away).ravel()
+            weight = table.weight * shares.size / cells.size
             if zeros is not None and zeros.components:
                 summed = zeros.mask(table.columns).sum(axis=away).ravel()
                 weight = table.weight / np.maximum(summed, 1)
             columns = tuple(table.columns[axis] for axis in pair)
-            if columns in found:
-                other = found[columns]
+            if columns in targets:
+                other = targets[columns]
                 both = weight + other.weight
                 shares = (weight * shares + other.weight * other.shares) / both
                 weight = both
-            found[columns] = Target(columns, shares, weight)
-    return [found[columns] for columns in sorted(found)]
+            targets[columns] = Target(columns, shares, weight)
+    return [targets[columns] for columns in sorted(targets)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,12 +338,12 @@ class _Departure:
         believed, a cell acts as if that were noise b / (1 - b).
         """
         shares, _ = _fit_mixture_weights(self.likely, self.times, _SHARED * weights)
-        noise, alone = self.noise[self.kept], self.alone[self.kept]
+        noise, independent = self.noise[self.kept], self.alone[self.kept]
         left = (shares * noise / (self.spread + noise)).sum(axis=0)
-        found = np.full(self.kept.shape, _MOST)
+        taus = np.full(self.kept.shape, _MOST)
         odds = np.maximum(1 / np.maximum(left, 1e-9) - 1, 1e-9)
-        found[self.kept] = np.clip(alone / (noise * odds), _LEAST, _MOST)
-        return found
+        taus[self.kept] = np.clip(independent / (noise * odds), _LEAST, _MOST)
+        return taus
 
     def posterior_share(self, taus: Floats) -> float:
         """Which part of the squared departures of the cells that count is believed."""
@@ -356,28 +356,28 @@ def _estimate_taus(shown: Sequence[_Departure]) -> list[Floats]:
     """The tau of each cell of some departures, which answer for each other too."""
     if not shown:
         return []
-    together = np.concatenate([one.likely for one in shown], axis=1)
-    times = np.concatenate([one.times for one in shown])
+    together = np.concatenate([deviation.likely for deviation in shown], axis=1)
+    times = np.concatenate([deviation.times for deviation in shown])
     _, weights = _fit_mixture_weights(together, times, np.full(_LAWS.size, 1 / _LAWS.size))
-    return [one.taus(weights) for one in shown]
+    return [deviation.taus(weights) for deviation in shown]
 
 
 def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
     """The operator 1 - p 1' along either axis takes off what margins explain."""
     rows, columns = (zeros.priors[j] for j in table.columns)
     a, b = table.columns
-    alone = zeros.table((a, b))
-    down, across = np.broadcast_to(rows[:, None], alone.shape), columns
+    independent = zeros.table((a, b))
+    down, across = np.broadcast_to(rows[:, None], independent.shape), columns
     if zeros.are_joined(a, b):
         down, across = (
-            alone / np.maximum(alone.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
+            independent / np.maximum(independent.sum(axis=k, keepdims=True), 1e-300) for k in (0, 1)
         )
-    apart = table.shares.reshape(alone.shape) - alone
+    apart = table.shares.reshape(independent.shape) - independent
     apart = apart - down * apart.sum(axis=0)
     apart = apart - across * apart.sum(axis=1, keepdims=True)
     spread = np.outer(*(1 - 2 * p + p.size * p**2 for p in (rows, columns)))
-    noise = spread / np.broadcast_to(table.weight, alone.size).reshape(alone.shape)
-    return _whole(apart, alone, noise, zeros.mask((a, b)))
+    noise = spread / np.broadcast_to(table.weight, independent.size).reshape(independent.shape)
+    return _whole(apart, independent, noise, zeros.mask((a, b)))
 
 
 def _whole(apart: Floats, alone: Floats, noise: Floats, kept: Bools) -> _Departure:
@@ -420,33 +420,33 @@ class _Level:
 
     def inside(self, runs: tuple[Ints, Ints]) -> _Departure:
         """What cells show beyond the runs that they are joined to."""
-        one, (a, b) = self.shown, runs
-        apart, alone, count = (
-            _sum_runs(of, runs)[a][:, b] for of in (one.apart, one.alone, 1.0 * one.kept)
+        shown, (a, b) = self.shown, runs
+        apart, independent, count = (
+            _sum_runs(of, runs)[a][:, b] for of in (shown.apart, shown.alone, 1.0 * shown.kept)
         )
-        share = one.alone / np.maximum(alone, 1e-300)
+        share = shown.alone / np.maximum(independent, 1e-300)
         return _Departure(
-            one.apart - share * apart,
-            one.alone * (1 - share),
-            one.noise * (1 - 2 * share + count * share**2),
-            (count > 1) & one.kept,
-            int(one.kept.sum() - (_sum_runs(1.0 * one.kept, runs) > 0).sum()),
+            shown.apart - share * apart,
+            shown.alone * (1 - share),
+            shown.noise * (1 - 2 * share + count * share**2),
+            (count > 1) & shown.kept,
+            int(shown.kept.sum() - (_sum_runs(1.0 * shown.kept, runs) > 0).sum()),
         )
 
     def join_runs(self, runs: tuple[Ints, Ints], learnt: Floats) -> "_Level":
         """The level of these runs; what single cells depart from them counts as noise."""
-        one, (a, b) = self.shown, runs
-        own = np.where(one.kept, one.alone / learnt, 0.0)
-        noise = one.noise + own
-        apart, alone, noise, count = (
-            _sum_runs(of, runs) for of in (one.apart, one.alone, noise, 1.0 * one.kept)
+        shown, (a, b) = self.shown, runs
+        variance = np.where(shown.kept, shown.alone / learnt, 0.0)
+        noise = shown.noise + variance
+        apart, independent, noise, count = (
+            _sum_runs(of, runs) for of in (shown.apart, shown.alone, noise, 1.0 * shown.kept)
         )
         return _Level(
             self.columns,
             (a[self.codes[0]], b[self.codes[1]]),
             _sum_runs(self.shares, runs),
             _sum_runs(self.variance, runs),
-            _whole(apart, alone, noise, count > 0),
+            _whole(apart, independent, noise, count > 0),
         )
 
 
@@ -501,13 +501,13 @@ def by_levels(
     targets: list[Target] = []
     while True:
         runs = [level.runs(ordered, zeros) for level in levels]
-        moved = [(number, own) for number, own in enumerate(runs) if own is not None]
+        moved = [(number, p) for number, p in enumerate(runs) if p is not None]
         if not moved:
             break
-        learnt = _estimate_taus([levels[number].inside(own) for number, own in moved])
-        for (number, own), taus in zip(moved, learnt, strict=True):
+        learnt = _estimate_taus([levels[number].inside(pair_runs) for number, pair_runs in moved])
+        for (number, pair_runs), taus in zip(moved, learnt, strict=True):
             targets.append(levels[number].target(tau, taus))
-            levels[number] = levels[number].join_runs(own, taus)
+            levels[number] = levels[number].join_runs(pair_runs, taus)
     learnt = _estimate_taus([level.shown for level in levels])
     targets += [level.target(tau, taus) for level, taus in zip(levels, learnt, strict=True)]
     return targets, [
@@ -542,16 +542,16 @@ def common_margins(
     They are what a fit starts from and has to meet, in place of one-way marginals alone: each pair
     that was measured says as much again of its columns.
     """
-    found = []
+    targets = []
     for target in one_way:
         (j,) = target.columns
         weight, mean = target.weight, target.weight * target.shares
-        for marginal in (one for one in measured if j in one.columns):
+        for marginal in (m for m in measured if j in m.columns):
             away = tuple(k for k, other in enumerate(marginal.columns) if other != j)
             kept = zeros.mask(marginal.columns)
             shares = (marginal.counts * kept).sum(axis=away) / n
-            own = precision_of(n, marginal.variance) / np.maximum(kept.sum(axis=away), 1)
-            weight, mean = weight + own, mean + own * shares
+            precision = precision_of(n, marginal.variance) / np.maximum(kept.sum(axis=away), 1)
+            weight, mean = weight + precision, mean + precision * shares
         shares = np.maximum(mean / weight, 0.0) + 1e-9
-        found.append(Target((j,), shares / shares.sum(), weight))
-    return found
+        targets.append(Target((j,), shares / shares.sum(), weight))
+    return targets

@@ -69,8 +69,8 @@ def select_three_way(
     # With a column of one group, a marginal shows two columns, which were measured before.
     scores = np.array(
         [
-            score(one.exact, n * _predict(fitted, one)) if min(one.exact.shape) > 1 else -2 * n
-            for one in candidates
+            score(c.exact, n * _predict(fitted, c)) if min(c.exact.shape) > 1 else -2 * n
+            for c in candidates
         ]
     )
     each = price / marginals
@@ -102,8 +102,8 @@ def _candidates(
     numbered = [(j, axis.marginal) for (j, _), axis in zip(names, axes, strict=True)]
     counts = exact_marginals(columns, numbered, axes_of)
     return [
-        CandidateMarginal(members, tuple(axes[k] for k in own), exact)
-        for members, own, exact in zip(sets, axes_of, counts, strict=True)
+        CandidateMarginal(members, tuple(axes[k] for k in places), exact)
+        for members, places, exact in zip(sets, axes_of, counts, strict=True)
     ]
 
 

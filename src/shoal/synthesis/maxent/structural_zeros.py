@@ -87,15 +87,15 @@ class AllowedCells:
 
     def __init__(self, sizes: Sequence[int], zeros: Sequence[Component], most: int) -> None:
         self._sizes = [min(size, most) for size in sizes]
-        self._of = {j: (one, _allotments(one, most)) for one in zeros for j in one.columns}
+        self._of = {j: (zero, _allotments(zero, most)) for zero in zeros for j in zero.columns}
         self._known: dict[tuple[int, ...], float] = {}
 
     def root(self, columns: tuple[int, ...]) -> float:
         """The root of the number of cells."""
         if columns not in self._known:
             free = prod(self._sizes[j] for j in columns if j not in self._of)
-            joined = {id(own[0]): own for j, own in self._of.items() if j in columns}
-            cells = prod(one.cells(columns, sizes) for one, sizes in joined.values())
+            joined = {id(entry[0]): entry for j, entry in self._of.items() if j in columns}
+            cells = prod(zero.cells(columns, sizes) for zero, sizes in joined.values())
             self._known[columns] = float(np.sqrt(free * cells))
         return self._known[columns]
 
@@ -156,21 +156,21 @@ class GroupedZeros:
     ) -> None:
         self.components, self._atoms, self.priors = tuple(components), tuple(atoms), priors
         self._where = {
-            j: (c, axis) for c, one in enumerate(components) for axis, j in enumerate(one.columns)
+            j: (c, axis) for c, o in enumerate(components) for axis, j in enumerate(o.columns)
         }
 
     @cached_property
     def strata(self) -> list[Floats]:
         """Q of each component."""
-        found = zip(self.components, self._atoms, strict=True)
-        return [self._fit_component(one, own) for one, own in found]
+        pairs = zip(self.components, self._atoms, strict=True)
+        return [self._fit_component(component, atoms) for component, atoms in pairs]
 
     def _fit_component(self, one: Component, atoms: Sequence[Ints]) -> Floats:
         """Fit q of a component."""
         q = one.allowed / one.allowed.sum()
         masses = [
-            np.bincount(own, self.priors[j], minlength=q.shape[axis])
-            for axis, (j, own) in enumerate(zip(one.columns, atoms, strict=True))
+            np.bincount(codes, self.priors[j], minlength=q.shape[axis])
+            for axis, (j, codes) in enumerate(zip(one.columns, atoms, strict=True))
         ]
         for _ in range(_FITTED):
             for axis, mass in enumerate(masses):
@@ -188,9 +188,9 @@ class GroupedZeros:
         prior = self.priors[j]
         if j not in self._where:
             return prior
-        own = self._own(j)
-        masses = np.bincount(own, prior)
-        shares: Floats = prior / masses[own]
+        atoms = self._own(j)
+        masses = np.bincount(atoms, prior)
+        shares: Floats = prior / masses[atoms]
         return shares
 
     def _own(self, j: int) -> Ints:
@@ -204,23 +204,23 @@ class GroupedZeros:
 
     def mask(self, columns: Sequence[int]) -> Bools:
         """Which cells of a table of some columns are allowed; one axis per column."""
-        whole = np.ones([self.priors[j].size for j in columns], dtype=bool)
-        for one in self.components:
-            inside = [j for j in columns if j in one.columns]
+        allowed = np.ones([self.priors[j].size for j in columns], dtype=bool)
+        for component in self.components:
+            inside = [j for j in columns if j in component.columns]
             if inside:
-                away = tuple(a for a, j in enumerate(one.columns) if j not in inside)
-                whole &= self._spread(_any(one.allowed, away), inside, columns)
-        return whole
+                away = tuple(a for a, j in enumerate(component.columns) if j not in inside)
+                allowed &= self._spread(_any(component.allowed, away), inside, columns)
+        return allowed
 
     def table(self, columns: Sequence[int]) -> Floats:
         """What the prior says of some columns, in increasing order; one axis per column."""
         table = np.ones([self.priors[j].size for j in columns])
         for j in columns:
             table *= self.share_in_atom(j).reshape([-1 if k == j else 1 for k in columns])
-        for one, q in zip(self.components, self.strata, strict=True):
-            inside = [j for j in columns if j in one.columns]
+        for component, q in zip(self.components, self.strata, strict=True):
+            inside = [j for j in columns if j in component.columns]
             if inside:
-                away = tuple(axis for axis, j in enumerate(one.columns) if j not in inside)
+                away = tuple(axis for axis, j in enumerate(component.columns) if j not in inside)
                 table *= self._spread(q.sum(axis=away), inside, columns)
         return table
 
@@ -240,8 +240,8 @@ class GroupedZeros:
         with np.errstate(divide="ignore"):
             for j in every:
                 base += np.log(self.share_in_atom(j)).reshape([-1 if k == j else 1 for k in every])
-            for one, q in zip(self.components, self.strata, strict=True):
-                base += self._spread(np.log(q), one.columns, every)
+            for component, q in zip(self.components, self.strata, strict=True):
+                base += self._spread(np.log(q), component.columns, every)
         return base
 
     def particles(self, count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -250,14 +250,14 @@ class GroupedZeros:
         for j, prior in enumerate(self.priors):
             if j not in self._where:
                 groups[:, j] = rng.permutation(_repeat(prior, count, rng))
-        for c, one in enumerate(self.components):
+        for c, component in enumerate(self.components):
             strata = rng.permutation(_repeat(self.strata[c].ravel(), count, rng))
             for j, atoms in zip(
-                one.columns, np.unravel_index(strata, one.allowed.shape), strict=True
+                component.columns, np.unravel_index(strata, component.allowed.shape), strict=True
             ):
-                own, shares = self._own(j), self.share_in_atom(j)
+                atom_of, shares = self._own(j), self.share_in_atom(j)
                 for atom in np.unique(atoms):
-                    rows, members = np.flatnonzero(atoms == atom), np.flatnonzero(own == atom)
+                    rows, members = np.flatnonzero(atoms == atom), np.flatnonzero(atom_of == atom)
                     drawn = _repeat(shares[members], rows.size, rng)
                     groups[rows, j] = rng.permutation(members[drawn])
         return groups
@@ -268,9 +268,9 @@ class GroupedZeros:
         component, strides = np.full(m, -1, dtype=np.int64), np.zeros(m, dtype=np.int64)
         atoms = np.zeros((m, widest), dtype=np.int64)
         begins = np.cumsum([0, *(q.size for q in self.strata)])
-        for c, one in enumerate(self.components):
-            shape = one.allowed.shape
-            for axis, j in enumerate(one.columns):
+        for c, part in enumerate(self.components):
+            shape = part.allowed.shape
+            for axis, j in enumerate(part.columns):
                 component[j], strides[j] = c, prod(shape[axis + 1 :])
                 atoms[j, : self.priors[j].size] = self._own(j)
         with np.errstate(divide="ignore"):
