@@ -115,7 +115,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def count_noun(number: int, one: str, many: str = "") -> str:
     """Write a number with its noun; an irregular plural, or one with its verb, is given.
 
-    >>> counted(1, "row"), counted(2000, "row"), counted(0, "row has", "rows have")
+    >>> count_noun(1, "row"), count_noun(2000, "row"), count_noun(0, "row has", "rows have")
     ('1 row', '2,000 rows', '0 rows have')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -199,7 +199,7 @@ LOST_SPARK = (
 def is_spark_lost(error: BaseException) -> bool:
     """Whether Spark, or the connection to it, broke: its errors, and those of its sockets.
 
-    >>> lost_spark(ConnectionRefusedError())
+    >>> is_spark_lost(ConnectionRefusedError())
     False
     """
     if isinstance(error, SparkError) or type(error).__module__.startswith(("py4j", "pyspark")):

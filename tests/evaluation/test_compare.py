@@ -124,7 +124,7 @@ def test_models_of_a_paper_vary_by_what_candidates_require_on_the_axes_of_the_pa
 
 
 def test_a_second_run_reads_what_the_first_has_kept(folder, found, monkeypatch):
-    monkeypatch.setattr(running, "_measured", None)  # whoever measures now, fails
+    monkeypatch.setattr(running, "_measure", None)  # whoever measures now, fails
 
     again = shoal.compare(people(), stated(), candidates=GRID, repeats=2, folder=folder)
 

@@ -120,13 +120,16 @@ def test_a_wrong_delimiter_is_told_from_a_missing_header(folder, mark):
                                     "--delimiter", stated])  # fmt: skip
 
     assert done.exit_code == 2
-    assert "the cells are split at another mark than the file has" in done.stderr
-    assert f"State --delimiter {mark!r}" in done.stderr
+    if mark in ";|\t":  # marks of tables: the reader itself sees them in every line
+        assert f"The file seems to have the delimiter {mark!r}: state it" in done.stderr
+    else:
+        assert "the cells are split at another mark than the file has" in done.stderr
+        assert f"State --delimiter {mark!r}" in done.stderr
     assert "lacks a header" not in done.stderr
 
 
 def test_a_line_that_has_more_cells_than_a_header_of_one_points_at_the_delimiter(folder):
-    (folder / "bad.csv").write_text("name;age\nWilhelmina;31,5\n")
+    (folder / "bad.csv").write_text("name~age\nWilhelmina~31,5\n")
 
     done = CliRunner().invoke(app, ["init", str(folder / "bad.csv"), "--delimiter", ",",
                                     "--out", str(folder / "x.toml")])  # fmt: skip

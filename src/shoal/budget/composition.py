@@ -367,7 +367,7 @@ def fold_name(name: str) -> str:
     Unicode's compatibility composition (NFKC) with case folding; spaces and characters that are not
     seen are left out. Letters of different alphabets that look alike stay different.
 
-    >>> folded("Pe\u0301 ople") == folded("P\u00c9OPLE")
+    >>> fold_name("Pe\u0301 ople") == fold_name("P\u00c9OPLE")
     True
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

@@ -19,7 +19,7 @@ Unsigned64 = NDArray[np.uint64]
 def choose(values: Floats, kept: Bools) -> Floats:
     """Some of the values; all of them are not copied.
 
-    >>> chosen(np.array([1.0, 2.0]), np.array([True, False]))
+    >>> choose(np.array([1.0, 2.0]), np.array([True, False]))
     array([1.])
     """
     return values if kept.all() else values[kept]
@@ -28,7 +28,7 @@ def choose(values: Floats, kept: Bools) -> Floats:
 def freeze(array: Array) -> Array:
     """The array as one that cannot be written to, so a kernel is compiled for one type only.
 
-    >>> fixed(np.arange(3)).flags.writeable
+    >>> freeze(np.arange(3)).flags.writeable
     False
     """
     view = array.view()

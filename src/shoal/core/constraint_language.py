@@ -83,7 +83,7 @@ def parse(
 def find_columns(text: str, columns: Sequence[str]) -> set[str]:
     """The columns that a constraint names; values need not be known.
 
-    >>> mentioned("level <= 'low'", ["level", "low"])
+    >>> find_columns("level <= 'low'", ["level", "low"])
     {'level'}
     """
     tokens = _Parser(text, columns, {}).tokens
@@ -104,7 +104,7 @@ _FLIPPED = {"<": "<", "<=": "<=", "=": "==", "==": "==", "!=": "!=", ">": "<", "
 def write_name(column: str) -> str:
     """The name of a column as a rule writes it.
 
-    >>> named("age"), named("net pay"), named("in")
+    >>> write_name("age"), write_name("net pay"), write_name("in")
     ('age', '`net pay`', '`in`')
     """
     plain = column.isidentifier() and column not in {*_WORDS, "at"}

@@ -263,7 +263,7 @@ def figure(number: float | Fraction) -> str:
 def write_fraction(number: Fraction) -> str:
     """Write a number for people: as a decimal where that is exact, as a fraction otherwise.
 
-    >>> shown(Fraction(1, 10)), shown(Fraction(2)), shown(Fraction(1, 3))
+    >>> write_fraction(Fraction(1, 10)), write_fraction(Fraction(2)), write_fraction(Fraction(1, 3))
     ('0.1', '2', '1/3')
     """
     try:

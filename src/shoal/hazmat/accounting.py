@@ -68,7 +68,7 @@ _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.no
 def compose_epsilon(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Epsilon of one entry, from its sensitivity and scale.
 
-    >>> composed("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
+    >>> compose_epsilon("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
     Fraction(1, 10)
 
     Raises:
@@ -88,7 +88,7 @@ def compose_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fr
     That of discrete Gaussian noise is stated as the square of an L2 change. A mechanism with a
     pure price of e has rho e^2 / 2.
 
-    >>> composed_rho("discrete-gaussian", sensitivity=Fraction(2), scale=Fraction(10))
+    >>> compose_rho("discrete-gaussian", sensitivity=Fraction(2), scale=Fraction(10))
     Fraction(1, 100)
     """
     if mechanism == GAUSSIAN:

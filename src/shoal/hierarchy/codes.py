@@ -115,7 +115,7 @@ def mask_codes(
 ) -> Hierarchy:
     """Mask codes by stars, `by` more characters with each level, until nothing is left.
 
-    >>> masked(["1234", "1299"], by=2).paths[0]
+    >>> mask_codes(["1234", "1299"], by=2).paths[0]
     ('1234', '12**', '*')
     """
     if side not in list(MaskSide) or by < 1:

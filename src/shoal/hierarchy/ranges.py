@@ -186,7 +186,7 @@ def join_ordered(
         root: label of the last level.
         observed: they were read off the data.
 
-    >>> ordered(["none", "primary", "secondary"]).paths[1]
+    >>> join_ordered(["none", "primary", "secondary"]).paths[1]
     ('primary', '[none, primary]', '*')
     """
     if len(values) < 2:

@@ -83,7 +83,7 @@ def _numbers(path: str) -> list[int]:
 def _write_size(size: int) -> str:
     """Write a size in three digits at most.
 
-    >>> _shown(1_500_000_000), _shown(250_000)
+    >>> _write_size(1_500_000_000), _write_size(250_000)
     ('1.5 GB', '0.25 MB')
     """
     unit, name = next((u, n) for u, n in ((1e12, "TB"), (1e9, "GB"), (0, "MB")) if size >= u)

@@ -283,7 +283,7 @@ def drop_marks(text: pl.Series) -> pl.Series:
     That is a decision for each cell: "$1,234.50" becomes "1234.50", and a cell of another form
     stays as it is. The decimal mark is a point here.
 
-    >>> unmarked(pl.Series(["$1,234.50", "1,2"])).to_list()
+    >>> drop_marks(pl.Series(["$1,234.50", "1,2"])).to_list()
     ['1234.50', '1,2']
     """
     plain = text.str.replace_all(r"[^0-9.+-]", "")

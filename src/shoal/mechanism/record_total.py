@@ -50,9 +50,9 @@ class RecordTotal:
     def refine(self, totals: Iterable[tuple[float, float]]) -> Self:
         """The mean of this and of other noisy totals, each with its variance.
 
-        >>> RecordTotal(100.0, 4.0).refined([(106.0, 2.0)]).rows
+        >>> RecordTotal(100.0, 4.0).refine([(106.0, 2.0)]).rows
         104
-        >>> RecordTotal(100.0).refined([(106.0, 2.0)]).rows
+        >>> RecordTotal(100.0).refine([(106.0, 2.0)]).rows
         100
         """
         if self.variance == 0:

@@ -52,7 +52,7 @@ def quantile_edges(values: ArrayLike, bins: int) -> Floats:
 def assign_bins(values: ArrayLike, edges: ArrayLike) -> Ints:
     """Number of the bin of each value: b for edges[b - 1] <= x < edges[b]; -1 for missing.
 
-    >>> binned([1, 5, np.nan], [2.5])
+    >>> assign_bins([1, 5, np.nan], [2.5])
     array([ 0,  1, -1])
     """
     column = np.asarray(values, dtype=np.float64)

@@ -47,7 +47,7 @@ RULES = {
 def find_audience(name: str) -> Audience:
     """The audience of this name; if there is none, an `InputError` lists those that exist.
 
-    >>> named("scientific-use")
+    >>> find_audience("scientific-use")
     <Audience.SCIENTIFIC_USE: 'scientific-use'>
     """
     if name not in list(Audience):

@@ -136,7 +136,7 @@ PUBLIC_GLOSSARY = {
 def list_names(names: Sequence[str], *, joint: str = "and") -> str:
     """Write names as a sentence does.
 
-    >>> listed(["a", "b", "c"])
+    >>> list_names(["a", "b", "c"])
     'a, b and c'
     """
     names = [str(name) for name in names] or ["nothing"]

@@ -170,8 +170,8 @@ def _from_to(low: str, high: str) -> str:
 def _write_number(number: float) -> str:
     """A number of at most three digits behind the first that counts; whole ones as they are.
 
-    >>> _shown(1987.0), _shown(93712.0), _shown(0.123456), _shown(1234.5)
-    ('1987', '93,712', '0.123', '1,234')
+    >>> [_write_number(number) for number in (1987.0, 93712.0, 0.123456, 1234.5)]
+    ['1987', '93,712', '0.123', '1,234']
     """
     if float(number).is_integer() and abs(number) < 10_000:
         return f"{number:.0f}"

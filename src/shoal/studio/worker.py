@@ -88,7 +88,7 @@ def _why(error: BaseException, names: Mapping[str, str]) -> str:
 def name_files(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence that names files as their user does, and not where the studio keeps them.
 
-    >>> named("'/tmp/x/1.csv' is empty.", {"/tmp/x/1.csv": "people.csv"})
+    >>> name_files("'/tmp/x/1.csv' is empty.", {"/tmp/x/1.csv": "people.csv"})
     "'people.csv' is empty."
     """
     for place, name in sorted(names.items(), key=lambda one: -len(one[0])):

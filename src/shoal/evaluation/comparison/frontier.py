@@ -63,7 +63,7 @@ def combine(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Esti
         Welch, "The generalization of Student's problem when several different population
         variances are involved", Biometrika 34 (1947). doi:10.1093/biomet/34.1-2.28
 
-    >>> print(combined([Estimate(0.2, 0.1, 0.3, 0.95)] * 4))
+    >>> print(combine([Estimate(0.2, 0.1, 0.3, 0.95)] * 4))
     0.200 [0.150, 0.250]
     """
     values = np.array([repeat.value for repeat in repeats])

@@ -23,7 +23,7 @@ def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Int
     Cost: O(n log n) per column. Rows are at least `least`, in [0, 1]. Nominal columns are compared
     as equal or not; for groups and their means they count by their places in the public order.
 
-    >>> merged(np.array([[0.0], [0.0], [0.1], [1.0], [1.0]]), np.array([False]), 2)
+    >>> merge_rare_rows(np.array([[0.0], [0.0], [0.1], [1.0], [1.0]]), np.array([False]), 2)
     array([0, 1, 0, 3, 4])
     """
     source = np.arange(len(rows))

@@ -81,7 +81,7 @@ def shorten(values: Floats) -> Floats:
     Sums of decimals leave noise behind the digits that mean something. Numbers below 1e-12 and
     from 1e10 on stay as they are.
 
-    >>> shortened(np.array([79.08000000000001, 1 / 3])).tolist()
+    >>> shorten(np.array([79.08000000000001, 1 / 3])).tolist()
     [79.08, 0.3333333333]
     """
     size = np.abs(values)

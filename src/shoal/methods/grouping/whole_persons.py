@@ -105,7 +105,8 @@ def merge_groups(X: Floats, partition: Partition, failing: NDArray[np.bool_]) ->
     """Merge each failing group with the group whose centre is nearest.
 
     >>> three = Partition(np.array([0, 0, 1, 2]))
-    >>> merged(np.array([[0.0], [1.0], [5.0], [8.0]]), three, np.array([False, True, False])).labels
+    >>> failing = np.array([False, True, False])
+    >>> merge_groups(np.array([[0.0], [1.0], [5.0], [8.0]]), three, failing).labels
     array([0, 0, 1, 1])
     """
     centres = np.column_stack([means(column, partition) for column in X.T])

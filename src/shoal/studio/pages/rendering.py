@@ -90,7 +90,7 @@ def moment(text: str) -> str:
 def clip(text: str | None, longest: int = LONGEST_NAME) -> str:
     """Cut a long name.
 
-    >>> clipped("abcdef", 4)
+    >>> clip("abcdef", 4)
     'abc…'
     """
     text = text or ""

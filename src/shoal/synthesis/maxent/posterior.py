@@ -88,9 +88,9 @@ def posterior_mean(
 
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
-    >>> expected(np.array([60, -20]), 40, 1.0).round(1)
+    >>> posterior_mean(np.array([60, -20]), 40, 1.0).round(1)
     array([39.9,  0.1])
-    >>> expected(np.array([60, -20]), 40, 100.0).round(1)
+    >>> posterior_mean(np.array([60, -20]), 40, 100.0).round(1)
     array([23.5, 16.5])
     """
     if total <= 0:
@@ -147,7 +147,7 @@ def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
 
     Cost: O(d log d).
 
-    >>> smoothed(np.array([9, 12, 11, 8, 10, 10, 99, 9]), 168, 8.0).round()
+    >>> smooth(np.array([9, 12, 11, 8, 10, 10, 99, 9]), 168, 8.0).round()
     array([10., 11., 10.,  9., 10., 10., 99.,  9.])
     """
     levels = max((counts.size - 1).bit_length(), 1)

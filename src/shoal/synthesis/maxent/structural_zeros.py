@@ -107,7 +107,7 @@ def _allotments(component: Component, most: int) -> list[Ints]:
 def allot_groups(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
     """How many groups each atom gets: about so many in all, one at least, by its mass or codes.
 
-    >>> allotted(np.array([3, 12, 2, 83]), 10)
+    >>> allot_groups(np.array([3, 12, 2, 83]), 10)
     array([1, 1, 1, 8])
     """
     if codes.sum() <= most:
