@@ -5,11 +5,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial import cKDTree
 
-from shoal.core import silent
+from shoal.core import MixedRecords, silent
 from shoal.errors import InputError
 from shoal.partition import mdav
-from shoal.partition._exact_scale import unit_scaled
 from shoal.partition.mdav import _rounds
+from shoal.partition.mixed_records import (
+    distances_of_record,
+    distances_to_centroid,
+    exponent,
+    mixed_records,
+    scale,
+    within_groups,
+)
 
 SHAPE = (
     "The argument X must be a matrix of records by columns, with at least one column; found the "
@@ -37,27 +44,46 @@ def loss(X, labels):
 
 def mdav_twin(X, k):
     """MDAV by its definition, in the documented arithmetic, one numpy pass a step."""
-    X = np.asarray(X, float)
-    top = np.abs(X).max()
-    exponent = np.frexp(top)[1] - (np.frexp(top)[0] == 0.5)
-    Z = np.ldexp(X, -int(exponent))
+    records = X if isinstance(X, MixedRecords) else None
+    X = np.asarray(X, float) if records is None else records.numbers
+    codes = np.zeros((len(X), 0), int) if records is None else records.codes
+    weights = np.zeros(0) if records is None else records.weights
+    top = max(np.abs(X).max(initial=0.0), (weights**0.5).max(initial=0.0))
+    exponent = int(np.frexp(top)[1] - (np.frexp(top)[0] == 0.5))
+    Z = np.ldexp(X, -exponent)
+    weights = np.ldexp(weights, -2 * exponent)
     high = np.floor(Z * 2.0**31)
     low = np.floor((Z * 2.0**31 - high) * 2.0**31).astype(np.int64)
     high = high.astype(np.int64)
 
-    def distances(rest, q):
-        total = (Z[rest, 0] - q[0]) ** 2
-        for j in range(1, Z.shape[1]):
+    def numbers_apart(rest, q):
+        total = np.zeros(len(rest))
+        for j in range(Z.shape[1]):
             total += (Z[rest, j] - q[j]) ** 2
         return total
 
-    def mean(rest):
+    def distances(rest, r):
+        total = numbers_apart(rest, Z[r])
+        for column, weight in zip(codes.T, weights, strict=True):
+            edges = (column[rest] > 0).astype(float) + float(column[r] > 0)
+            total += np.where(column[rest] == column[r], 0.0, weight * edges)
+        return total
+
+    def to_mean(rest):
         high_sum = high[rest].sum(axis=0).astype(float)
-        return (high_sum + low[rest].sum(axis=0) / 2.0**31) / len(rest) / 2.0**31
+        mean = (high_sum + low[rest].sum(axis=0) / 2.0**31) / len(rest) / 2.0**31
+        total = numbers_apart(rest, mean)
+        for column, weight in zip(codes.T, weights, strict=True):
+            counts = np.bincount(column[rest])
+            spread = float((counts[1:] ** 2).sum()) / len(rest) / len(rest)
+            shares = counts / len(rest)
+            own = np.where(column[rest] > 0, 1.0 - 2.0 * shares[column[rest]], 0.0)
+            total += np.maximum((spread + own) * weight, 0.0)
+        return total
 
     def group(rest, at):
         others = np.delete(rest, at)
-        far = distances(others, Z[rest[at]])
+        far = distances(others, rest[at])
         edge = np.partition(far, k - 2)[k - 2]
         inside = np.flatnonzero(far < edge)
         ties = np.flatnonzero(far == edge)[: k - 1 - len(inside)]
@@ -69,14 +95,14 @@ def mdav_twin(X, k):
     g = 0
     while len(rest) >= 2 * k:
         two = len(rest) >= 3 * k
-        at = int(np.argmax(distances(rest, mean(rest))))
+        at = int(np.argmax(to_mean(rest)))
         r = rest[at]
         members, rest = group(rest, at)
         labels[members] = g
         g += 1
         if not two:
             break
-        members, rest = group(rest, int(np.argmax(distances(rest, Z[r]))))
+        members, rest = group(rest, int(np.argmax(distances(rest, r))))
         labels[members] = g
         g += 1
     labels[rest] = g
@@ -115,6 +141,69 @@ def tables(draw, most=300, columns=6):
     return X * draw(st.sampled_from([1.0, 0.1, 1e-300, 1e300 / max(1.0, np.abs(X).max())])), k
 
 
+@st.composite
+def mixed_tables(draw, most=300):
+    """Numbers beside categories, flat or of several levels, some records without a code."""
+    X, k = draw(tables(most, 3))
+    n = len(X)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    levels = [rng.integers(1, draw(st.sampled_from([2, 3, 40])) + 1, size=n)]
+    if draw(st.booleans()):  # a hierarchy: the code of a parent above that of its child
+        children = (levels[0] - 1) * 3 + rng.integers(1, 4, size=n)
+        levels.append(np.where(rng.random(n) < draw(st.sampled_from([0.0, 0.3])), 0, children))
+    if draw(st.booleans()):
+        levels.append(rng.integers(0, 18, size=n))
+    numbers = np.zeros((n, 0)) if draw(st.sampled_from([False, False, True])) else X
+    numbers = numbers / max(1.0, np.abs(numbers).max(initial=0.0)) * 3
+    weights = rng.choice([0.5, 1.0, 1 / 3, 2.7], size=len(levels))
+    return MixedRecords(numbers, np.column_stack(levels), weights), k
+
+
+def coordinates(records):
+    """The same records with one axis for each code."""
+    axes = [records.numbers]
+    for column, weight in zip(records.codes.T, records.weights, strict=True):
+        axes.append(np.eye(column.max() + 1)[column][:, 1:] * np.sqrt(weight))
+    return np.hstack(axes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(mixed_tables())
+def test_codes_are_grouped_as_the_definition_says(table):
+    records, k = table
+
+    np.testing.assert_array_equal(mdav(records, k).labels, mdav_twin(records, k))
+
+
+@settings(max_examples=300, deadline=None)
+@given(mixed_tables(), st.sampled_from([1, 4, 64]), st.sampled_from([0.0, 0.1, 1e9]))
+def test_cells_and_trees_of_codes_give_the_same_partition(table, leaf, tree_while):
+    records, k = table
+
+    labels = _rounds(scale(records), k, silent, tree_from=2, tree_while=tree_while, leaf=leaf)
+
+    np.testing.assert_array_equal(labels, mdav_twin(records, k))
+
+
+@settings(max_examples=100, deadline=None)
+@given(mixed_tables(60))
+def test_distances_of_codes_are_those_of_one_axis_for_each_code(table):
+    records, _ = table
+    X, scaled = coordinates(records), scale(records)
+    labels = np.arange(len(records)) % 3 % len(records)
+    g = int(labels.max()) + 1
+    means = np.array([X[labels == group].mean(axis=0) for group in range(g)])
+    # The kernels' numbers are scaled by a power of two.
+    square = 4.0 ** exponent(records)
+
+    to_own = distances_to_centroid(scaled, labels, g) * square
+    of_first = distances_of_record(scaled, 0, labels, g) * square
+
+    np.testing.assert_allclose(to_own, ((X - means[labels]) ** 2).sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(of_first, ((means - X[0]) ** 2).sum(axis=1), atol=1e-9)
+    assert within_groups(scaled, labels) * square == pytest.approx(to_own.sum(), abs=1e-9)
+
+
 @settings(max_examples=300, deadline=None)
 @given(tables())
 def test_every_table_gets_the_partition_of_the_definition(table):
@@ -129,9 +218,9 @@ def test_every_table_gets_the_partition_of_the_definition(table):
 @given(tables(), st.sampled_from([1, 4, 64]), st.sampled_from([0.0, 0.1, 1e9]))
 def test_a_tree_given_up_early_late_or_never_gives_the_same_partition(table, leaf, tree_while):
     X, k = table
-    Z = unit_scaled(X)
+    records = scale(mixed_records(X))
 
-    labels = _rounds(Z, k, silent, tree_from=2, tree_while=tree_while, leaf=leaf)
+    labels = _rounds(records, k, silent, tree_from=2, tree_while=tree_while, leaf=leaf)
 
     np.testing.assert_array_equal(labels, mdav_twin(X, k))
 
@@ -324,7 +413,7 @@ def sphere(rng):
 def test_tables_with_thousands_of_ties_get_the_partition_of_the_definition(draw, tree_from):
     X = draw(np.random.default_rng(22))
 
-    labels = _rounds(unit_scaled(X), 4, silent, tree_from=tree_from)
+    labels = _rounds(scale(mixed_records(X)), 4, silent, tree_from=tree_from)
 
     np.testing.assert_array_equal(labels, mdav_twin(X, 4))
 

@@ -45,6 +45,7 @@ from shoal.core.guarantees import (
     figure,
     write_fraction,
 )
+from shoal.core.mixed_records import MixedRecords
 from shoal.core.partition import Partition, whole_numbers
 from shoal.core.policy import (
     Audience,
@@ -103,6 +104,7 @@ __all__ = [
     "Kind",
     "LDiversity",
     "MissingMeaning",
+    "MixedRecords",
     "Neighbours",
     "Noise",
     "Partition",

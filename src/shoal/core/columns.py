@@ -193,6 +193,14 @@ def hierarchy_order(edges: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.array(order, np.int64), np.array(between, np.int64)
 
 
+def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Turn paths from leaf to root, padded at the end, into paths from root to leaf."""
+    used = edges >= 0
+    return np.take_along_axis(
+        edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1
+    )
+
+
 @dataclass(frozen=True)
 class Column:
     """What the policy says about one column of the table.

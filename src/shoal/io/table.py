@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Column, Kind, Schema, Transform
-from shoal.core._arrays import Unsigned64, freeze
+from shoal.core import Column, Kind, MixedRecords, Schema, Transform
+from shoal.core._arrays import Ints, Unsigned64, freeze
+from shoal.core.columns import top_down
 from shoal.core.distinct import LONG
 from shoal.core.kernels.row_order import take_words
 from shoal.core.row_order import float_words, words_order
@@ -165,6 +166,23 @@ class Table:
             for name, scale in zip(columns, given, strict=True)
         ]))  # fmt: skip
 
+    def records(self, columns: Sequence[str]) -> MixedRecords:
+        """Place mixed records as `matrix` does, a category as a code in place of one axis each."""
+        n = len(self)
+        numbers, codes = [np.zeros((n, 0))], [np.zeros((n, 0), np.int64)]
+        weights: list[float] = []
+        for name in columns:
+            column = self.schema[name]
+            if column.kind is Kind.NOMINAL:
+                levels, weight = code_levels(self.codes(name), leaf_edges(self, name, missing=True))
+                codes.append(levels)
+                weights += [weight] * levels.shape[1]
+            else:
+                numbers.append(place_column(self.raw(name), column, None, None))
+        if not weights and len(numbers) == 1:  # nothing tells the records apart
+            numbers.append(np.zeros((n, 1)))
+        return MixedRecords(np.hstack(numbers), np.hstack(codes), np.array(weights))
+
     def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
         """Place each record in the unit box, one axis per column, by public quantities alone.
 
@@ -314,6 +332,34 @@ def _edges_block(
         return np.zeros((codes.size, 1))
     block: NDArray[np.float64] = (table[:, used] / np.sqrt(spread))[codes]
     return block
+
+
+def code_levels(codes: Ints, edges: Ints) -> tuple[Ints, float]:
+    """Return a nominal as codes of its ancestors, level by level, and the weight of an edge.
+
+    Args:
+        codes: the category of each record, -1 where it is missing.
+        edges: of `Hierarchy.edges`, with a last row for a missing cell.
+
+    Returns:
+        A column for each level on which records differ, from the highest; codes from 1, and 0 for
+        a leaf that ends above. The weight brings the variance of the nominal to 1.
+    """
+    counts = np.bincount(codes % len(edges), minlength=len(edges))
+    held = np.flatnonzero(counts)
+    paths = top_down(edges[held])
+    levels, spread = [], 0.0
+    for level in paths.T:
+        _, places = np.unique(np.append(-1, level), return_inverse=True)
+        share = np.bincount(places[1:], counts[held])[1:] / codes.size
+        spread += float((share * (1.0 - share)).sum())
+        if len(set(places[1:].tolist())) > 1:
+            table = np.zeros(len(edges), np.int64)
+            table[held] = places[1:]
+            levels.append(table[codes])
+    if not levels:
+        return np.zeros((codes.size, 0), np.int64), 1.0
+    return np.column_stack(levels), 1.0 / spread
 
 
 def transform(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ def group_records(
     method: Callable[..., Partition],
 ) -> Masked:
     """Group the records by a method, those of each block by themselves if blocks are asked for."""
-    X, k, by = table.matrix(setting.columns), setting.parameters.k, setting.parameters.blocks
+    X, k, by = table.records(setting.columns), setting.parameters.k, setting.parameters.blocks
     if by is None:
         return microaggregation.mask_groups(table, setting, method(X, k, progress=tools.progress))
     codes = None

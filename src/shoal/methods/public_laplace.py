@@ -97,7 +97,7 @@ def _grouping(setting: Setting[NoisyGroupParameters]) -> list[str]:
 
 def _group_records(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Partition:
     """Groups from the public columns; cost n^2 / k, wherever the records lie."""
-    X = table.matrix(_grouping(setting))
+    X = table.records(_grouping(setting))
     return mdav(X, setting.parameters.k, progress=tools.progress)
 
 

@@ -19,7 +19,7 @@ SOURCE = (
 
 
 def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
-    X = table.matrix(setting.columns)
+    X = table.records(setting.columns)
     return microaggregation.mask_groups(
         table, setting, mdav(X, setting.parameters.k, progress=tools.progress)
     )

@@ -30,11 +30,14 @@ def unit_scaled(X: Floats) -> Floats:
     >>> unit_scaled(np.array([[3.0, -8.0]]))
     array([[ 0.375, -1.   ]])
     """
-    top = float(np.max(np.abs(X)))
-    mantissa, exponent = np.frexp(top)
+    return np.ldexp(X, -unit_exponent(X))
+
+
+def unit_exponent(X: Floats) -> int:
+    """Return the exponent of the power of two in which the magnitude of X is in (1/2, 1]."""
+    mantissa, exponent = np.frexp(float(np.max(np.abs(X), initial=0.0)))
     # frexp gives [1/2, 1): an exact power of two may come up to 1 itself.
-    shift = int(exponent) - int(mantissa == 0.5)
-    return np.ldexp(X, -shift)
+    return int(exponent) - int(mantissa == 0.5)
 
 
 def centroids(Z: Floats, labels: Ints, g: int) -> Floats:

@@ -17,6 +17,8 @@ from shoal.partition._exact_scale import centroids, squared_distances, unit_scal
 from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.bucketization import Classes, Forest, extendable, fill
 from shoal.partition.kernels.mdav_tree import EMPTY, plant
+from shoal.partition.kernels.shared import MixedSpace
+from shoal.partition.mixed_records import Scaled, mixed_records, scale
 
 LEAF = 32
 """Records in a leaf of a bucket's kd-tree."""
@@ -131,7 +133,7 @@ def bucketization(
     ratio = _ratio(t)
     codes, totals = _count_buckets(bucket, len(X))
     sizes = class_sizes(totals, k, ratio, most=most)
-    labels = _fill(unit_scaled(X), codes, _classes(sizes, totals, ratio), progress)
+    labels = _fill(scale(mixed_records(X)), codes, _classes(sizes, totals, ratio), progress)
     return merge_close(X, labels, codes, ratio)
 
 
@@ -392,8 +394,9 @@ def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
     )
 
 
-def _fill(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
+def _fill(records: Scaled, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
     """Fill the classes; trees are rebuilt whenever half of the records have left."""
+    Z, space = records
     n = len(Z)
     labels = np.full(n, -1, np.int64)
     rest = np.arange(n)
@@ -402,11 +405,11 @@ def _fill(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints
     while g < last:
         filled = np.full(len(rest), -1, np.int64)
         part, code = Z[rest], bucket[rest]
-        forest = _forest(part, code, len(classes.rest))
+        forest = _forest(part, space, code, len(classes.rest))
         until = len(rest) // 2
         while g < last and int(classes.rest.sum()) > until:
             rounds = max(1, min(1024, until // int(classes.size[0])))
-            g = fill(part, code, forest, classes, filled, g, rounds)
+            g = fill(part, space, code, forest, classes, filled, g, rounds)
             progress("filling classes", n - int(classes.rest.sum()), n)
         labels[rest] = filled
         rest = rest[filled < 0]
@@ -415,7 +418,7 @@ def _fill(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints
     return labels
 
 
-def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
+def _forest(Z: Floats, space: MixedSpace, bucket: Ints, number: int) -> Forest:
     """Build a tree for each bucket."""
     d = Z.shape[1]
     origin = Z.mean(axis=0)
@@ -423,7 +426,7 @@ def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
     trees, leaves, first = [], [0], [0]
     for j in range(number):
         members = np.flatnonzero(bucket == j)
-        tree = plant(Z[members], LEAF, origin)
+        tree = plant(Z[members], space, LEAF, origin)
         where[members] = tree.where
         lowest = tree.nodes[:, 2 * d + 1]
         used = lowest[1:] < EMPTY  # node 0 does not exist

@@ -3,16 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core import Partition, Progress, silent
+from shoal.core import MixedRecords, Partition, Progress, silent
 from shoal.core._arrays import Floats, Ints
-from shoal.partition._exact_scale import unit_scaled
-from shoal.partition._input import group_size, matrix
+from shoal.partition._input import group_size
 from shoal.partition.kernels.mdav_brute import brute_rounds
 from shoal.partition.kernels.mdav_cells import Cells, cell_rounds, fill, number_rows, of_few_values
 from shoal.partition.kernels.mdav_tree import plant, tree_rounds
+from shoal.partition.kernels.shared import MixedSpace
+from shoal.partition.mixed_records import Scaled, mixed_records, scale
 
 
-def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
+def mdav(X: ArrayLike | MixedRecords, k: int, *, progress: Progress = silent) -> Partition:
     """Group the records of X, k by k, around the extremes of what remains.
 
     While at least 3k records remain:
@@ -25,9 +26,9 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     from their mean. The rest, k to 2k - 1 records, is the last group. Groups are numbered
     in the order in which they form.
 
-    Distances are Euclidean: scale the columns first. Ties go to the lowest index. The
-    partition is exactly that of the definition in the arithmetic of `_exact_scale`, whatever
-    path was taken.
+    Distances are Euclidean, those of categories see `mixed_records`: scale the columns first. Ties
+    go to the lowest index. The partition is exactly that of the definition in the arithmetic of
+    `_exact_scale`, whatever path was taken.
 
     Cost: about n^1.2 over a kd-tree where few columns carry the spread, n c / k where records
     share c combinations of categories with few numbers in each, n^2 / k otherwise; the path is
@@ -37,7 +38,7 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     anything about a table with one record changed: groups may then differ everywhere.
 
     Args:
-        X: records by columns, any finite numbers; not changed.
+        X: records by columns, any finite numbers, or `MixedRecords`; not changed.
         k: least group size, at least 2.
         progress: called now and then with the number of grouped records.
 
@@ -49,14 +50,13 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     >>> mdav([[0.0], [0.1], [5.0], [5.1]], 2).labels
     array([0, 0, 1, 1])
     """
-    X = matrix(X)
-    k = group_size(k, len(X))
-    labels = _rounds(unit_scaled(X), k, progress)
-    return Partition(labels)
+    records = mixed_records(X)
+    k = group_size(k, len(records))
+    return Partition(_rounds(scale(records), k, progress))
 
 
 def _rounds(
-    Z: Floats,
+    records: Scaled,
     k: int,
     progress: Progress,
     *,
@@ -71,6 +71,7 @@ def _rounds(
     in float32 was measured to be as fast. Whenever half of the records have left, the
     rest is compacted and new cells or a new tree are made.
     """
+    Z, space = records
     n = len(Z)
     labels = np.full(n, -1, np.int64)
     rest = np.arange(n)
@@ -80,17 +81,17 @@ def _rounds(
         group_of = np.full(len(rest), -1, np.int64)
         cells = tree = None
         if len(rest) >= tree_from:
-            cells = _cells(Z, leaf, tree_while)
-            tree = None if cells else plant(Z, leaf, Z.mean(axis=0))
+            cells = _cells(Z, space, leaf, tree_while)
+            tree = None if cells else plant(Z, space, leaf, Z.mean(axis=0))
         while n - g * k >= max(2 * k, len(rest) / 2):
             live = n - g * k
             before, work = g, 0
             if cells:
-                g, work = cell_rounds(Z, k, group_of, g, rounds, cells)
+                g, work = cell_rounds(Z, space, k, group_of, g, rounds, cells)
             elif tree:
-                g, work = tree_rounds(Z, k, group_of, g, rounds, tree)
+                g, work = tree_rounds(Z, space, k, group_of, g, rounds, tree)
             else:
-                g = brute_rounds(Z, k, group_of, g, rounds)
+                g = brute_rounds(Z, space, k, group_of, g, rounds)
             if work > tree_while * live * (g - before):
                 cells = tree = None
                 tree_from = n + 1
@@ -105,7 +106,7 @@ def _rounds(
     return labels
 
 
-def _cells(Z: Floats, leaf: int, share: float) -> Cells | None:
+def _cells(Z: Floats, space: MixedSpace, leaf: int, share: float) -> Cells | None:
     """Cells of records with equal categories; None if they are too many for that share of records.
 
     Numbers so small that a squared difference may vanish get none either: there, records at
@@ -117,9 +118,9 @@ def _cells(Z: Floats, leaf: int, share: float) -> Cells | None:
     point, firsts = number_rows(Z)
     U = Z[firsts]
     magnitudes = np.abs(U)
-    if ((magnitudes > 0) & (magnitudes < 2.0**-400)).any():
+    if ((magnitudes > 0) & (magnitudes < 2.0**-400)).any() or (space.weight < 2.0**-400).any():
         return None
     cell, combinations = number_rows(np.ascontiguousarray(U[:, flat]))
     if 2 * (len(combinations) + 2 * len(U) / leaf) > share * len(Z):
         return None
-    return fill(U, point, cell, len(combinations), flat, leaf)
+    return fill(U, space, point, cell, len(combinations), flat, leaf)

@@ -1,6 +1,7 @@
 """Mondrian: median cuts of a table into groups or blocks, and partitioning within blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -9,13 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import Diversity, LDiversity, Partition, Progress, silent, whole_numbers
+from shoal.core import (
+    Diversity,
+    LDiversity,
+    MixedRecords,
+    Partition,
+    Progress,
+    silent,
+    whole_numbers,
+)
 from shoal.core._arrays import Floats, Ints
+from shoal.core.machine import cores
 from shoal.errors import InputError
 from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mondrian import Leaves, Options, grow
 from shoal.partition.kernels.requirement import Rules
 from shoal.partition.mdav import mdav
+from shoal.partition.mixed_records import mixed_records
 from shoal.partition.requirement import Requirement, compile_requirements, find_unmet
 
 LEAST = 10_000
@@ -242,10 +253,10 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
 
 
 def blocks(
-    X: ArrayLike,
+    X: ArrayLike | MixedRecords,
     k: int,
     *,
-    method: Callable[[Floats, int], Partition] = mdav,
+    method: Callable[..., Partition] = mdav,
     by: ArrayLike | None = None,
     least: int = LEAST,
     progress: Progress = silent,
@@ -264,9 +275,9 @@ def blocks(
     quantities. Blocks cut by the data carry no differential privacy.
 
     Args:
-        X: records by columns, any finite numbers; not changed.
+        X: records by columns, any finite numbers, or `MixedRecords`; not changed.
         k: least group size, at least 2.
-        method: partitions one block.
+        method: partitions one block; it gets what X is.
         by: category of each record, as whole numbers from 0; blocks are then whole
             categories, in the order of their codes, neighbours taken together until they
             have `least` records. None cuts by `median_cut`.
@@ -276,31 +287,40 @@ def blocks(
     >>> blocks([[0.0], [0.1], [5.0], [5.1]], 2, least=2).labels
     array([0, 0, 1, 1])
     """
-    X = matrix(X)
-    k = group_size(k, len(X))
+    records = mixed_records(X)
+    n = len(records)
+    k = group_size(k, n)
     if least < k:
         raise InputError(f"A block of {least} records cannot hold a group of k={k}.")
-    cut = median_cut(X, least) if by is None else _by_category(by, len(X), least)
-    labels = np.empty(len(X), np.int64)
-    rows = np.argsort(cut.labels, kind="stable")
-    end = 0
-    groups = 0
-    for size in cut.sizes:
-        inside = rows[end : end + size]
-        part = method(X[inside], k)
-        labels[inside] = part.labels + groups
-        groups += len(part)
-        end += int(size)
-        progress("blocks", end, len(X))
+    cut = median_cut(records, least) if by is None else _by_category(by, n, least)
+    labels = np.empty(n, np.int64)
+    rows = np.split(np.argsort(cut.labels, kind="stable"), np.cumsum(cut.sizes)[:-1])
+    done = groups = 0
+
+    def group(inside: Ints) -> Partition:
+        block = records.take(inside)
+        return method(block if block.weights.size else block.numbers, k)
+
+    # Blocks do not depend on each other, and kernels run outside Python's lock.
+    pool = ThreadPoolExecutor(cores())
+    try:
+        for inside, part in zip(rows, pool.map(group, rows), strict=True):
+            labels[inside] = part.labels + groups
+            groups += len(part)
+            done += len(inside)
+            progress("blocks", done, n)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return Partition(labels)
 
 
-def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
+def median_cut(X: ArrayLike | MixedRecords, least: int = LEAST) -> Partition:
     """Cut a table at medians of its widest column until a cut would leave fewer than `least`.
 
     A part of 2 `least` records or more is cut in two halves by its column of the largest
     variance: the lower half has floor(m / 2) records, equal values go to it by the lowest
-    index. Parts are numbered from low to high along the cuts. Cost: O(n d log(n / least)).
+    index. Parts are numbered from low to high along the cuts. A column of codes is cut in the
+    order of its codes, and has the variance of all its codes together. Cost: O(n d log(n / least)).
 
     We depart from Mondrian, which cuts between values, so blocks have equal sizes
     even where many records are equal; groups within blocks do not need the difference.
@@ -312,16 +332,16 @@ def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
     >>> median_cut([[1.0], [4.0], [2.0], [3.0]], 2).labels
     array([0, 1, 0, 1])
     """
-    X = matrix(X)
+    records = mixed_records(X)
     if least < 1:
         raise InputError(
             f"The argument least, the smallest number of records in a block, must "
             f"be at least 1; found {least}."
         )
-    if not len(X):
+    if not len(records):
         raise InputError("Cannot cut a table without records.")
-    labels = np.zeros(len(X), np.int64)
-    parts = [np.arange(len(X))]
+    labels = np.zeros(len(records), np.int64)
+    parts = [np.arange(len(records))]
     done = 0
     while parts:
         rows = parts.pop()
@@ -329,8 +349,7 @@ def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
             labels[rows] = done
             done += 1
             continue
-        widest = int(np.argmax(_spread(X[rows])))
-        lower = _lower_half(X[rows, widest])
+        lower = _lower_half(_widest_column(records.take(rows)))
         parts += [rows[~lower], rows[lower]]
     return Partition(labels)
 
@@ -403,11 +422,18 @@ def _rank(
     return ranks, [values for values, _ in pairs], borders
 
 
-def _spread(X: Floats) -> Floats:
-    """Variances of the columns, up to one common factor, for numbers of any magnitude."""
-    top = np.abs(X).max()
-    spread: Floats = np.var(X / top if top > 0 else X, axis=0)
-    return spread
+def _widest_column(records: MixedRecords) -> Floats:
+    """The column of the largest variance, for numbers of any magnitude; ties to the first."""
+    numbers = records.numbers
+    top = np.abs(numbers).max(initial=0.0)
+    spread = list(np.var(numbers / top if top > 0 else numbers, axis=0))
+    for codes, weight in zip(records.codes.T, records.weights, strict=True):
+        share = np.bincount(codes)[1:] / len(codes)
+        spread.append(weight * float((share * (1.0 - share)).sum()) / (top * top if top > 0 else 1))
+    widest = int(np.argmax(spread))
+    if widest < numbers.shape[1]:
+        return numbers[:, widest]
+    return records.codes[:, widest - numbers.shape[1]].astype(np.float64)
 
 
 def _lower_half(x: Floats) -> NDArray[np.bool_]:

@@ -5,11 +5,12 @@ from numpy.typing import ArrayLike
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
-from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
+from shoal.partition._exact_scale import centroids, squared_distances
 from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mdav_tree import plant
 from shoal.partition.kernels.variable_size import cut_forest, grow_forest
 from shoal.partition.mdav import mdav
+from shoal.partition.mixed_records import mixed_records, scale
 
 _LEAF = 32
 
@@ -45,10 +46,10 @@ def mu_approx(X: ArrayLike, k: int) -> Partition:
     """
     X = matrix(X)
     k = group_size(k, len(X))
-    Z = unit_scaled(X)
+    Z, space = scale(mixed_records(X))
     onto = np.empty(len(Z), np.int64)
     length = np.zeros(len(Z))
-    grow_forest(Z, k, plant(Z, _LEAF, Z.mean(axis=0)), onto, length)
+    grow_forest(Z, space, k, plant(Z, space, _LEAF, Z.mean(axis=0)), onto, length)
     component = _components(onto)
     labels = _pieces(k, onto, length, component)
     _join_leftovers(Z, k, labels, component)

@@ -20,7 +20,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
@@ -36,6 +35,7 @@ from shoal.core import (
     Status,
 )
 from shoal.core._arrays import Floats, Ints
+from shoal.core.columns import top_down
 from shoal.core.machine import cores
 from shoal.errors import InputError
 from shoal.io.table import Table, leaf_edges
@@ -404,14 +404,6 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
 def central_first(table: Table, name: str, counts: Ints | None = None) -> Ints:
     """Categories by semantic marginality; by the hierarchy alone, unless counts are given."""
     return marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
-
-
-def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn paths from leaf to root, padded at the end, into paths from root to leaf."""
-    used = edges >= 0
-    return np.take_along_axis(
-        edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1
-    )
 
 
 def _recode_groups(

@@ -16,11 +16,12 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from shoal.core import Hierarchy, Kind, Partition
+from shoal.core import Hierarchy, Kind, MixedRecords, Partition
 from shoal.core._arrays import Floats, Ints, freeze
 from shoal.core.distinct import LONG
 from shoal.io.table import Table, leaf_edges
 from shoal.partition.kernels.univariate import add_present
+from shoal.partition.mixed_records import codes_to_centroid, mixed_records
 
 
 class Aggregate(StrEnum):
@@ -54,7 +55,7 @@ def recode(
             rounding half to even; means are then only kept up to rounding.
     """
     if aggregate is Aggregate.MEDOID:
-        chosen = medoids(table.matrix(columns), partition)[partition.labels]
+        chosen = medoids(table.records(columns), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
         return replace(table, frame=frame)
     for name in columns:
@@ -332,13 +333,15 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
     return result
 
 
-def medoids(X: Floats, partition: Partition) -> Ints:
+def medoids(X: Floats | MixedRecords, partition: Partition) -> Ints:
     """Record of each group that is nearest to the group's centroid, ties to the first.
 
     It is the member of least total squared distance to the others.
     """
-    centroids = np.column_stack([means(column, partition) for column in X.T])
-    distance = ((X - centroids[partition.labels]) ** 2).sum(axis=1)
+    records, labels = mixed_records(X), partition.labels
+    distance = codes_to_centroid(records.codes, records.weights, labels, len(partition))
+    for column in records.numbers.T:
+        distance += (column - means(column, partition)[labels]) ** 2
     order = np.lexsort((distance, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
     nearest: Ints = order[starts]

@@ -29,6 +29,7 @@ from shoal.core import (
     Schema,
 )
 from shoal.core._arrays import Floats, Ints
+from shoal.core.columns import top_down
 from shoal.errors import InputError, columns_named
 from shoal.io.table import Table, leaf_edges
 from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
@@ -46,7 +47,7 @@ from shoal.methods.distributed_rows import (
     DistributedRows,
     ReplacedColumns,
 )
-from shoal.methods.grouping.microaggregation import central_first, top_down
+from shoal.methods.grouping.microaggregation import central_first
 from shoal.methods.method import (
     CostModel,
     DistributedRun,

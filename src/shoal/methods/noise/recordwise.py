@@ -199,7 +199,7 @@ def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) ->
     """Group the records by their quasi-identifiers alone."""
     names, k = keys(setting.schema), setting.parameters.k
     if setting.parameters.partition is GroupFormation.MDAV:
-        return mdav(table.matrix(names), k, progress=tools.progress)
+        return mdav(table.records(names), k, progress=tools.progress)
     tools.progress("cutting at medians", 0, 1)
     X, borders = encode(table, names)
     return mondrian(X, k, borders=borders)

@@ -14,7 +14,18 @@ import numpy as np
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel
 from shoal.partition.kernels.mdav_tree import KdTree, farthest, least, leave, nearest, shrink
-from shoal.partition.kernels.shared import NOBODY, centroid, count, distance, total_live
+from shoal.partition.kernels.shared import (
+    NOBODY,
+    MixedSpace,
+    QueryPoint,
+    centroid,
+    count,
+    distance,
+    no_centroid,
+    no_sums,
+    record_point,
+    total_live,
+)
 
 
 class Forest(NamedTuple):
@@ -91,13 +102,13 @@ def tree_of(forest: Forest, j: int) -> KdTree:
 
 
 @kernel
-def descend(tree: KdTree, q: Floats) -> int:
+def descend(tree: KdTree, q: QueryPoint, space: MixedSpace) -> int:
     """Find a leaf near q to start a search from."""
     leaves = tree.size.size
     node = 1
     while node < leaves:
         node *= 2
-        if least(tree.nodes[node + 1], q) < least(tree.nodes[node], q):
+        if least(tree.nodes[node + 1], q, space) < least(tree.nodes[node], q, space):
             node += 1
     return node - leaves
 
@@ -196,6 +207,7 @@ def choose(
 @kernel
 def fill(
     Z: Floats,
+    space: MixedSpace,
     bucket: Ints,
     forest: Forest,
     classes: Classes,
@@ -207,12 +219,10 @@ def fill(
 
     The last class of all is left to the caller. Returns the number of the next class.
     """
-    d = Z.shape[1]
     columns = classes.rest.size
     capacity = forest.who.shape[1]
-    high = np.empty(d, np.int64)
-    low = np.empty(d, np.int64)
-    m = total_live(Z, labels, high, low)
+    sums = no_sums(space)
+    m = total_live(Z, labels, sums, space)
     widest = min(np.max(classes.high), np.max(classes.size))
     near = np.empty((columns, widest))
     group = np.empty((columns, widest), np.int64)
@@ -221,8 +231,9 @@ def fill(
     open_ = np.empty(columns, np.bool_)
     noted = np.zeros(forest.size.size, np.bool_)
     changed = np.empty(widest, np.int64)
-    c = np.empty(d)
-    shift = np.empty(d)
+    c = no_centroid(space)
+    nothing = np.empty(0)
+    shift = np.empty(Z.shape[1])
     block = np.empty(capacity)
     bounds = np.empty(128)
     nodes = np.empty(128, np.int64)
@@ -230,25 +241,26 @@ def fill(
         if classes.left[0] + classes.left[1] < 2:
             break
         s = 0 if classes.left[0] > 0 else 1
-        centroid(high, low, m, c)
+        centroid(sums, m, c, space)
         r = NOBODY
         best = -1.0
         for j in range(columns):
-            record, _ = farthest(tree_of(forest, j), c, shift, block, bounds, nodes)
+            record, _ = farthest(tree_of(forest, j), c, space, shift, block, bounds, nodes)
             if record == NOBODY:
                 continue
-            far = distance(Z, record, c)
+            far = distance(Z, record, c, space)
             if far > best or (far == best and record < r):
                 best = far
                 r = record
+        q = record_point(Z, r, nothing)
         spare = classes.size[s]
         for j in range(columns):
             spare -= classes.low[s, j]
         for j in range(columns):
             tree = tree_of(forest, j)
             want[j] = min(classes.high[s, j], classes.rest[j], classes.low[s, j] + spare)
-            home = forest.where[r] // capacity if bucket[r] == j else descend(tree, Z[r])
-            nearest(tree, Z[r], home, want[j], near[j], group[j], block, bounds, nodes)
+            home = forest.where[r] // capacity if bucket[r] == j else descend(tree, q, space)
+            nearest(tree, q, space, home, want[j], near[j], group[j], block, bounds, nodes)
             nearest_first(near[j], group[j], want[j])
         choose(classes, s, want, near, group, taken, open_)
         for j in range(columns):
@@ -258,8 +270,8 @@ def fill(
                 i = group[j, e]
                 changes = leave(tree, i, noted, changed, changes)
                 labels[i] = g
-                count(Z, i, -1, high, low)
-            shrink(tree, noted, changed, changes)
+                count(Z, i, -1, sums, space)
+            shrink(tree, space, noted, changed, changes)
             classes.rest[j] -= taken[j]
         m -= classes.size[s]
         classes.left[s] -= 1

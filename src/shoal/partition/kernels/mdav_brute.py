@@ -11,13 +11,19 @@ from shoal.core._arrays import Floats, Floats32, Ints
 from shoal.core.jit import kernel, vector_kernel
 from shoal.partition.kernels.shared import (
     NOBODY,
+    MixedSpace,
+    QueryPoint,
+    Sums,
     centroid,
     count,
     distance,
     farthest_out,
+    no_centroid,
     no_shell,
+    no_sums,
     number,
     push,
+    record_point,
     total_live,
 )
 
@@ -25,18 +31,18 @@ BLOCK = 256
 
 
 @kernel
-def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
+def brute_rounds(Z: Floats, space: MixedSpace, k: int, labels: Ints, g: int, rounds: int) -> int:
     """Do up to `rounds` rounds of MDAV on the records without a label; return the next g.
 
     A round ends two groups while 3k records remain, or one while 2k remain.
     """
     n, d = Z.shape
-    high = np.empty(d, np.int64)
-    low = np.empty(d, np.int64)
-    m = total_live(Z, labels, high, low)
-    c = np.empty(d)
-    centroid(high, low, m, c)
-    origin = c.copy()
+    sums = no_sums(space)
+    m = total_live(Z, labels, sums, space)
+    c = no_centroid(space)
+    centroid(sums, m, c, space)
+    nothing = np.empty(0)
+    origin = c.at.copy()
     cells = np.zeros(((m + BLOCK - 1) // BLOCK, d, BLOCK), np.float32)
     who = np.empty(m, np.int64)
     where = np.empty(n, np.int64)
@@ -44,32 +50,33 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
     near = np.empty(k)
     group = np.empty(k, np.int64)
     block = np.empty(BLOCK, np.float32)
-    shell = no_shell(m, d)
+    shell = no_shell(m, space)
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
-        centroid(high, low, m, c)
-        r, shell = farthest_out(Z, labels, m, c, shell)
+        centroid(sums, m, c, space)
+        r, shell = farthest_out(Z, labels, m, c, shell, space)
         if r == NOBODY:
-            r = nearest(Z, c, origin, cells, who, m, number(0), near, group, block, not shell.helps)
+            alone = not shell.helps
+            r = nearest(Z, c, space, origin, cells, who, m, number(0), near, group, block, alone)
         for half in range(2 if two else 1):
-            m = leave(r, Z, labels, g, high, low, cells, who, where, m)
-            s = nearest(
-                Z, Z[r], origin, cells, who, m, k - 1, near, group, block, half == 0 and two
-            )
+            m = leave(r, Z, labels, g, sums, space, cells, who, where, m)
+            q = record_point(Z, r, nothing)
+            first = half == 0 and two
+            s = nearest(Z, q, space, origin, cells, who, m, k - 1, near, group, block, first)
             for e in range(k - 1):
-                m = leave(group[e], Z, labels, g, high, low, cells, who, where, m)
+                m = leave(group[e], Z, labels, g, sums, space, cells, who, where, m)
             g += 1
-            if half == 0 and two:
+            if first:
                 # The farthest may itself have been among the nearest where few remain.
-                r = s if labels[s] < 0 else farthest(Z, who, m, Z[r])
+                r = s if labels[s] < 0 else farthest(Z, who, m, q, space)
     return g
 
 
 @kernel
 def load(Z: Floats, labels: Ints, origin: Floats, cells: Floats32, who: Ints, where: Ints) -> None:
-    """Copy the live records, less the origin, into blocks."""
+    """Copy the live records, less the origin, into blocks; the origin of codes is 0."""
     at = 0
     for i in range(Z.shape[0]):
         if labels[i] < 0:
@@ -86,8 +93,8 @@ def leave(
     Z: Floats,
     labels: Ints,
     g: int,
-    high: Ints,
-    low: Ints,
+    sums: Sums,
+    space: MixedSpace,
     cells: Floats32,
     who: Ints,
     where: Ints,
@@ -95,7 +102,7 @@ def leave(
 ) -> int:
     """Give record i to group g and fill its place with the last one; return m - 1."""
     labels[i] = g
-    count(Z, i, -1, high, low)
+    count(Z, i, -1, sums, space)
     at = where[i]
     last = m - 1
     if at != last:
@@ -108,12 +115,12 @@ def leave(
 
 
 @kernel
-def farthest(Z: Floats, who: Ints, m: int, q: Floats) -> int:
+def farthest(Z: Floats, who: Ints, m: int, q: QueryPoint, space: MixedSpace) -> int:
     """Find the live record farthest from q by the definition."""
     best = -1.0
     chosen = NOBODY
     for a in range(m):
-        far = distance(Z, who[a], q)
+        far = distance(Z, who[a], q, space)
         if far > best or (far == best and who[a] < chosen):
             best = far
             chosen = who[a]
@@ -121,14 +128,13 @@ def farthest(Z: Floats, who: Ints, m: int, q: Floats) -> int:
 
 
 @vector_kernel
-def block_distances(cells: Floats32, q: Floats32, out: Floats32) -> None:
+def block_distances(
+    cells: Floats32, q: Floats32, space: MixedSpace, table: Floats32, out: Floats32
+) -> None:
     """Squared float32 distances of one block to q."""
-    d = q.size
-    first = q[0]
-    for i in range(BLOCK):
-        t = cells[0, i] - first
-        out[i] = t * t
-    j = 1
+    d = space.numbers
+    out[:] = 0.0
+    j = 0
     while j + 4 <= d:
         q0, q1, q2, q3 = q[j], q[j + 1], q[j + 2], q[j + 3]
         for i in range(BLOCK):
@@ -144,6 +150,19 @@ def block_distances(cells: Floats32, q: Floats32, out: Floats32) -> None:
             t = cells[j, i] - qj
             out[i] = out[i] + t * t
         j += 1
+    for c in range(space.weight.size):
+        qj = q[d + c]
+        if table.size:
+            first = space.start[c]
+            for i in range(BLOCK):
+                out[i] = out[i] + table[first + np.int64(cells[d + c, i])]
+            continue
+        alone = np.float32(space.weight[c]) if qj > 0.0 else np.float32(0.0)
+        both = alone + np.float32(space.weight[c])
+        for i in range(BLOCK):
+            x = cells[d + c, i]
+            step = both if x > 0.0 else alone
+            out[i] = out[i] + (np.float32(0.0) if x == qj else step)
 
 
 @vector_kernel
@@ -160,7 +179,8 @@ def extremes(values: Floats32, size: int) -> tuple[float, float]:
 @kernel
 def nearest(
     Z: Floats,
-    q: Floats,
+    q: QueryPoint,
+    space: MixedSpace,
     origin: Floats,
     cells: Floats32,
     who: Ints,
@@ -179,15 +199,18 @@ def nearest(
         2 u |q| sqrt(D) + 4 u D + (d + 2) u D + terms in u^2.
 
     `root`, `flat` and `tiny` bound the three with room to spare; float64's own errors are
-    2^-29 of these.
+    2^-29 of these. Codes are whole and exact, and what they add is not negative: the third has it.
     """
-    d = q.size
+    d = q.at.size
     q32 = np.empty(d, np.float32)
     norm = 0.0
-    for j in range(d):
-        t = q[j] - origin[j]
+    for j in range(space.numbers):
+        t = q.at[j] - origin[j]
         q32[j] = t
         norm += t * t
+    for j in range(space.numbers, d):
+        q32[j] = q.at[j]
+    table = q.table.astype(np.float32)
     unit = 2.0**-23
     root = 2.0 * unit * np.sqrt(norm)
     flat = (d + 8) * unit
@@ -199,7 +222,7 @@ def nearest(
     chosen = NOBODY
     for start in range(0, m, BLOCK):
         width = min(BLOCK, m - start)
-        block_distances(cells[start // BLOCK], q32, block)
+        block_distances(cells[start // BLOCK], q32, space, table, block)
         smallest, largest = extremes(block, width)
         if size < want or smallest <= limit:
             for i in range(width):
@@ -207,14 +230,14 @@ def nearest(
                     w = who[start + i]
                     if size == want and near[0] == 0.0 and w > group[0]:
                         continue
-                    size = push(near, group, size, want, distance(Z, w, q), w)
+                    size = push(near, group, size, want, distance(Z, w, q, space), w)
                     if size == want:
                         limit = near[0] * (1.0 + flat) + root * np.sqrt(near[0]) + tiny
         if also_farthest and largest >= floor:
             for i in range(width):
                 if block[i] >= floor:
                     w = who[start + i]
-                    far = distance(Z, w, q)
+                    far = distance(Z, w, q, space)
                     if far > best or (far == best and w < chosen):
                         best = far
                         chosen = w

@@ -13,13 +13,24 @@ import numpy as np
 
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel, vector_kernel
-from shoal.partition.kernels.mdav_tree import largest, leaf_distances, select, smallest
+from shoal.partition.kernels.mdav_tree import (
+    largest,
+    leaf_distances,
+    select,
+    smallest,
+    widest_side,
+)
 from shoal.partition.kernels.shared import (
     NOBODY,
+    MixedSpace,
+    QueryPoint,
     centroid,
     count,
+    no_centroid,
+    no_sums,
     number,
     push,
+    record_point,
     total_live,
 )
 
@@ -120,7 +131,9 @@ def by_number(numbers: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def fill(U: Floats, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: int) -> Cells:
+def fill(
+    U: Floats, space: MixedSpace, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: int
+) -> Cells:
     """Build the cells of points U: each combination of `cell`, halved down to the capacity."""
     n, d = U.shape
     who, starts = by_number(cell, cells)
@@ -128,6 +141,8 @@ def fill(U: Floats, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: 
     begins = np.empty(cells + 2 * n // capacity + 1, np.int64)
     ends = np.empty(begins.size, np.int64)
     todo = np.empty((128, 2), np.int64)
+    low = np.empty(d)
+    high = np.empty(d)
     count = 0
     for a in range(cells):
         todo[0, 0] = starts[a]
@@ -142,14 +157,10 @@ def fill(U: Floats, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: 
                 ends[count] = end
                 count += 1
                 continue
-            widest = 0
-            width = -1.0
             for j in range(d):
-                if not flat[j]:
-                    span = rows[start:end, j].max() - rows[start:end, j].min()
-                    if span > width:
-                        width = span
-                        widest = j
+                low[j] = 0.0 if flat[j] else rows[start:end, j].min()
+                high[j] = -1.0 if flat[j] else rows[start:end, j].max()
+            widest = widest_side(low, high, space)
             middle = (start + end) // 2
             select(rows, who, widest, start, end, middle)
             todo[depth, 0] = start
@@ -204,11 +215,13 @@ def fit(cells: Cells, c: int) -> None:
 
 
 @vector_kernel
-def to_cells(low: Floats, high: Floats, flat: Bools, q: Floats, far: bool, out: Floats) -> None:
+def to_cells(
+    low: Floats, high: Floats, flat: Bools, q: QueryPoint, space: MixedSpace, far: bool, out: Floats
+) -> None:
     """Bound the squared distance of q to each cell's points: the most, or else the least."""
     out[:] = 0.0
-    for j in range(q.size):
-        qj = q[j]
+    for j in range(space.numbers):
+        qj = q.at[j]
         lower = low[j]
         upper = high[j]
         if flat[j]:
@@ -223,12 +236,37 @@ def to_cells(low: Floats, high: Floats, flat: Bools, q: Floats, far: bool, out: 
             for c in range(out.size):
                 t = max(lower[c] - qj, qj - upper[c], 0.0)
                 out[c] = out[c] + t * t
+    for column in range(space.weight.size):
+        j = space.numbers + column
+        first = space.start[column]
+        qj = q.at[j]
+        lower = low[j]
+        upper = high[j]
+        if q.table.size:
+            top = q.top[column]
+            table = q.table[first : space.start[column + 1]]
+            for c in range(out.size):
+                step = table[np.int32(lower[c])]
+                out[c] = out[c] + (step if lower[c] == upper[c] else top)
+            continue
+        alone = space.weight[column] if qj > 0.0 else 0.0
+        both = alone + space.weight[column]
+        if far:
+            for c in range(out.size):
+                step = both if upper[c] > 0.0 else alone
+                out[c] = out[c] + (0.0 if (lower[c] == qj) & (upper[c] == qj) else step)
+        else:
+            for c in range(out.size):
+                step = both if lower[c] > 0.0 else alone
+                out[c] = out[c] + (0.0 if (lower[c] <= qj) & (qj <= upper[c]) else step)
 
 
 @kernel
-def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[int, int]:
+def farthest(
+    cells: Cells, q: QueryPoint, space: MixedSpace, bounds: Floats, block: Floats
+) -> tuple[int, int]:
     """Find the record farthest from q; return it and the work done, in distances."""
-    to_cells(cells.low, cells.high, cells.flat, q, True, bounds)
+    to_cells(cells.low, cells.high, cells.flat, q, space, True, bounds)
     best = -1.0
     chosen = NOBODY
     work = bounds.size
@@ -247,7 +285,7 @@ def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[in
         if bounds[c] == best and cells.first[c] >= chosen:
             continue
         size = cells.size[c]
-        leaf_distances(cells.points[c], size, q, block)
+        leaf_distances(cells.points[c], size, q, space, block)
         work += size
         most = largest(block, size)
         if most < best:
@@ -263,11 +301,19 @@ def farthest(cells: Cells, q: Floats, bounds: Floats, block: Floats) -> tuple[in
 
 @kernel
 def look_into(
-    cells: Cells, c: int, q: Floats, want: int, near: Floats, group: Ints, size: int, block: Floats
+    cells: Cells,
+    c: int,
+    q: QueryPoint,
+    space: MixedSpace,
+    want: int,
+    near: Floats,
+    group: Ints,
+    size: int,
+    block: Floats,
 ) -> int:
     """Offer a cell's records to the heap of the nearest; return the heap's size."""
     live = cells.size[c]
-    leaf_distances(cells.points[c], live, q, block)
+    leaf_distances(cells.points[c], live, q, space, block)
     if size == want and smallest(block, live) > near[0]:
         return size
     for place in range(live):
@@ -286,7 +332,8 @@ def look_into(
 @kernel
 def nearest(
     cells: Cells,
-    q: Floats,
+    q: QueryPoint,
+    space: MixedSpace,
     home: int,
     want: int,
     near: Floats,
@@ -298,11 +345,11 @@ def nearest(
 
     Only equal records are at distance zero.
     """
-    size = look_into(cells, home, q, want, near, group, number(0), block)
+    size = look_into(cells, home, q, space, want, near, group, number(0), block)
     work: int = cells.size[home]
     if size == want and near[0] == 0.0:
         return work
-    to_cells(cells.low, cells.high, cells.flat, q, False, bounds)
+    to_cells(cells.low, cells.high, cells.flat, q, space, False, bounds)
     work += bounds.size
     bounds[home] = np.inf
     while size < want:
@@ -310,7 +357,7 @@ def nearest(
         for other in range(bounds.size):
             if cells.size[other] and (c == NOBODY or bounds[other] < bounds[c]):
                 c = other
-        size = look_into(cells, c, q, want, near, group, size, block)
+        size = look_into(cells, c, q, space, want, near, group, size, block)
         work += bounds.size + cells.size[c]
         bounds[c] = np.inf
     for c in range(bounds.size):
@@ -318,7 +365,7 @@ def nearest(
             continue
         if bounds[c] == near[0] and cells.first[c] > group[0]:
             continue
-        size = look_into(cells, c, q, want, near, group, size, block)
+        size = look_into(cells, c, q, space, want, near, group, size, block)
         work += cells.size[c]
     return work
 
@@ -343,18 +390,17 @@ def leave(cells: Cells, i: int) -> int:
 
 @kernel
 def cell_rounds(
-    Z: Floats, k: int, labels: Ints, g: int, rounds: int, cells: Cells
+    Z: Floats, space: MixedSpace, k: int, labels: Ints, g: int, rounds: int, cells: Cells
 ) -> tuple[int, int]:
     """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
 
     A round ends two groups while 3k records remain, or one while 2k remain.
     """
-    d = Z.shape[1]
-    high = np.empty(d, np.int64)
-    low = np.empty(d, np.int64)
-    m = total_live(Z, labels, high, low)
+    sums = no_sums(space)
+    m = total_live(Z, labels, sums, space)
     capacity = cells.who.shape[1]
-    c = np.empty(d)
+    c = no_centroid(space)
+    nothing = np.empty(0)
     near = np.empty(k)
     group = np.empty(k, np.int64)
     changed = np.empty(k, np.int64)
@@ -365,23 +411,24 @@ def cell_rounds(
         if m < 2 * k:
             break
         two = m >= 3 * k
-        centroid(high, low, m, c)
-        r, steps = farthest(cells, c, bounds, block)
+        centroid(sums, m, c, space)
+        r, steps = farthest(cells, c, space, bounds, block)
         work += steps
         for half in range(2 if two else 1):
             changed[k - 1] = leave(cells, r)
             home = changed[k - 1]
-            work += nearest(cells, Z[r], home, k - 1, near, group, bounds, block)
+            q = record_point(Z, r, nothing)
+            work += nearest(cells, q, space, home, k - 1, near, group, bounds, block)
             group[k - 1] = r
             for e in range(k - 1):
                 changed[e] = leave(cells, group[e])
             for e in range(k):
                 labels[group[e]] = g
-                count(Z, group[e], -1, high, low)
+                count(Z, group[e], -1, sums, space)
                 fit(cells, changed[e])
             m -= k
             g += 1
             if half == 0 and two:
-                r, steps = farthest(cells, Z[r], bounds, block)
+                r, steps = farthest(cells, q, space, bounds, block)
                 work += steps
     return g, work

@@ -4,6 +4,9 @@ The tree is a complete binary one in heap order (root 1, children 2v and 2v + 1)
 are computed with the operations of the distances themselves, so rounding keeps
 their order, and every node stores its lowest live index, so ties are decided exactly
 as if all records had been visited.
+
+A column of codes is cut like one of numbers, between codes or through one; its side of a box is the
+codes from the lowest to the highest, and two boxes whose codes differ are an edge or two apart.
 """
 
 from typing import NamedTuple
@@ -14,12 +17,18 @@ from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel, vector_kernel
 from shoal.partition.kernels.shared import (
     NOBODY,
+    MixedSpace,
+    QueryPoint,
     centroid,
+    code_gap,
     count,
     farthest_out,
+    no_centroid,
     no_shell,
+    no_sums,
     number,
     push,
+    record_point,
     total_live,
 )
 
@@ -31,7 +40,7 @@ class KdTree(NamedTuple):
 
     A node's row in `nodes` holds its box and what else a search needs, side by side, so reading
     it costs one or two cache lines: the d lower sides, the d upper sides,
-    the largest squared distance to the origin below it, the lowest live index below it
+    the largest squared distance of numbers to the origin below it, the lowest live index below it
     (EMPTY if there is none).
     """
 
@@ -44,7 +53,7 @@ class KdTree(NamedTuple):
 
 
 @kernel
-def plant(Z: Floats, capacity: int, origin: Floats) -> KdTree:
+def plant(Z: Floats, space: MixedSpace, capacity: int, origin: Floats) -> KdTree:
     """Build the tree over all records by median cuts of the widest side."""
     n, d = Z.shape
     leaves = 1
@@ -76,11 +85,7 @@ def plant(Z: Floats, capacity: int, origin: Floats) -> KdTree:
                 for j in range(d):
                     low[j] = min(low[j], rows[a, j])
                     high[j] = max(high[j], rows[a, j])
-            widest = 0
-            for j in range(d):
-                if high[j] - low[j] > high[widest] - low[widest]:
-                    widest = j
-            select(rows, who, widest, start, end, middle)
+            select(rows, who, widest_side(low, high, space), start, end, middle)
         starts[2 * node] = start
         ends[2 * node] = middle
         starts[2 * node + 1] = middle
@@ -95,10 +100,25 @@ def plant(Z: Floats, capacity: int, origin: Floats) -> KdTree:
             tree.where[i] = leaf * capacity + place
             for j in range(d):
                 tree.points[leaf, j, place] = rows[start + place, j]
-        fit_leaf(tree, leaf)
+        fit_leaf(tree, leaf, space)
     for node in range(leaves - 1, 0, -1):
         fit_node(tree, node)
     return tree
+
+
+@kernel
+def widest_side(low: Floats, high: Floats, space: MixedSpace) -> int:
+    """Return the column in which a box is widest; two codes are two edges apart."""
+    widest = 0
+    width = -1.0
+    for j in range(low.size):
+        side = high[j] - low[j]
+        if j >= space.numbers and side > 0.0:
+            side = np.sqrt(2.0 * space.weight[j - space.numbers])
+        if side > width:
+            width = side
+            widest = j
+    return widest
 
 
 @kernel
@@ -130,7 +150,7 @@ def select(rows: Floats, who: Ints, j: int, start: int, end: int, middle: int) -
 
 
 @vector_kernel
-def fit_leaf(tree: KdTree, leaf: int) -> None:
+def fit_leaf(tree: KdTree, leaf: int, space: MixedSpace) -> None:
     """Compute a leaf's box, lowest index and reach from its live records."""
     d = tree.origin.size
     row = tree.nodes[tree.size.size + leaf]
@@ -147,7 +167,7 @@ def fit_leaf(tree: KdTree, leaf: int) -> None:
     reach = -1.0
     for place in range(size):
         total = 0.0
-        for j in range(d):
+        for j in range(space.numbers):
             t = points[j, place] - tree.origin[j]
             total += t * t
         reach = max(reach, total)
@@ -177,18 +197,32 @@ def fit_node(tree: KdTree, node: int) -> bool:
 
 
 @vector_kernel
-def leaf_distances(points: Floats, size: int, q: Floats, out: Floats) -> None:
+def leaf_distances(
+    points: Floats, size: int, q: QueryPoint, space: MixedSpace, out: Floats
+) -> None:
     """Squared distances of a leaf's records to q; whole vectors, so some places beyond."""
     size = min(points.shape[1], (size + 7) & ~7)
-    first = q[0]
     for place in range(size):
-        t = points[0, place] - first
-        out[place] = t * t
-    for j in range(1, q.size):
-        qj = q[j]
+        out[place] = 0.0
+    for j in range(space.numbers):
+        qj = q.at[j]
         for place in range(size):
             t = points[j, place] - qj
             out[place] = out[place] + t * t
+    for c in range(space.weight.size):
+        j = space.numbers + c
+        if q.table.size:
+            table = q.table[space.start[c] : space.start[c + 1]]
+            for place in range(size):
+                out[place] = out[place] + table[np.int32(points[j, place])]
+            continue
+        qj = q.at[j]
+        alone = space.weight[c] if qj > 0.0 else 0.0
+        both = alone + space.weight[c]
+        for place in range(size):
+            x = points[j, place]
+            step = both if x > 0.0 else alone
+            out[place] = out[place] + (0.0 if x == qj else step)
 
 
 @vector_kernel
@@ -210,45 +244,64 @@ def largest(values: Floats, size: int) -> float:
 
 
 @vector_kernel
-def least(row: Floats, q: Floats) -> float:
-    """Bound the squared distance of q to the records below a node from below."""
-    d = q.size
+def least(row: Floats, q: QueryPoint, space: MixedSpace) -> float:
+    """Bound the squared distance of a record q to the records below a node from below."""
+    d = q.at.size
     total = 0.0
-    for j in range(d):
-        t = max(row[j] - q[j], q[j] - row[d + j], 0.0)
+    for j in range(space.numbers):
+        t = max(row[j] - q.at[j], q.at[j] - row[d + j], 0.0)
         total += t * t
+    for c in range(space.weight.size):
+        j = space.numbers + c
+        if q.at[j] < row[j] or q.at[j] > row[d + j]:
+            total += code_gap(space.weight[c], row[j], q.at[j])
     return total
 
 
 @vector_kernel
-def most(row: Floats, q: Floats, origin: Floats, shift: Floats, norm: float) -> float:
+def most(
+    row: Floats, q: QueryPoint, space: MixedSpace, origin: Floats, shift: Floats, norm: float
+) -> float:
     """Bound the squared distance of q to the records below a node from above.
 
-    The smaller of two bounds: the far corner of the box, and, with o the origin and
+    Of the numbers, the smaller of two bounds: the far corner of the box, and, with o the origin and
     shift = q - o, |x - o|^2 + |q - o|^2 - 2 (x - o) shift, largest over the box. The second
-    is not computed as distances are, hence its margin for rounding. -1 if there are none.
+    is not computed as distances are, hence its margin for rounding. Then what each column of codes
+    can add at most. -1 if there are no records.
     """
-    d = q.size
+    d = q.at.size
     if row[2 * d + 1] == EMPTY:
         return -1.0
     corner = 0.0
     along = 0.0
-    for j in range(d):
+    for j in range(space.numbers):
         low = row[j]
         high = row[d + j]
-        t = max(abs(q[j] - low), abs(high - q[j]))
+        t = max(abs(q.at[j] - low), abs(high - q.at[j]))
         corner += t * t
         along += min((low - origin[j]) * shift[j], (high - origin[j]) * shift[j])
     reach = row[2 * d] + norm
     ball: float = reach - 2.0 * along + reach * (d * d + 16) * 2.0**-50 + 1e-300
-    return min(corner, ball)
+    total = min(corner, ball)
+    for c in range(space.weight.size):
+        j = space.numbers + c
+        low = row[j]
+        high = row[d + j]
+        if q.table.size:
+            total += q.table[space.start[c] + np.int64(low)] if low == high else q.top[c]
+        elif low == high:
+            total += code_gap(space.weight[c], low, q.at[j])
+        else:
+            total += space.weight[c] * (np.float64(q.at[j] > 0.0) + 1.0)
+    return total
 
 
 @kernel
 def look_into(
     tree: KdTree,
     leaf: int,
-    q: Floats,
+    q: QueryPoint,
+    space: MixedSpace,
     want: int,
     near: Floats,
     group: Ints,
@@ -257,7 +310,7 @@ def look_into(
 ) -> int:
     """Offer a leaf's records to the heap of the nearest; return the heap's size."""
     live = tree.size[leaf]
-    leaf_distances(tree.points[leaf], live, q, block)
+    leaf_distances(tree.points[leaf], live, q, space, block)
     if size == want and smallest(block, live) > near[0]:
         return size
     for place in range(live):
@@ -269,7 +322,8 @@ def look_into(
 @kernel
 def nearest(
     tree: KdTree,
-    q: Floats,
+    q: QueryPoint,
+    space: MixedSpace,
     home: int,
     want: int,
     near: Floats,
@@ -278,17 +332,17 @@ def nearest(
     bounds: Floats,
     nodes: Ints,
 ) -> int:
-    """Write the `want` nearest records to `group`, from the home leaf outwards.
+    """Write the `want` records nearest to a record q to `group`, from the home leaf outwards.
 
     Returns the work done, in records visited; a node counts as four.
     """
     leaves = tree.size.size
-    size = look_into(tree, home, q, want, near, group, number(0), block)
+    size = look_into(tree, home, q, space, want, near, group, number(0), block)
     work: int = tree.size[home]
     at = leaves + home
     while at > 1:
         nodes[0] = at ^ 1
-        bounds[0] = least(tree.nodes[at ^ 1], q)
+        bounds[0] = least(tree.nodes[at ^ 1], q, space)
         work += 4
         depth = 1
         at >>= 1
@@ -298,13 +352,13 @@ def nearest(
             bound = bounds[depth]
             while not beyond(tree, node, bound, want, near, group, size):
                 if node >= leaves:
-                    size = look_into(tree, node - leaves, q, want, near, group, size, block)
+                    size = look_into(tree, node - leaves, q, space, want, near, group, size, block)
                     work += tree.size[node - leaves]
                     break
                 node *= 2
                 other = node + 1
-                bound = least(tree.nodes[node], q)
-                aside = least(tree.nodes[other], q)
+                bound = least(tree.nodes[node], q, space)
+                aside = least(tree.nodes[other], q, space)
                 work += 8
                 if aside < bound:
                     node, other = other, node
@@ -331,13 +385,19 @@ def beyond(
 
 @kernel
 def farthest(
-    tree: KdTree, q: Floats, shift: Floats, block: Floats, bounds: Floats, nodes: Ints
+    tree: KdTree,
+    q: QueryPoint,
+    space: MixedSpace,
+    shift: Floats,
+    block: Floats,
+    bounds: Floats,
+    nodes: Ints,
 ) -> tuple[int, int]:
     """Find the record farthest from q; return it and the work done."""
     leaves = tree.size.size
     norm = 0.0
-    for j in range(q.size):
-        shift[j] = q[j] - tree.origin[j]
+    for j in range(space.numbers):
+        shift[j] = q.at[j] - tree.origin[j]
         norm += shift[j] * shift[j]
     best = -1.0
     chosen = NOBODY
@@ -355,7 +415,7 @@ def farthest(
                 break
             if node >= leaves:
                 leaf = node - leaves
-                leaf_distances(tree.points[leaf], tree.size[leaf], q, block)
+                leaf_distances(tree.points[leaf], tree.size[leaf], q, space, block)
                 work += tree.size[leaf]
                 top = largest(block, tree.size[leaf])
                 if top >= best:
@@ -367,8 +427,8 @@ def farthest(
                 break
             node *= 2
             other = node + 1
-            bound = most(tree.nodes[node], q, tree.origin, shift, norm)
-            aside = most(tree.nodes[other], q, tree.origin, shift, norm)
+            bound = most(tree.nodes[node], q, space, tree.origin, shift, norm)
+            aside = most(tree.nodes[other], q, space, tree.origin, shift, norm)
             work += 8
             if aside > bound:
                 node, other = other, node
@@ -401,12 +461,12 @@ def leave(tree: KdTree, i: int, noted: Bools, changed: Ints, changes: int) -> in
 
 
 @kernel
-def shrink(tree: KdTree, noted: Bools, changed: Ints, changes: int) -> None:
+def shrink(tree: KdTree, space: MixedSpace, noted: Bools, changed: Ints, changes: int) -> None:
     """Fit the boxes of the noted leaves, and of the nodes above as far as they change."""
     leaves = tree.size.size
     for e in range(changes):
         noted[changed[e]] = False
-        fit_leaf(tree, changed[e])
+        fit_leaf(tree, changed[e], space)
         node = (leaves + changed[e]) >> 1
         while node and fit_node(tree, node):
             node >>= 1
@@ -414,51 +474,51 @@ def shrink(tree: KdTree, noted: Bools, changed: Ints, changes: int) -> None:
 
 @kernel
 def tree_rounds(
-    Z: Floats, k: int, labels: Ints, g: int, rounds: int, tree: KdTree
+    Z: Floats, space: MixedSpace, k: int, labels: Ints, g: int, rounds: int, tree: KdTree
 ) -> tuple[int, int]:
     """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
 
     A round ends two groups while 3k records remain, or one while 2k remain.
     """
-    d = Z.shape[1]
-    high = np.empty(d, np.int64)
-    low = np.empty(d, np.int64)
-    m = total_live(Z, labels, high, low)
-    c = np.empty(d)
+    sums = no_sums(space)
+    m = total_live(Z, labels, sums, space)
+    c = no_centroid(space)
+    nothing = np.empty(0)
     near = np.empty(k)
     group = np.empty(k, np.int64)
     noted = np.zeros(tree.size.size, np.bool_)
     changed = np.empty(k, np.int64)
-    shift = np.empty(d)
+    shift = np.empty(Z.shape[1])
     capacity = tree.who.shape[1]
     block = np.empty(capacity)
     bounds = np.empty(128)
     nodes = np.empty(128, np.int64)
-    shell = no_shell(m, d)
+    shell = no_shell(m, space)
     work = 0
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
-        centroid(high, low, m, c)
-        r, shell = farthest_out(Z, labels, m, c, shell)
+        centroid(sums, m, c, space)
+        r, shell = farthest_out(Z, labels, m, c, shell, space)
         if r == NOBODY:
-            r, steps = farthest(tree, c, shift, block, bounds, nodes)
+            r, steps = farthest(tree, c, space, shift, block, bounds, nodes)
             work += steps
         for half in range(2 if two else 1):
             home = tree.where[r] // capacity
             changes = leave(tree, r, noted, changed, number(0))
-            work += nearest(tree, Z[r], home, k - 1, near, group, block, bounds, nodes)
+            q = record_point(Z, r, nothing)
+            work += nearest(tree, q, space, home, k - 1, near, group, block, bounds, nodes)
             labels[r] = g
-            count(Z, r, -1, high, low)
+            count(Z, r, -1, sums, space)
             for e in range(k - 1):
                 changes = leave(tree, group[e], noted, changed, changes)
                 labels[group[e]] = g
-                count(Z, group[e], -1, high, low)
-            shrink(tree, noted, changed, changes)
+                count(Z, group[e], -1, sums, space)
+            shrink(tree, space, noted, changed, changes)
             m -= k
             g += 1
             if half == 0 and two:
-                r, steps = farthest(tree, Z[r], shift, block, bounds, nodes)
+                r, steps = farthest(tree, q, space, shift, block, bounds, nodes)
                 work += steps
     return g, work

@@ -20,23 +20,115 @@ def number(value: int) -> int:
     return value + 0
 
 
+class MixedSpace(NamedTuple):
+    """Which columns of a matrix hold numbers and which codes, and how far apart codes are.
+
+    Attributes:
+        numbers: how many columns hold numbers; they stand first.
+        weight: of each column of codes, the squared length of an edge.
+        start: where each column's codes begin in a table of the codes of all columns; its end last.
+    """
+
+    numbers: int
+    weight: Floats
+    start: Ints
+
+
+class QueryPoint(NamedTuple):
+    """A record, or the centroid of some.
+
+    Attributes:
+        at: its numbers and codes; the codes of a centroid are not used.
+        shares: of a centroid, the share of its records that have each code; empty for a record.
+        table: of a centroid, its squared distance to each code; empty for a record.
+        top: of a centroid, the largest of these in each column.
+    """
+
+    at: Floats
+    shares: Floats
+    table: Floats
+    top: Floats
+
+
+class Sums(NamedTuple):
+    """What centroids are computed from: whole numbers, so no order of records matters.
+
+    Attributes:
+        high: fixed-point sums of the numbers, see `_exact_scale`.
+        low: their lower halves.
+        counts: how many records have each code.
+        squares: of each column of codes, the sum of the squares of its counts.
+    """
+
+    high: Ints
+    low: Ints
+    counts: Ints
+    squares: Ints
+
+
 @kernel
-def distance(Z: Floats, i: int, q: Floats) -> float:
+def no_sums(space: MixedSpace) -> Sums:
+    """Sums over nobody."""
+    return Sums(
+        np.zeros(space.numbers, np.int64),
+        np.zeros(space.numbers, np.int64),
+        np.zeros(space.start[-1], np.int64),
+        np.zeros(space.weight.size, np.int64),
+    )
+
+
+@kernel
+def no_centroid(space: MixedSpace) -> QueryPoint:
+    """Make room for a centroid."""
+    codes = space.start[-1]
+    columns = space.weight.size
+    at = np.zeros(space.numbers + columns)
+    return QueryPoint(at, np.zeros(codes), np.zeros(codes), np.zeros(columns))
+
+
+@kernel
+def record_point(Z: Floats, i: int, nothing: Floats) -> QueryPoint:
+    """Record i as a point; `nothing` is an empty array, made once."""
+    return QueryPoint(Z[i], nothing, nothing, nothing)
+
+
+@kernel
+def code_gap(weight: float, a: float, b: float) -> float:
+    """Squared distance of two codes: of the edges that one of two records has, and not both."""
+    if a == b:
+        return 0.0
+    return weight * (np.float64(a > 0.0) + np.float64(b > 0.0))
+
+
+@kernel
+def distance(Z: Floats, i: int, q: QueryPoint, space: MixedSpace) -> float:
     """Squared distance of record i to the point q, in column order."""
     total = 0.0
-    for j in range(q.size):
-        t = Z[i, j] - q[j]
+    for j in range(space.numbers):
+        t = Z[i, j] - q.at[j]
         total += t * t
+    for c in range(space.weight.size):
+        j = space.numbers + c
+        if q.table.size:
+            total += q.table[space.start[c] + np.int64(Z[i, j])]
+        else:
+            total += code_gap(space.weight[c], Z[i, j], q.at[j])
     return total
 
 
 @kernel
-def gap(a: Floats, b: Floats) -> float:
-    """Squared distance between two points."""
+def gap(a: QueryPoint, b: QueryPoint, space: MixedSpace) -> float:
+    """Squared distance between two centroids."""
     total = 0.0
-    for j in range(a.size):
-        t = a[j] - b[j]
+    for j in range(space.numbers):
+        t = a.at[j] - b.at[j]
         total += t * t
+    for c in range(space.weight.size):
+        apart = 0.0
+        for e in range(space.start[c], space.start[c + 1]):
+            t = a.shares[e] - b.shares[e]
+            apart += t * t
+        total += space.weight[c] * apart
     return total
 
 
@@ -78,37 +170,59 @@ def push(far: Floats, who: Ints, size: int, room: int, distance: float, i: int) 
 
 
 @kernel
-def total_live(Z: Floats, labels: Ints, high: Ints, low: Ints) -> int:
-    """Fill the fixed-point sums over the records without a label; return their number."""
-    high[:] = 0
-    low[:] = 0
+def total_live(Z: Floats, labels: Ints, sums: Sums, space: MixedSpace) -> int:
+    """Fill the sums over the records without a label; return their number."""
+    sums.high[:] = 0
+    sums.low[:] = 0
+    sums.counts[:] = 0
+    sums.squares[:] = 0
     m = 0
     for i in range(Z.shape[0]):
         if labels[i] < 0:
             m += 1
-            count(Z, i, 1, high, low)
+            count(Z, i, 1, sums, space)
     return m
 
 
 @kernel
-def count(Z: Floats, i: int, sign: int, high: Ints, low: Ints) -> None:
-    """Add record i to the fixed-point sums, or take it away (sign = -1)."""
-    for j in range(Z.shape[1]):
+def count(Z: Floats, i: int, sign: int, sums: Sums, space: MixedSpace) -> None:
+    """Add record i to the sums, or take it away (sign = -1)."""
+    for j in range(space.numbers):
         scaled = Z[i, j] * HALF_WORD
         integer = np.floor(scaled)
-        high[j] += sign * np.int64(integer)
-        low[j] += sign * np.int64(np.floor((scaled - integer) * HALF_WORD))
+        sums.high[j] += sign * np.int64(integer)
+        sums.low[j] += sign * np.int64(np.floor((scaled - integer) * HALF_WORD))
+    for c in range(space.weight.size):
+        code = np.int64(Z[i, space.numbers + c])
+        if code > 0:
+            e = space.start[c] + code
+            sums.squares[c] += 2 * sign * sums.counts[e] + 1
+            sums.counts[e] += sign
 
 
 @kernel
-def centroid(high: Ints, low: Ints, m: int, c: Floats) -> None:
-    """Write the mean of m records, given their fixed-point sums, to c."""
-    for j in range(c.size):
-        c[j] = (np.float64(high[j]) + np.float64(low[j]) / HALF_WORD) / m / HALF_WORD
+def centroid(sums: Sums, m: int, c: QueryPoint, space: MixedSpace) -> None:
+    """Write the mean of m records, given their sums, to c."""
+    for j in range(space.numbers):
+        c.at[j] = (np.float64(sums.high[j]) + np.float64(sums.low[j]) / HALF_WORD) / m / HALF_WORD
+    for column in range(space.weight.size):
+        weight = space.weight[column]
+        spread = np.float64(sums.squares[column]) / m / m
+        first = space.start[column]
+        top = c.table[first] = spread * weight
+        for e in range(first + 1, space.start[column + 1]):
+            share = np.float64(sums.counts[e]) / m
+            c.shares[e] = share
+            far = max((spread + (1.0 - 2.0 * share)) * weight, 0.0)
+            c.table[e] = far
+            top = max(top, far)
+        c.top[column] = top
 
 
 @kernel
-def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Ints, float]:
+def outer_shell(
+    Z: Floats, labels: Ints, m: int, c: QueryPoint, space: MixedSpace
+) -> tuple[Floats, Ints, float]:
     """List the live records farthest from c, outermost first.
 
     At least 256 records or a twentieth of all m are listed. Returns their radii, their
@@ -123,7 +237,7 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
     for i in range(Z.shape[0]):
         if labels[i] < 0:
             live[at] = i
-            radius[at] = np.sqrt(distance(Z, i, c))
+            radius[at] = np.sqrt(distance(Z, i, c, space))
             top = max(top, radius[at])
             at += 1
     bins = 2048
@@ -198,7 +312,8 @@ def farthest_in_shell(
     inner: float,
     head: int,
     moved: float,
-    q: Floats,
+    q: QueryPoint,
+    space: MixedSpace,
 ) -> tuple[int, int]:
     """Find the live record farthest from q, which lies `moved` from the shell's centre.
 
@@ -208,9 +323,10 @@ def farthest_in_shell(
     """
     # Radii, `moved` and the root below carry rounding errors of about one unit in the last
     # place for each column, which stay below this relative margin, and lose squares
-    # below the least float, which stay below this absolute one.
-    margin = (q.size + 4096) * 2.0**-52
-    moved = moved * (1.0 + margin) + 1e-150
+    # below the least float, which stay below this absolute one. A centroid's distance to a code
+    # is a difference: its square is off by at most 16 * 2^-53 of the weight.
+    margin = (q.at.size + 4096) * 2.0**-52
+    moved = moved * (1.0 + margin) + 1e-150 + np.sqrt(space.weight.sum()) * 2.0**-22
     best = -1.0
     safe = -1.0
     chosen = NOBODY
@@ -220,7 +336,7 @@ def farthest_in_shell(
             return chosen, at - head
         i = who[at]
         if labels[i] < 0:
-            far = distance(Z, i, q)
+            far = distance(Z, i, q, space)
             if far > best or (far == best and i < chosen):
                 best = far
                 chosen = i
@@ -247,20 +363,23 @@ class Shell(NamedTuple):
     radii: Floats
     who: Ints
     inner: float
-    centre: Floats
+    centre: QueryPoint
     head: int
     read: int
     helps: bool
 
 
 @kernel
-def no_shell(m: int, d: int) -> Shell:
+def no_shell(m: int, space: MixedSpace) -> Shell:
     """Begin without a list: the first search makes one."""
-    return Shell(np.empty(0), np.empty(0, np.int64), np.inf, np.zeros(d), number(0), m, m >= 0)
+    centre = no_centroid(space)
+    return Shell(np.empty(0), np.empty(0, np.int64), np.inf, centre, number(0), m, m >= 0)
 
 
 @kernel
-def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tuple[int, Shell]:
+def farthest_out(
+    Z: Floats, labels: Ints, m: int, c: QueryPoint, shell: Shell, space: MixedSpace
+) -> tuple[int, Shell]:
     """Find the live record farthest from the centroid c of all m, and the shell for the next.
 
     Once more places were read than records are live, the list is rebuilt. The record is NOBODY if
@@ -271,13 +390,13 @@ def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tu
     if helps and read < m:
         while head < who.size and labels[who[head]] >= 0:
             head += 1
-        moved = np.sqrt(gap(c, centre))
-        r, places = farthest_in_shell(Z, labels, radii, who, inner, head, moved, c)
+        moved = np.sqrt(gap(c, centre, space))
+        r, places = farthest_in_shell(Z, labels, radii, who, inner, head, moved, c, space)
         read += places
     if helps and r == NOBODY:
-        radii, who, inner = outer_shell(Z, labels, m, c)
-        centre = c.copy()
+        radii, who, inner = outer_shell(Z, labels, m, c, space)
+        centre = QueryPoint(c.at.copy(), c.shares.copy(), c.table, c.top)
         head = number(0)
-        r, read = farthest_in_shell(Z, labels, radii, who, inner, head, 0.0, c)
+        r, read = farthest_in_shell(Z, labels, radii, who, inner, head, 0.0, c, space)
         helps = read <= 64 + m // 16
     return r, Shell(radii, who, inner, centre, head, read, helps)

@@ -5,18 +5,19 @@ import numpy as np
 from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
 from shoal.partition.kernels.mdav_tree import KdTree, leave, nearest, shrink
-from shoal.partition.kernels.shared import NOBODY, number
+from shoal.partition.kernels.shared import NOBODY, MixedSpace, number, record_point
 
 
 @kernel
 def variable_groups(
-    Z: Floats, k: int, square: float, order: Ints, tree: KdTree, labels: Ints
+    Z: Floats, space: MixedSpace, k: int, square: float, order: Ints, tree: KdTree, labels: Ints
 ) -> tuple[int, int]:
     """Form V-MDAV's groups around the records in `order`; `square` is gamma squared.
 
     Returns the number of groups and of records left over, fewer than k.
     """
     capacity = tree.who.shape[1]
+    nothing = np.empty(0)
     near = np.empty(max(k, 2))
     nearby = np.empty(max(k, 2), np.int64)
     block = np.empty(capacity)
@@ -36,14 +37,15 @@ def variable_groups(
             break
         changes = leave(tree, e, noted, changed, number(0))
         home = tree.where[e] // capacity
-        nearest(tree, Z[e], home, k - 1, near, nearby, block, bounds, nodes)
+        q = record_point(Z, e, nothing)
+        nearest(tree, q, space, home, k - 1, near, nearby, block, bounds, nodes)
         members[0] = e
         labels[e] = g
         for a in range(k - 1):
             members[a + 1] = nearby[a]
             labels[nearby[a]] = g
             changes = leave(tree, nearby[a], noted, changed, changes)
-        shrink(tree, noted, changed, changes)
+        shrink(tree, space, noted, changed, changes)
         size = k
         live -= k
         neighbour[:k] = NOBODY
@@ -55,7 +57,8 @@ def variable_groups(
                 if neighbour[a] == NOBODY:
                     i = members[a]
                     home = tree.where[i] // capacity
-                    nearest(tree, Z[i], home, number(1), near, nearby, block, bounds, nodes)
+                    q = record_point(Z, i, nothing)
+                    nearest(tree, q, space, home, number(1), near, nearby, block, bounds, nodes)
                     closest[a] = near[0]
                     neighbour[a] = nearby[0]
                 if closest[a] < closest[best] or (
@@ -65,11 +68,12 @@ def variable_groups(
             candidate = neighbour[best]
             # The candidate is one of its own two nearest, so the farther one is not it.
             home = tree.where[candidate] // capacity
-            nearest(tree, Z[candidate], home, number(2), near, nearby, block, bounds, nodes)
+            q = record_point(Z, candidate, nothing)
+            nearest(tree, q, space, home, number(2), near, nearby, block, bounds, nodes)
             if closest[best] >= square * near[0]:
                 break
             labels[candidate] = g
-            shrink(tree, noted, changed, leave(tree, candidate, noted, changed, number(0)))
+            shrink(tree, space, noted, changed, leave(tree, candidate, noted, changed, number(0)))
             members[size] = candidate
             neighbour[size] = NOBODY
             for a in range(size):
@@ -82,7 +86,9 @@ def variable_groups(
 
 
 @kernel
-def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> None:
+def grow_forest(
+    Z: Floats, space: MixedSpace, k: int, tree: KdTree, onto: Ints, length: Floats
+) -> None:
     """Link records to near ones until every component has at least k of them.
 
     A component's root is its one record without an outgoing edge. While a component is
@@ -92,6 +98,7 @@ def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> 
     """
     n = Z.shape[0]
     capacity = tree.who.shape[1]
+    nothing = np.empty(0)
     near = np.empty(k)
     nearby = np.empty(k, np.int64)
     block = np.empty(capacity)
@@ -104,7 +111,8 @@ def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> 
         root = root_of(above, i)
         while size[root] < k:
             home = tree.where[root] // capacity
-            nearest(tree, Z[root], home, k, near, nearby, block, bounds, nodes)
+            q = record_point(Z, root, nothing)
+            nearest(tree, q, space, home, k, near, nearby, block, bounds, nodes)
             target = NOBODY
             best = np.inf
             for a in range(k):
