@@ -124,7 +124,7 @@ def test_models_of_a_paper_vary_by_what_candidates_require_on_the_axes_of_the_pa
 
 
 def test_a_second_run_reads_what_the_first_has_kept(folder, found, monkeypatch):
-    monkeypatch.setattr(running, "_measured", None)  # whoever measures now, fails
+    monkeypatch.setattr(running, "_measure", None)  # whoever measures now, fails
 
     again = shoal.compare(people(), stated(), candidates=GRID, repeats=2, folder=folder)
 
@@ -431,7 +431,7 @@ ONE = {"candidate": [{"method": "mondrian", "k": 5}]}
 
 def claims_of(policy, frame=None):
     manifest = shoal.protect(people() if frame is None else frame, policy).manifest
-    return [claim for claim in manifest["claims"]
+    return [claim for claim in manifest.as_values()["claims"]
             if claim["guarantee"]["name"] == "differential-privacy"]  # fmt: skip
 
 
