@@ -35,6 +35,7 @@ from shoal.core import (
     Schema,
     Status,
     StochasticTCloseness,
+    manifest,
 )
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
@@ -42,7 +43,6 @@ from shoal.methods.grouping.microaggregation import STATED
 from shoal.methods.noise.contributions import NOT_EMPTY
 from shoal.methods.noise.epsilon_claims import FILE_ORDER
 from shoal.methods.noise.noisy_microaggregation import Origin
-from shoal.pipeline import manifest
 from shoal.policy import spec
 from shoal.publish import derived_fields
 

@@ -593,8 +593,8 @@ def forge(folder, change):
     edit(folder, change)
     read = manifest.read(folder)
     page = folder / "report.html"
-    drawn = released_table.read_pictured(folder, read.fields)
-    page.write_text(report_html.public_report(read.values, drawn), encoding="utf-8")
+    drawn = released_table.read_pictured(folder, read)
+    page.write_text(report_html.public_report(read, drawn), encoding="utf-8")
     record(folder, "report.html")
 
 

@@ -57,7 +57,7 @@ def caveats(
         **_of_the_table(published, columns, grouped=grouped),
         "missing cells, which may have got the mean of their group": means,
         "cells that were missing, or outside the public bounds or categories, which got a public "
-        "value inside": noisy and bool(published.facts["privacy_losses"]),
+        "value inside": noisy and bool(published.manifest.privacy_losses),
         **_of_missing(published, columns, statistic),
         "error in the confidential table, such as nonresponse": True,
     }  # fmt: skip
@@ -69,15 +69,15 @@ def _of_the_table(
     published: PublishedTable, columns: Sequence[str], *, grouped: bool
 ) -> dict[str, bool]:
     """What the policy says that was done to the table before."""
-    required = {*published.facts["policy"].get("require", ())}
-    stated = {key for name in columns for key in published.column(name)}
+    required = {*published.manifest.policy.get("require", ())}
+    stated = [published.column(name) for name in columns]
     return {
         "groups that were steered by confidential values": grouped
         and bool({"l-diversity", "t-closeness"} & required),
-        "the rows that were left out": bool(published.facts["suppressed"])
+        "the rows that were left out": bool(published.manifest.suppressed)
         or (published.table_rows is None and published.several_rows),
-        "values beyond those at which the column was cut off": bool(
-            {"top_code", "bottom_code"} & stated
+        "values beyond those at which the column was cut off": any(
+            column.top_code is not None or column.bottom_code is not None for column in stated
         ),
         "records that broke a rule, which were moved to the nearest that keeps all": any(
             published.may_be_repaired(name) for name in columns

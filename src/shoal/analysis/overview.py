@@ -6,6 +6,7 @@ from typing import Any
 from shoal import analysis
 from shoal.analysis.published import PublishedTable
 from shoal.analysis.result import AnalysisResult
+from shoal.core import Kind
 from shoal.errors import InputError
 
 _MOST = 20
@@ -44,7 +45,7 @@ def _shares(
     published: PublishedTable, name: str, estimand: str, confidence: float
 ) -> AnalysisResult:
     categories = published.categories(name)
-    if len(categories) > _MOST or published.column(name).get("kind") == "date":
+    if len(categories) > _MOST or published.column(name).kind is Kind.DATE:
         raise InputError("more than 20 values; ask for a proportion of one.")
     parts = [
         analysis.proportion(published, name, category, estimand=estimand, confidence=confidence)

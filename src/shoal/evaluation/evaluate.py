@@ -85,8 +85,8 @@ def evaluate(
     for sentence in booking.record_inspection(policy, what="evaluate"):
         tell(sentence)
     if isinstance(released, Release):
-        form = released.manifest["release_form"]
-        aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
+        form = released.manifest.release_form
+        aligned = form is ReleaseForm.ROW_ALIGNED if aligned is None else aligned
         released = released.data
     return evaluate_frames(
         io.take(original, policy=policy).frame,

@@ -127,7 +127,7 @@ def prepare_scheme(
         before = scheme.data if before is None else before
         if scheme.scheme is None:
             raise InputError(
-                f"This release by '{scheme.manifest['method']}' has no scheme. Releases by "
+                f"This release by '{scheme.manifest.method}' has no scheme. Releases by "
                 "full-domain, bucketization, and mondrian with intervals have one."
             )
         scheme = scheme.scheme
@@ -147,5 +147,5 @@ def _beside(path: Path) -> Path | None:
 def _read_released(previous: Any) -> pl.DataFrame:
     """The table of an earlier release: a frame, its file, or its folder."""
     if isinstance(previous, str | Path) and Path(previous).is_dir():
-        return read_table(Path(previous), read_manifest(Path(previous)).fields)
+        return read_table(Path(previous), read_manifest(Path(previous)))
     return io.take(previous).frame

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.core import Distance, Schema, TCloseness, Testable
+from shoal.core.manifest import CheckRecord
 from shoal.methods import Method
 from shoal.pipeline import protect_table
 from shoal.publish.opened_folder import OpenedFolder
 
 
-def not_shown(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
+def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> str:
     """Why a check cannot be recomputed from what is public, or nothing."""
     schema = opened.planned.policy.schema if opened.planned else Schema(())
     distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
@@ -24,7 +25,7 @@ def not_shown(opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, An
         return f"{guarantee} follows a hierarchy that is not published."
     unit = schema.column_with_flag("privacy_unit")
     hidden = unit is not None and unit not in opened.frame.columns
-    if hidden and stated["remarks"].get("counted") == "persons":
+    if hidden and stated.remarks.get("counted") == "persons":
         return f"{guarantee} counts persons, and the table does not say whose rows they are."
     return ""
 
@@ -34,7 +35,7 @@ def _hides_checks(opened: OpenedFolder) -> bool:
     if opened.planned is None:
         return False
     wanted = protect_table.testable(opened.planned, opened.claims)
-    pairs = zip(wanted, opened.recorded.values["checks"], strict=False)
+    pairs = zip(wanted, opened.manifest.checks, strict=False)
     return any(not_shown(opened, guarantee, stated) for guarantee, stated in pairs)
 
 
@@ -76,7 +77,7 @@ FIELDS: Mapping[str, DerivedField] = {
     ),
     **dict.fromkeys(("policy_digest", "not_claimed"), _MANIFEST),
     "audience": DerivedField(
-        "manifest", "its audience", "one is stated", lambda one: one.fields.audience is not None
+        "manifest", "its audience", "one is stated", lambda one: one.manifest.audience is not None
     ),
     "suppressed": DerivedField(
         "manifest", "how many rows were left out", "the policy states record_suppression",
@@ -105,7 +106,7 @@ FIELDS: Mapping[str, DerivedField] = {
     ),
     "dialect": DerivedField(
         "manifest", "its encoding and decimal mark", "the table is a CSV file",
-        lambda opened: bool(opened.fields.dialect),
+        lambda opened: bool(opened.manifest.dialect),
     ),
     "files": DerivedField("files"),
 }  # fmt: skip

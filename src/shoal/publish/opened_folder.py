@@ -8,9 +8,10 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from shoal.core import Claim, DifferentialPrivacy, ReleaseForm, Testable
+from shoal.core.manifest import Manifest
 from shoal.errors import InputError, ShoalError
-from shoal.pipeline import manifest, planning
-from shoal.pipeline.manifest import Manifest, Recorded
+from shoal.pipeline import planning
+from shoal.pipeline.manifest import parse, read_raw
 from shoal.pipeline.planning import Plan
 from shoal.publish.released_table import PARTS, read_measurements, read_recorded_policy, read_table
 
@@ -25,6 +26,7 @@ class OpenedFolder:
     """A release as it was read, and what follows from its policy.
 
     Attributes:
+        raw: the bytes of the manifest.
         frame: the table; empty where it cannot be read.
         readable: it could be read.
         measurements: the noisy answers beside it, if any.
@@ -34,7 +36,8 @@ class OpenedFolder:
     """
 
     path: Path
-    recorded: Recorded
+    raw: bytes
+    manifest: Manifest
     frame: pl.DataFrame
     readable: bool
     measurements: pl.DataFrame | None
@@ -43,27 +46,22 @@ class OpenedFolder:
     exact: bool
 
     @property
-    def fields(self) -> Manifest:
-        """What the manifest says."""
-        return self.recorded.fields
-
-    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the policy lets it claim; less where the noise carried no claim."""
         claims = () if self.planned is None else self.planned.claims
-        if claims_epsilon(self.fields):
+        if claims_epsilon(self.manifest):
             return claims
         return tuple(claim for claim in claims if isinstance(claim.guarantee, Testable))
 
     @property
     def text(self) -> bool:
         """Whether the table is a CSV file."""
-        return "release.csv" in self.fields.files
+        return "release.csv" in self.manifest.files
 
     @property
     def spreadsheet(self) -> bool:
         """Whether people open the table in a spreadsheet."""
-        return self.text or "release.xlsx" in self.fields.files
+        return self.text or "release.xlsx" in self.manifest.files
 
     @property
     def suppressible(self) -> Fraction:
@@ -76,22 +74,22 @@ class OpenedFolder:
         """The number of rows that drew noise, where each row draws its own."""
         if self.planned is None or not self.planned.method.noise_by_row:
             return None
-        return max((entry.draws for entry in self.fields.privacy_losses), default=0)
+        return max((entry.draws for entry in self.manifest.privacy_losses), default=0)
 
 
 def open_folder(path: Path) -> OpenedFolder:
     """Read manifest, table and measurements, and plan what the recorded policy says."""
-    recorded = manifest.read(path)
-    fields, faults = recorded.fields, []
+    raw = read_raw(path)
+    manifest, faults = parse(path, raw), []
     frame, measured, planned = None, None, None
-    exact = "release.parquet" in fields.files
+    exact = "release.parquet" in manifest.files
     try:
-        frame = read_table(path, fields)
-        measured = read_measurements(path, fields)
+        frame = read_table(path, manifest)
+        measured = read_measurements(path, manifest)
     except InputError as error:
         faults.append(str(error))
     try:
-        planned = _plan_again(fields, frame)
+        planned = _plan_again(manifest, frame)
     except ODD as error:
         why = (
             str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
@@ -99,22 +97,24 @@ def open_folder(path: Path) -> OpenedFolder:
         faults.append(f"The recorded policy cannot be planned: {why}")
     shown = pl.DataFrame() if frame is None else frame
     readable = frame is not None
-    return OpenedFolder(path, recorded, shown, readable, measured, planned, tuple(faults), exact)
+    return OpenedFolder(
+        path, raw, manifest, shown, readable, measured, planned, tuple(faults), exact
+    )
 
 
-def _plan_again(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
+def _plan_again(manifest: Manifest, frame: pl.DataFrame | None) -> Plan:
     """Plan the release again from what the manifest records."""
     planned = planning.plan(
-        read_recorded_policy(fields.policy, fields.hierarchies, frame),
-        keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
-        distributed=any(name.startswith(PARTS) for name in fields.files),
-        audience=fields.audience,
+        read_recorded_policy(manifest.policy, manifest.hierarchies, frame),
+        keep_order=manifest.release_form is ReleaseForm.ROW_ALIGNED,
+        distributed=any(name.startswith(PARTS) for name in manifest.files),
+        audience=manifest.audience,
     )
     if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
         return planned  # its rows are not those of the original
-    return planning.with_rows(planned, fields.rows + fields.suppressed)
+    return planning.with_rows(planned, manifest.rows + manifest.suppressed)
 
 
-def claims_epsilon(fields: Manifest) -> bool:
+def claims_epsilon(manifest: Manifest) -> bool:
     """Whether a manifest claims an epsilon; one of fake noise does not."""
-    return any(claim.guarantee.get("name") == DifferentialPrivacy.name for claim in fields.claims)
+    return any(claim.guarantee.get("name") == DifferentialPrivacy.name for claim in manifest.claims)

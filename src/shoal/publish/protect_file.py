@@ -157,7 +157,7 @@ def protect(
     remarks = (written.failed, written.unmeasured, *written.exposed)
     later = () if planned.method.noisy else filter(None, remarks)
     warnings = (*done.warnings, *costs)
-    notes = (*recovered, *reading_note, *manifest["notes"], *later, *warnings)
+    notes = (*recovered, *reading_note, *manifest.notes, *later, *warnings)
     internal = folders.internal_of(out)
     return Published(out, internal, done.release, notes, written.measured, warnings)
 
@@ -342,13 +342,13 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     It is kept beside `out`, unless `kept` says where. An existing release is replaced if forced.
     """
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
-    manifest = read_manifest(kept / "public").values
+    manifest = read_manifest(kept / "public")
     try:
         booked = parse_json(read_bytes(kept / "booking.json", "booking.json"))
         file, entry = booked["file"], booked["id"]
         complete = all(
-            folders.digest(kept / "public" / name) == fact["sha256"]
-            for name, fact in manifest["files"].items()
+            folders.digest(kept / "public" / name) == fact.sha256
+            for name, fact in manifest.files.items()
         )
     except (OSError, InputError, ValueError, LookupError, TypeError, AttributeError):
         complete = False

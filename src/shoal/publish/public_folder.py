@@ -12,13 +12,14 @@ from typing import Any
 
 from shoal import io
 from shoal.core import Release
+from shoal.core.manifest import FileRecord, Manifest
 from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError, UnfitTableError
 from shoal.io import dates
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
 from shoal.io.text_files import read_bytes
-from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
+from shoal.pipeline.manifest import MANIFEST, SIGNATURE
 from shoal.pipeline.options import OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
 from shoal.publish.released_table import MEASUREMENTS, as_read, read_pictured
@@ -42,7 +43,7 @@ def write(
     *,
     distributed: bool,
     counts: ColumnCounts | None = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write table, manifest and report into an empty folder; the manifest as it was written.
 
     A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
@@ -57,30 +58,28 @@ def write(
         (folder / f"release.{output.file_format}").unlink(missing_ok=True)
         output = replace(output, file_format="parquet")
         written = _tables(release, folder, output, distributed=distributed)
-    files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
+    files = {path.relative_to(folder).as_posix(): _describe_file(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
     guarded = [io.GUARDED] if output.guarded else []
-    notes = [*release.manifest["notes"], *guarded, *unfit]
+    notes = [*release.manifest.notes, *guarded, *unfit]
     dialect = asdict(output.dialect) if output.file_format == "csv" else {}
     stated = {
         "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
     }  # fmt: skip
-    manifest: dict[str, Any] = plain({**release.manifest, **stated})
+    manifest = release.manifest.model_copy(update=stated)
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
     counted = counts if counts is not None and counts.frame is release.data else release.data
     known = None if distributed else as_read(counted, str(output.file_format))
-    as_parsed = parse_json(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
-    drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
+    drawn = read_pictured(folder, manifest, known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
-    manifest["files"][REPORT] = _facts(page)
-    dump(folder / MANIFEST, manifest)
+    manifest = manifest.model_copy(update={"files": {**files, REPORT: _describe_file(page)}})
+    dump(folder / MANIFEST, manifest.as_values())
     return manifest
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """What a manifest says of a file."""
-    return {"sha256": digest(path), "bytes": path.stat().st_size}
+def _describe_file(path: Path) -> FileRecord:
+    return FileRecord(sha256=digest(path), bytes=path.stat().st_size)
 
 
 def _tables(
@@ -88,11 +87,11 @@ def _tables(
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
     table = folder / f"release.{output.file_format}"
-    about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
+    about = NO_PERSON if NO_PERSON in release.manifest.notes else None
     if distributed:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
-        written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
+        written = files.write(release.data, table, rows=release.manifest.rows, about=about)
         extras = {name: files.fetch(extra) for name, extra in release.extras.items()}
     else:
         guarded, labels = output.guarded, release.labels
@@ -117,7 +116,7 @@ def _tables(
 
 def _with_dates(release: Release) -> Any:
     """The table with dates as texts, as the policy has them written; other files hold dates."""
-    columns = release.manifest["policy"]["columns"]
+    columns = release.manifest.policy["columns"]
     return release.data.with_columns(
         dates.write_dates(series, columns[series.name]["date_format"])
         for series in release.data

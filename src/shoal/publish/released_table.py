@@ -13,12 +13,13 @@ from polars.exceptions import PanicException, PolarsError
 from shoal import io
 from shoal import policy as policies
 from shoal.core import Policy, ReleaseForm
+from shoal.core.manifest import Manifest
 from shoal.errors import InputError
 from shoal.io import memory
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.csv_files import Dialect, WrittenRelease
 from shoal.io.excel_files import read_excel
-from shoal.pipeline.manifest import MANIFEST, Manifest
+from shoal.pipeline.manifest import MANIFEST
 from shoal.report import released_columns
 
 PARTS = "release.parquet/"
@@ -27,25 +28,27 @@ MEASUREMENTS = "measurements.parquet"
 
 
 def read_pictured(
-    path: Path, fields: Manifest, table: pl.DataFrame | ColumnCounts | None = None
+    path: Path, manifest: Manifest, table: pl.DataFrame | ColumnCounts | None = None
 ) -> list[dict[str, Any]] | None:
     """The counts of a released table that its report draws, from its own files and no other.
 
     None where the table lies in parts, has boxes instead of rows, or cannot be drawn: a release
     that is paid for is not lost to a picture. The table is given, or its counts, if it is known.
     """
-    if fields.release_form is ReleaseForm.TREE or any(n.startswith(PARTS) for n in fields.files):
+    if manifest.release_form is ReleaseForm.TREE or any(
+        n.startswith(PARTS) for n in manifest.files
+    ):
         return None
     try:
-        table = read_table(path, fields) if table is None else table
-        return released_columns.columns(table, read_measurements(path, fields))
+        table = read_table(path, manifest) if table is None else table
+        return released_columns.columns(table, read_measurements(path, manifest))
     except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
         return None
 
 
-def read_measurements(path: Path, fields: Manifest) -> pl.DataFrame | None:
+def read_measurements(path: Path, manifest: Manifest) -> pl.DataFrame | None:
     """The noisy answers that a release publishes beside its rows, if it does."""
-    if MEASUREMENTS not in fields.files or not is_inside(path, MEASUREMENTS):
+    if MEASUREMENTS not in manifest.files or not is_inside(path, MEASUREMENTS):
         return None
     return io.read(path / MEASUREMENTS).frame
 
@@ -96,10 +99,10 @@ def _plain(texts: pl.Series) -> bool:
 _PLAIN = r"\A[\p{L}\p{N}]([\p{L}\p{N} ._()/&%<>-]*[\p{L}\p{N})])?\z"
 
 
-def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
+def read_table(path: Path, manifest: Manifest) -> pl.DataFrame:
     """Read the released table, with the types of numbers that the manifest records."""
-    single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]
-    parts = sorted(name for name in fields.files if name.startswith(PARTS))
+    single = [name for end in io.FORMATS if (name := f"release.{end}") in manifest.files]
+    parts = sorted(name for name in manifest.files if name.startswith(PARTS))
     names = single or parts
     if len(single) > 1 or not names:
         raise InputError(f"{MANIFEST}, files: expected one table, found {len(single)}.")
@@ -107,18 +110,18 @@ def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
         if not is_inside(path, name):
             raise InputError(f"{name}: the file is missing.")
     if names == ["release.csv"]:
-        frame = _read_csv(path / "release.csv", fields)
+        frame = _read_csv(path / "release.csv", manifest)
     elif names == ["release.xlsx"]:
-        table, rows = path / "release.xlsx", fields.rows or None
+        table, rows = path / "release.xlsx", manifest.rows or None
         read = read_excel(table, None, header_row="1", rows=rows, alone=False, limit=memory.room())
-        frame = _read_written(fields, dated=True).undone(read.frame)
+        frame = _read_written(manifest, dated=True).undone(read.frame)
     else:
         frames = [io.read(path / name).frame for name in names]
         try:
             frame = pl.concat(frames)
         except (PolarsError, PanicException):
             raise InputError("release.parquet: its files have different columns.") from None
-    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
+    return frame if "release.parquet" in names else _with_numbers(frame, manifest.columns)
 
 
 def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
@@ -138,17 +141,19 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-def _read_written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
+def _read_written(manifest: Manifest, *, dated: bool = False) -> WrittenRelease:
     """How a manifest says that its table was written."""
-    dialect = Dialect(**fields.dialect)
-    return WrittenRelease(fields.guard_formulas, dialect, fields.columns, fields.rows, dated=dated)
+    dialect = Dialect(**manifest.dialect)
+    return WrittenRelease(
+        manifest.guard_formulas, dialect, manifest.columns, manifest.rows, dated=dated
+    )
 
 
-def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
+def _read_csv(path: Path, manifest: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        written = _read_written(fields)
-        frame = _cells(path, written.dialect, fields.columns)
+        written = _read_written(manifest)
+        frame = _cells(path, written.dialect, manifest.columns)
     except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
     return written.undone(frame)

@@ -27,13 +27,13 @@ def write(
     distributed = engine.is_distributed(release.data)
     if distributed and file_format != "parquet":
         raise InputError("Spark writes a folder of Parquet files; expected file_format parquet.")
-    io.check_writable(file_format, tuple(release.manifest["columns"]))
+    io.check_writable(file_format, tuple(release.manifest.columns))
     if _is_tree(release) and file_format in io.STATS_NAMES:
         raise InputError("Boxes have columns that SPSS and Stata cannot name; expected file_format "
                          "parquet or csv.")  # fmt: skip
     if guard_formulas and file_format not in SPREADSHEETS:
         raise InputError("guard_formulas is for spreadsheets; expected file_format csv or xlsx.")
-    policy = release.manifest["policy"]
+    policy = release.manifest.policy
     dialect = choose_dialect(policy.get("writing", {}), policy.get("reading", {}))
     output = OutputOptions(
         file_format=file_format, guard_formulas=guard_formulas, force=force, dialect=dialect
@@ -55,8 +55,7 @@ def write(
 
 
 def _is_tree(release: Release) -> bool:
-    form: str = release.manifest["release_form"]
-    return form == ReleaseForm.TREE
+    return release.manifest.release_form is ReleaseForm.TREE
 
 
 def _in_polars(release: Release) -> Release:

@@ -65,7 +65,7 @@ def release(made: Release) -> Drawing:
 
 def count_released(made: Release) -> list[dict[str, Any]] | None:
     """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
-    if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
+    if made.manifest.release_form is ReleaseForm.TREE or not hasattr(made.data, "shape"):
         return None
     tables = (made.data, made.extras.get("measurements"))
     frame, measured = (None if table is None else io.from_native(table).frame for table in tables)

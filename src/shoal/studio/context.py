@@ -399,7 +399,7 @@ class Studio:
         """Take what a job found into the workspace and the history; called by `Jobs`."""
         if status.kind is JobKind.PROTECT:
             state = "released" if status.state is JobState.DONE else status.state.value
-            manifest = read_json(self.jobs.release(status.id) / "manifest.json")
+            manifest = self.jobs.manifest(status.id)
             self.history.end(status.id, state, manifest=manifest, sentence=status.error)
         if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
             result = status.result
@@ -491,7 +491,7 @@ def studio(settings: Settings) -> Iterator[Studio]:
         jobs = Jobs(settings.home, most=settings.most_jobs)
         history = History(settings.home)
         jobs.recover()
-        history.recover(jobs.release)
+        history.recover(jobs.manifest)
         made = Studio(settings, WorkspaceStore(settings.home), jobs, history, temporary)
         jobs.finished = made.finish
         try:

@@ -9,7 +9,7 @@ release's name.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from shoal.core.machine import now
+from shoal.core.manifest import Manifest
 from shoal.io.disk import flush
-from shoal.studio.private_files import private_folder, read_json
+from shoal.studio.private_files import private_folder
 
 BEGUN, ENDED = "begun", "ended"
 
@@ -88,11 +89,11 @@ class History:
         id_: str,
         state: str,
         *,
-        manifest: Mapping[str, Any] | None = None,
+        manifest: Manifest | None = None,
         sentence: str = "",
     ) -> None:
         """Note what came of it."""
-        facts = manifest or {}
+        facts = {} if manifest is None else manifest.as_values()
         self._append(
             {"event": ENDED, "id": id_, "state": state, "time": now(), "sentence": sentence,
              "method": facts.get("method"), "rows": facts.get("rows", 0),
@@ -116,11 +117,11 @@ class History:
         """One of them."""
         return next((entry for entry in self.entries() if entry.id == id_), None)
 
-    def recover(self, folder_of: Any) -> None:
+    def recover(self, manifest_of: Callable[[str], Manifest | None]) -> None:
         """Say what came of releases that were under way when a server ended, by their folders."""
         for entry in self.entries():
             if entry.state == "running":
-                manifest = read_json(folder_of(entry.id) / "manifest.json")
+                manifest = manifest_of(entry.id)
                 if manifest is not None:
                     self.end(entry.id, "released", manifest=manifest)
                 else:

@@ -30,8 +30,10 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from shoal.core.machine import now
+from shoal.core.manifest import Manifest
 from shoal.errors import InputError, withheld
 from shoal.io.folders import UNFINISHED
+from shoal.pipeline.manifest import read as read_manifest
 from shoal.studio.history import release_name
 from shoal.studio.private_files import (
     ID,
@@ -296,6 +298,13 @@ class Jobs:
         """The public folder of a release; `.internal` beside it is the confidential one."""
         return self._folder / id_ / "out" / release_name(id_)
 
+    def manifest(self, id_: str) -> Manifest | None:
+        """Read the manifest of a release; none where there is no release of this version."""
+        try:
+            return read_manifest(self.release(id_))
+        except InputError:
+            return None
+
     def comparison(self, id_: str) -> Path:
         """The folder of a comparison, confidential."""
         return self._folder / id_ / "out" / "comparison"
@@ -326,11 +335,11 @@ class Jobs:
 
         The release is paid for, and what compares it with the original can be made again.
         """
-        manifest = read_json(self.release(folder.name) / "manifest.json")
+        manifest = self.manifest(folder.name)
         if manifest is None:
             return False
         notes = [said] if said else []
-        write_json(folder / "result.json", {"rows": manifest["rows"], "notes": notes})
+        write_json(folder / "result.json", {"rows": manifest.rows, "notes": notes})
         _write_status(folder, JobState.DONE)
         return True
 

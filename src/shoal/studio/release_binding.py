@@ -68,7 +68,7 @@ def latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
          if e.workspace == workspace.id and e.state == "released"),
         None,
     )  # fmt: skip
-    manifest = None if entry is None else read_json(studio.jobs.release(entry.id) / "manifest.json")
+    manifest = None if entry is None else studio.jobs.manifest(entry.id)
     if entry is None or manifest is None:
         return None
     folder = studio.jobs.folder(entry.id)
@@ -80,7 +80,7 @@ def latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
     changed = tuple(PolicyChange(*difference) for difference in differences)
     return BoundRelease(
         entry.id,
-        manifest["policy_digest"],
+        manifest.policy_digest,
         current=not changed,
         changed=changed,
         again=job.get("again") or studio.again(workspace),

@@ -212,11 +212,11 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if not checks:
         return "done", ["No promise of this release can be tested on a table."]
     texts = [
-        f"{phrases.title(check['guarantee'])}: {'holds' if check['holds'] else 'fails'}, achieved "
-        f"{html.figure(check['achieved'])}."
+        f"{phrases.title(check.guarantee)}: {'holds' if check.holds else 'fails'}, achieved "
+        f"{html.figure(check.achieved)}."
         for check in checks
     ]
-    return "done" if all(check["holds"] for check in checks) else "stop", texts
+    return "done" if all(check.holds for check in checks) else "stop", texts
 
 
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
@@ -243,17 +243,17 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
     """The latest release of this workspace that is whole."""
     bound = here.released
     entry = None if bound is None else here.studio.history.entry(bound.id)
-    if bound is None or entry is None:
+    manifest = None if bound is None else here.studio.jobs.manifest(bound.id)
+    if bound is None or entry is None or manifest is None:
         return None
     folder = here.studio.jobs.release(entry.id)
-    manifest = read_json(folder / "manifest.json")
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
     result = job.result or {} if job.state is JobState.DONE else {}
     address = f"/releases/{entry.id}"
-    titles = protect_fields.titles(find(manifest["method"]))
+    titles = protect_fields.titles(find(manifest.method))
     return {
-        **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
+        **{key: getattr(manifest, key) for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
         "current": bound.current,
         "changed": [(_key_in_words(c.key, titles), c.old, c.new) for c in bound.changed],
@@ -264,9 +264,9 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
         "scheme": _scheme(here.studio, entry.id),
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
         "verification": f"{here.base}/releases/{entry.id}/verification",
-        "notes": result.get("notes", manifest["notes"]),
+        "notes": result.get("notes", manifest.notes),
         "digest": bound.policy_digest,
-        "not_claimed": manifest["not_claimed"],
+        "not_claimed": manifest.not_claimed,
         **html.collect_decisions(manifest, figures),
     }
 
