@@ -41,7 +41,7 @@ from shoal.methods.noise import contributions
 from shoal.pipeline import audiences, forecast, stated_reading
 from shoal.pipeline.doubts import SeenTable, doubts
 from shoal.pipeline.plan_notes import notes
-from shoal.policy.misfits import sentence
+from shoal.policy.misfits import explain
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
 """Guarantees that a plan must promise; the others are checked on the finished table."""
@@ -439,12 +439,13 @@ def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
             guess = did_you_mean(name, known)
             raise InputError(
                 f"Method '{method.name}' has no parameter '{name}'.{guess} It takes: "
-                f"{', '.join(known)}."
+                f"{', '.join(known)}.",
+                field=("protect", name),
             )
     try:
         return method.parameters.model_validate(dict(given))
     except ValidationError as error:
-        raise InputError(sentence(error, "[protect]")) from None
+        raise explain(error, "[protect]", "protect") from None
 
 
 def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: bool) -> ReleaseForm:

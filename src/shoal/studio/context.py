@@ -33,7 +33,7 @@ from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
 from shoal.studio.settings import Settings
-from shoal.studio.workspace import DataFile, Workspace, WorkspaceStore
+from shoal.studio.workspace import DataFile, Draft, Workspace, WorkspaceStore
 
 SAMPLE = "people.parquet"
 """What the shipped sample is called."""
@@ -171,18 +171,10 @@ class Studio:
             **changed,
         )
 
-    def keep_draft(
-        self,
-        workspace: Workspace,
-        where: str,
-        given: Mapping[str, str],
-        error: str,
-        wrong: tuple[str, ...] = (),
-    ) -> Workspace:
+    def keep_draft(self, workspace: Workspace, where: str, draft: Draft) -> Workspace:
         """Keep what was typed and cannot be used; nothing is released until that is settled."""
-        made = invalid_input.make_draft(given, error, wrong)
         return self.store.note(
-            workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
+            workspace.id, lambda now: replace(now, drafts={**now.drafts, where: draft})
         )
 
     def judge_policy(self, workspace: Workspace) -> Policy:

@@ -70,11 +70,13 @@ class Draft:
         given: the texts of the form as they were typed, by field.
         error: what does not fit, in a sentence.
         wrong: the fields that it is about; empty where that is not known.
+        line: of the policy's text, from 1, that it is about, if that is known.
     """
 
     given: Mapping[str, str]
     error: str
     wrong: tuple[str, ...] = ()
+    line: int | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import editing, questions, rendering
 from shoal.studio.profile import DataProfile
+from shoal.studio.workspace import Draft
 
 SCREENS = {
     "data": "Data",
@@ -143,12 +144,9 @@ class Here:
             text = editing.with_table(text, table, stated)
         self.studio.put_policy(self.workspace, text, **options)
 
-    def keep_draft(
-        self, where: str, given: Mapping[str, str], error: str, wrong: tuple[str, ...] = ()
-    ) -> "Here":
+    def keep_draft(self, where: str, draft: Draft) -> "Here":
         """Keep what was typed in a form and cannot be used; the workspace with it."""
-        now = self.studio.keep_draft(self.workspace, where, given, error, wrong)
-        return Here(self.studio, now)
+        return Here(self.studio, self.studio.keep_draft(self.workspace, where, draft))
 
     def job(self, *kinds: JobKind) -> JobStatus | None:
         """The latest job of these kinds."""

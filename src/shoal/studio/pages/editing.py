@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from shoal.errors import ShoalError
 from shoal.io.text_files import as_toml, bare
 
 WIDEST = 60
@@ -175,24 +176,19 @@ def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
     return text
 
 
-def line_of(text: str, sentence: str) -> int | None:
+def line_of(text: str, error: ShoalError) -> int | None:
     """The line, from 1, that an error of the policy is about, where it is known.
 
-    Errors name a place such as `columns.age.bounds`, or a table such as `[protect]`; those of
-    the TOML itself end in a line.
+    Errors carry a place such as `columns`, `age`, `bounds`; those of the TOML itself end in a line.
     """
-    marked = sentence.rpartition("(at line ")[2].partition(",")[0]
+    marked = str(error).rpartition("(at line ")[2].partition(",")[0]
     if marked.isdecimal():
         return int(marked)
-    place = sentence.partition(", ")[2]
     best, length = None, 0
     for statement in statements(text):
-        path = ".".join((*statement.table, *statement.key))
-        names = [path] if statement.key else [f"[{path}]", path] if statement.header else []
-        for name in names:
-            here = place.startswith(name) or (name[0] == "[" and name in sentence)
-            if here and len(name) > length:
-                best, length = statement.start + 1, len(name)
+        path = (*statement.table, *statement.key)
+        if len(path) > length and error.field[: len(path)] == path:
+            best, length = statement.start + 1, len(path)
     return best
 
 

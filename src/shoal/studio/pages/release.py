@@ -88,7 +88,9 @@ def budget(here: Present, form: Form) -> Response:
             )
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
-        return _show(here.keep_draft(invalid_input.BUDGET, given, str(error)))
+        return _show(
+            here.keep_draft(invalid_input.BUDGET, invalid_input.make_draft(given, str(error)))
+        )
     here.studio.store.change(here.workspace.id, settles=[invalid_input.BUDGET], source=source)
     return back_to(here, "release")
 
