@@ -34,7 +34,7 @@ from shoal.methods import find
 from shoal.methods.drawn_rows.constrained_space import constrain_space
 from shoal.methods.method import CellFacts
 from shoal.methods.trees.spatial_encoding import missing_label
-from shoal.publish.released_table import read_recorded_policy
+from shoal.publish.released_folder import read_recorded_policy
 from shoal.publish.verify_folder import open_verified
 
 _FEW = 0.01

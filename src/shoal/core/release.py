@@ -112,8 +112,8 @@ class Release:
                 released, or something unexpected is not accepted by the policy.
         """
         # Imported by name: `core` does not depend on files.
-        door = import_module("shoal.publish.write_release")
-        path: Path = door.write(
+        door = import_module("shoal.publish.public_folder")
+        path: Path = door.write_release(
             self, Path(folder), file_format=file_format, guard_formulas=guard_formulas, force=force
         )
         return path

@@ -39,8 +39,7 @@ from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods.method import ContributionProof, Expectation
 from shoal.methods.noise import contributions
 from shoal.pipeline import audiences, forecast, stated_reading
-from shoal.pipeline.doubts import SeenTable, doubts
-from shoal.pipeline.plan_notes import notes
+from shoal.pipeline.plan_notes import SeenTable, doubts, notes
 from shoal.policy.misfits import explain
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness

@@ -19,7 +19,7 @@ from shoal.pipeline.scheme_files import Applied
 from shoal.policy import PolicySource
 from shoal.publish import protect_file
 from shoal.publish.protect_file import Published
-from shoal.publish.released_table import read_table
+from shoal.publish.released_folder import read_table
 
 
 def apply(

@@ -11,7 +11,7 @@ from shoal.core import Distance, Schema, TCloseness, Testable
 from shoal.core.manifest import CheckRecord
 from shoal.methods import Method
 from shoal.pipeline import protect_table
-from shoal.publish.opened_folder import OpenedFolder
+from shoal.publish.released_folder import OpenedFolder
 
 
 def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> str:

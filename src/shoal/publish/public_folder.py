@@ -10,19 +10,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from shoal import io
-from shoal.core import Release
+from shoal import engine, io
+from shoal.core import Release, ReleaseForm
 from shoal.core.manifest import FileRecord, Manifest
 from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError, UnfitTableError
-from shoal.io import dates
+from shoal.io import dates, folders
 from shoal.io.column_counts import ColumnCounts
+from shoal.io.csv_files import choose_dialect
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE
-from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.options import SPREADSHEETS, OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
-from shoal.publish.released_table import MEASUREMENTS, as_read, read_pictured
+from shoal.publish.released_folder import MEASUREMENTS, as_read, read_pictured
+from shoal.publish.verify_folder import verify
 from shoal.report import html
 from shoal.report.html import REPORT
 
@@ -175,3 +177,49 @@ def _is_ours(folder: Path) -> bool:
             if isinstance(content, dict) and key in content:
                 return True
     return False
+
+
+def write_release(
+    release: Release,
+    folder: Path,
+    *,
+    file_format: str = "parquet",
+    guard_formulas: bool | None = None,
+    force: bool = False,
+) -> Path:
+    """Write the public folder of a release; see `Release.write`."""
+    if release.unexpected:
+        raise InputError(f"{' '.join(release.unexpected)} Nothing was written.")
+    distributed = engine.is_distributed(release.data)
+    if distributed and file_format != "parquet":
+        raise InputError("Spark writes a folder of Parquet files; expected file_format parquet.")
+    io.check_writable(file_format, tuple(release.manifest.columns))
+    if release.manifest.release_form is ReleaseForm.TREE and file_format in io.STATS_NAMES:
+        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected file_format "
+                         "parquet or csv.")  # fmt: skip
+    if guard_formulas and file_format not in SPREADSHEETS:
+        raise InputError("guard_formulas is for spreadsheets; expected file_format csv or xlsx.")
+    policy = release.manifest.policy
+    dialect = choose_dialect(policy.get("writing", {}), policy.get("reading", {}))
+    output = OutputOptions(
+        file_format=file_format, guard_formulas=guard_formulas, force=force, dialect=dialect
+    )
+    with folders.workplace(folder) as place, folders.refusing(folder):
+        folders.recover(place, folder)
+        refuse_places(folder, force=force)
+        new = folders.new_folder(place)
+        made = release if distributed else _in_polars(release)
+        write(made, new, output, distributed=distributed)
+        verification = verify(new)
+        if not verification.holds:
+            raise InputError(
+                "The table of this release is no longer the one that its claims are about. Make "
+                "the release again, and write it unchanged. Nothing was written."
+            )
+        folders.commit(place, folder)
+    return folder
+
+
+def _in_polars(release: Release) -> Release:
+    tables = {name: io.from_native(extra).frame for name, extra in release.extras.items()}
+    return replace(release, data=io.from_native(release.data).frame, extras=tables)

@@ -61,10 +61,13 @@ from shoal.pipeline.manifest import (
 from shoal.pipeline.planning import Plan
 from shoal.publish import released_domain
 from shoal.publish.derived_fields import FIELDS, not_shown
-from shoal.publish.opened_folder import ODD, OpenedFolder, claims_epsilon, open_folder
-from shoal.publish.released_table import (
+from shoal.publish.released_folder import (
     MEASUREMENTS,
+    ODD,
+    OpenedFolder,
+    claims_epsilon,
     is_inside,
+    open_folder,
     read_pictured,
 )
 from shoal.report import html

@@ -24,11 +24,10 @@ from shoal.studio import (
     invalid_input,
     policy_document,
     profile,
-    release_binding,
     schemes,
     uploads,
 )
-from shoal.studio.history import History
+from shoal.studio.history import History, list_choices
 from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
@@ -229,7 +228,7 @@ class Studio:
             evaluate=evaluate,
             control=None if control_path is None or evaluate is False else str(control_path),
             comparison=None if compared is None else str(compared / "comparison.json"),
-            choices=release_binding.choices(workspace),
+            choices=list_choices(workspace),
             again=self.again(workspace),
             expected=forecast.seconds(planning.foreseen_rows(planned, rows)),
             **schemes.arguments(self, workspace, self.jobs.folder(id_)),

@@ -79,7 +79,7 @@ class Row:
         claims: plain values, as in a manifest.
         checks: plain values, of the first repeat.
         figures: (part, measure, subject, better) to the mean over repeats.
-        pictures: counts of each column in both tables, of the first repeat; see `before_after`.
+        pictures: counts of each column in both tables, of the first repeat; see `evaluate`.
         seconds: of one release and its metrics, on average.
         repeats: how often it was released.
     """

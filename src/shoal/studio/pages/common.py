@@ -14,10 +14,10 @@ from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError, count_noun
 from shoal.methods import title_of
 from shoal.pipeline import planning, protect_table
-from shoal.pipeline.doubts import SeenColumn, SeenTable
+from shoal.pipeline.plan_notes import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
 from shoal.publish.evidence import MEASURED
-from shoal.studio import invalid_input, policy_document, release_binding
+from shoal.studio import history, invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import editing, questions, rendering
@@ -235,9 +235,9 @@ class Here:
         return "later", "not yet"
 
     @cached_property
-    def released(self) -> release_binding.BoundRelease | None:
+    def released(self) -> history.BoundRelease | None:
         """The latest release, and whether it was made with the present policy."""
-        return release_binding.latest(self.studio, self.workspace)
+        return history.find_latest(self.studio, self.workspace)
 
 
 def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -18,7 +18,7 @@ from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.policy.release_spec import ContextSpec
 from shoal.publish.verify_folder import verify
 from shoal.report import html, phrases
-from shoal.studio import invalid_input, schemes, steps
+from shoal.studio import invalid_input, schemes, workspace
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobKind, JobState
@@ -315,7 +315,7 @@ def _key_in_words(key: str, titles: Mapping[str, str]) -> str:
     table, _, rest = key.partition(".")
     name, _, last = rest.rpartition(".")
     if table == "columns":
-        return f"{steps.KEYS.get(last, last.replace('_', ' '))} of {name}"
+        return f"{workspace.KEYS.get(last, last.replace('_', ' '))} of {name}"
     if table == "protect":
         return titles.get(rest, rest)
-    return ", ".join(filter(None, (steps.TABLES.get(table, table), rest.replace("_", " "))))
+    return ", ".join(filter(None, (workspace.TABLES.get(table, table), rest.replace("_", " "))))
