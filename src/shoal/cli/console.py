@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from shoal.core import Progress
+    from shoal.publish.protect_file import Published
 
 INTERRUPTED = (
     "interrupted; nothing half-written was left behind: a release is whole in its place, or not "
@@ -277,9 +278,16 @@ def note(sentence: str) -> None:
         tell(sentence)
 
 
-def notes_shown(notes: Iterable[str], warnings: Iterable[str]) -> tuple[str, ...]:
-    """The notes of a release; the warnings among them alone if `--quiet` was asked for."""
-    return tuple(warnings if _said["beside"] is Loudness.QUIET else notes)
+def say_published(published: "Published", *, as_json: bool) -> None:
+    """Say what was written and what it promises; of its notes the warnings alone with `--quiet`."""
+    from shoal.report import terminal
+
+    if as_json:
+        say(terminal.write_published_json(published))
+        return
+    notes = published.warnings if _said["beside"] is Loudness.QUIET else published.notes
+    say(terminal.release_text(published.release, notes))
+    say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 def _steps() -> "Progress":

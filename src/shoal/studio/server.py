@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from shoal.errors import InputError, ShoalError
 from shoal.methods import REGISTRY
-from shoal.studio import context, downloads, pages
+from shoal.studio import context, pages
 from shoal.studio.pages import rendering
 from shoal.studio.private_files import alone_in
 from shoal.studio.security import Guard, Session
@@ -209,7 +209,6 @@ def create_app(settings: Settings) -> FastAPI:
         middleware=[Middleware(Guard, settings=settings, session=session, page=_outside)],
     )
     app.mount("/static", _OwnFiles(directory=Path(str(files("shoal.studio"))) / "static"))
-    app.include_router(downloads.router)
     app.include_router(pages.router)
     for kind in (ShoalError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _refuse)
