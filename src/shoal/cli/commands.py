@@ -28,7 +28,6 @@ from shoal.cli.console import (
     tell,
     telling,
 )
-from shoal.cli.hierarchies import hierarchy
 from shoal.cli.options import (
     AsJson,
     Audience,
@@ -47,7 +46,7 @@ from shoal.cli.options import (
     Version,
     spell_out,
 )
-from shoal.cli.subcommands import budget, keys
+from shoal.cli.subcommands import budget, hierarchy, keys
 
 if TYPE_CHECKING:
     from shoal.pipeline.options import BudgetOptions, EvaluationOptions, ReadingOptions

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from shoal.cli import standard_input
+from shoal.cli.options import replace_dashes
 from shoal.errors import LOST_SPARK, ShoalError, is_spark_lost, lacks_memory, visible, withheld
 from shoal.io import folders, memory
 
@@ -104,7 +104,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
-        with door(), standard_input.replace_dashes(ctx.params, metavars):
+        with door(), replace_dashes(ctx.params, metavars):
             prepared = super().invoke(ctx)
             return prepared() if callable(prepared) else prepared
 

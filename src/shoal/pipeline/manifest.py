@@ -1,20 +1,18 @@
-"""Read a `manifest.json` that anybody may have written; versions; how two manifests differ.
+"""Read a `manifest.json` that anybody may have written, and the versions that it names.
 
 `shoal.core.manifest` has its shape.
 """
 
-import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from shoal.core.manifest import Manifest
-from shoal.core.serialise import parse_json, plain
+from shoal.core.serialise import parse_json
 from shoal.errors import InputError
 from shoal.policy.misfits import EXPECTED
 
@@ -88,32 +86,3 @@ def _misfit(error: ValidationError) -> str:
         return f"{place!a}: expected this field, found none."
     text = EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
     return f"{place!a}: expected {text}".rstrip(".") + "."
-
-
-def reread(value: Any) -> Any:
-    """A noun or a plain value as it comes back from a JSON file."""
-    return json.loads(json.dumps(plain(value)))
-
-
-def list_differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
-    """Where two plain values differ, each difference a sentence."""
-    if isinstance(stated, Mapping) and isinstance(derived, Mapping):
-        for name in dict.fromkeys([*derived, *stated]):
-            inner = f"{place}.{ascii(name)[1:-1]}"
-            if name not in stated:
-                yield f"{inner}: expected {abridge(derived[name])}, and nothing is recorded."
-            elif name not in derived:
-                yield f"{inner}: {abridge(stated[name])} recorded, expected nothing."
-            else:
-                yield from list_differences(stated[name], derived[name], inner)
-    elif isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
-        for number, (item, other) in enumerate(zip(stated, derived, strict=True)):
-            yield from list_differences(item, other, f"{place}.{number}")
-    elif stated != derived or isinstance(stated, bool) is not isinstance(derived, bool):
-        yield f"{place}: {abridge(stated)} recorded, {abridge(derived)} derived."
-
-
-def abridge(value: Any) -> str:
-    """A value of a manifest as JSON, cut off where it is long."""
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -50,17 +50,20 @@ from shoal.pipeline.manifest import (
     MANIFEST,
     PUBLIC_VERSIONS,
     SIGNATURE,
-    abridge,
     list_deciding_versions,
-    list_differences,
     list_versions,
     parse,
     read_raw,
-    reread,
 )
 from shoal.pipeline.planning import Plan
-from shoal.publish import released_domain
-from shoal.publish.derived_fields import FIELDS, not_shown
+from shoal.publish.derived_fields import (
+    FIELDS,
+    abridge,
+    list_differences,
+    list_misfits,
+    not_shown,
+    reread,
+)
 from shoal.publish.released_folder import (
     MEASUREMENTS,
     ODD,
@@ -264,7 +267,7 @@ def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
         if opened.planned:
-            faults += released_domain.list_misfits(opened.frame, opened.planned)
+            faults += list_misfits(opened.frame, opened.planned)
     if opened.planned is not None:
         recorded = manifest.as_values()
         for name, value in protect_table.derive_fields(opened.planned).items():
