@@ -196,7 +196,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
 
     assert stale.policy_digest == manifest["policy_digest"]
     assert not stale.current
-    assert {(part.key, part.old, part.new) for part in stale.changed} == {
+    assert set(stale.changed) == {
         ("protect.k", "5", "7"),
         ("require.k-anonymity", "5", "7"),
         ("file format", "parquet", "sav"),

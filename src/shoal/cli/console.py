@@ -298,16 +298,12 @@ def _steps() -> "Progress":
     def report(stage: str, _done: int, _total: int) -> None:
         nonlocal last, at
         now = monotonic() - begun
-        if stage != last and (now - at >= 1 or not _time_left(stage)):
+        counts_down = any(mark.isdigit() for mark in stage)  # it has another name at every call
+        if stage != last and (now - at >= 1 or not counts_down):
             last, at = stage, now
             tell(f"{now:.1f} s: {stage}")
 
     return report
-
-
-def _time_left(stage: str) -> bool:
-    """Whether a stage counts down, and so has another name at every call."""
-    return any(mark.isdigit() for mark in stage)
 
 
 @contextmanager

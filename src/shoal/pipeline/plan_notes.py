@@ -157,18 +157,10 @@ class SeenTable:
     columns: Mapping[str, SeenColumn]
 
 
-@dataclass(frozen=True)
-class Doubts:
-    """What will stop a run, and what may, in sentences."""
-
-    will: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
-
-
-def doubts(
+def list_doubts(
     policy: Policy, method: Method[Any], setting: Setting[Any], seen: SeenTable | None
-) -> Doubts:
-    """Say what will or may stop a run of a method that a plan has no objection to."""
+) -> tuple[list[str], list[str]]:
+    """Say what will and what may stop a run of a method that a plan has no objection to."""
     if method.noisy:
         seen = None
     will: list[str] = []
@@ -181,7 +173,7 @@ def doubts(
     if seen is not None:
         will += _all_distinct(policy, setting, seen)
         may += [*_one_group(setting, seen), *_unknown_values(policy.schema, seen)]
-    return Doubts(tuple(will), tuple(may))
+    return will, may
 
 
 def _too_few(guarantee: LDiversity, policy: Policy, seen: SeenTable | None) -> str:

@@ -80,7 +80,8 @@ def protect(
     the scheme of an earlier release, if the table is recoded the same way.
     """
     stated_format = output.file_format
-    output = replace(output, file_format=stated_format or _format(data, engine))
+    usual = "parquet" if engine.distributed else format_like(data)
+    output = replace(output, file_format=stated_format or usual)
     _refuse(out, output, evaluation, engine)
     stated = budget.apply_to(policy)
     planned = plan(
@@ -204,11 +205,6 @@ def _refuse(
     text_files.refuse_special(out)
     if evaluation.control is not None and evaluation.evaluate is False:
         raise InputError("--control is for the evaluation; expected it without --no-evaluate.")
-
-
-def _format(data: Path, engine: EngineOptions) -> str:
-    """The format of a release whose format was not stated."""
-    return "parquet" if engine.distributed else format_like(data)
 
 
 def _collect_options(

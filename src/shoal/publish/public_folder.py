@@ -128,11 +128,8 @@ def _with_dates(release: Release) -> Any:
 
 def dump(path: Path, value: Any) -> None:
     """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
-    path.write_text(_text(value) + "\n", encoding="utf-8")
-
-
-def _text(value: Any) -> str:
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def refuse_places(out: Path, *, force: bool) -> None:

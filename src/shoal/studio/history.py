@@ -161,21 +161,6 @@ def release_name(id_: str) -> str:
 
 
 @dataclass(frozen=True)
-class PolicyChange:
-    """One thing that a release was made with and that is otherwise now.
-
-    Attributes:
-        key: a dotted key of the policy, or a choice of the page in words.
-        old: as TOML writes it, when the release was made.
-        new: the same, now.
-    """
-
-    key: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True)
 class BoundRelease:
     """The latest release of a workspace, and how it stands to the present policy.
 
@@ -183,14 +168,15 @@ class BoundRelease:
         id: of the release.
         policy_digest: of the policy that it was made with, as in its manifest.
         current: it was made with the present policy and choices.
-        changed: what differs, where it is out of date.
+        changed: what differs, where it is out of date: a dotted key of the policy, or a choice of
+            the page in words, as it was when the release was made, and as it is now.
         again: the command and the script that made it.
     """
 
     id: str
     policy_digest: str
     current: bool
-    changed: tuple[PolicyChange, ...]
+    changed: tuple[tuple[str, str, str], ...]
     again: dict[str, str]
 
 
@@ -226,12 +212,11 @@ def find_latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None
     before, now = job.get("choices", {}), list_choices(workspace)
     differences = policy_document.differences(policy, workspace.policy)
     differences += [(key, before[key], now[key]) for key in before if before[key] != now.get(key)]
-    changed = tuple(PolicyChange(*difference) for difference in differences)
     return BoundRelease(
         entry.id,
         manifest.policy_digest,
-        current=not changed,
-        changed=changed,
+        current=not differences,
+        changed=tuple(differences),
         again=job.get("again") or studio.again(workspace),
     )
 

@@ -209,7 +209,7 @@ class Jobs:
     def _read_status(self, id_: str) -> JobStatus:
         """What the job's folder says."""
         folder = self.folder(id_)
-        job = read_json(folder / "job.json") if _is_id(id_) else None
+        job = read_json(folder / "job.json") if re.match(ID, id_) else None
         if job is None:
             raise InputError("There is no such task. It may have been removed.")
         status = read_json(folder / "status.json") or {}
@@ -274,7 +274,8 @@ class Jobs:
                 continue
             end_left_behind(folder / LOCK)
             if self._is_out(folder):
-                _remove_hidden(folder / "out")
+                for path in (folder / "out").glob(".*"):
+                    shutil.rmtree(path, ignore_errors=True)
             else:
                 _clear(folder / "out")
                 _write_status(folder, JobState.INTERRUPTED, error=INTERRUPTED)
@@ -426,12 +427,3 @@ def _kill(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
 
 def _write_status(folder: Path, state: JobState, stage: str = "", *, error: str = "") -> None:
     write_json(folder / "status.json", {"state": state.value, "stage": stage, "error": error})
-
-
-def _remove_hidden(folder: Path) -> None:
-    for path in folder.glob(".*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_id(text: str) -> bool:
-    return re.match(ID, text) is not None

@@ -171,7 +171,8 @@ def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
             text = with_key(text, table, key, None)
     now = tomllib.loads(text, parse_float=Decimal).get(table, {})
     for key, value in values.items():
-        if value is not None and not _same(now.get(key), value):
+        same = json.dumps(now.get(key), default=str) == json.dumps(value, default=str)
+        if value is not None and not same:
             text = with_key(text, table, key, value)
     return text
 
@@ -207,7 +208,3 @@ def _comment(lines: list[str], statement: Statement) -> str:
         if mark == "#" and _parse(line[:place].rstrip() + "\n") is not None:
             return "  " + line[place:].rstrip()
     return ""
-
-
-def _same(one: Any, other: Any) -> bool:
-    return json.dumps(one, default=str) == json.dumps(other, default=str)

@@ -266,7 +266,7 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
         **{key: getattr(manifest, key) for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
         "current": bound.current,
-        "changed": [(_key_in_words(c.key, titles), c.old, c.new) for c in bound.changed],
+        "changed": [(_key_in_words(key, titles), *ends) for key, *ends in bound.changed],
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
