@@ -362,10 +362,9 @@ def _figure(
     sentence: str,
     *,
     better: Better = Better.LOWER,
-    baseline: float | Estimate | None = None,
     reason: str = "",
 ) -> Figure:
-    return Figure(Part.UTILITY, metric, subject, value, better, sentence, baseline, reason=reason)
+    return Figure(Part.UTILITY, metric, subject, value, better, sentence, reason=reason)
 
 
 METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
