@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import io
-from shoal.publish.released_table import as_read, read_table
+from shoal.publish.released_folder import as_read, read_table
 from shoal.report import released_columns
 
 whole = st.integers(-(1 << 63), (1 << 63) - 1)
