@@ -74,6 +74,38 @@ def test_the_audience_decides_how_much_is_kept(audience, exact):
     assert released.is_in(table["salary"].implode()).mean() >= exact
 
 
+@given(
+    st.lists(st.floats(1, 1e6).map(lambda x: round(x, 2)), min_size=40, max_size=200, unique=True),
+    st.integers(2, 6),
+)
+@settings(max_examples=80)
+def test_limits_of_tails_are_round_numbers_beyond_which_k_people_are(numbers, k):
+    values = pl.Series(numbers)
+
+    coding = exposure.coarsen_numbers(values, None, k, tails_only=True)
+
+    coded = exposure.round_values(values, coding)
+    assert "step" not in coding
+    for key, end in (("bottom_code", coded.min()), ("top_code", coded.max())):
+        if key in coding:
+            assert (coded == end).sum() >= k
+            assert len(coding[key].strip("-").replace(".", "").strip("0")) <= 3
+    between = coded.is_between(coded.min(), coded.max(), closed="none")
+    assert coded.filter(between).equals(values.filter(between))
+
+
+def test_a_draft_for_science_states_no_extreme_of_the_table_and_says_what_is_shared():
+    pay = np.exp(np.random.default_rng(2).normal(10, 0.4, 500)).round(2)
+
+    drafted = shoal.draft(pl.DataFrame({"pay": pay, "sex": ["f", "m"] * 250}),
+                          audience="scientific-use")  # fmt: skip
+
+    guess = drafted.guesses["pay"]
+    assert not {float(guess.coding[key]) for key in ("bottom_code", "top_code")} & {*pay}
+    assert all(float(limit) % 500 == 0 for limit in guess.coding.values())
+    assert guess.reason.endswith("so 5 people share either end")
+
+
 def test_a_draft_is_not_published_or_signed_before_somebody_has_reviewed_it(tmp_path):
     table = people()
     text = shoal.draft(table).text.replace("version = 1", "version = 1\none_row_per_person = true")
