@@ -180,6 +180,20 @@ def test_a_sum_is_named():
     assert recognise(Raw(frame))["total"].reason.count("; the sum of a and b") == 1
 
 
+@pytest.mark.parametrize("written", ["thousands", "missing"])
+def test_a_sum_is_named_however_its_numbers_are_written(written):
+    pay, rent = ([round(37.5 * i**p + 1000, 2) for i in range(60)] for p in (1, 1.5))
+    total = [a + b for a, b in zip(pay, rent, strict=True)]
+    if written == "thousands":  # 1.037,50
+        turn = str.maketrans(",.", ".,")
+        pay, rent, total = ([f"{x:,.2f}".translate(turn) for x in c] for c in (pay, rent, total))
+    else:
+        pay[50:] = [9999999] * 10
+    frame = pl.DataFrame({"pay": pay, "rent": rent, "total": total}, strict=False)
+
+    assert "; the sum of pay and rent" in recognise(Raw(frame))["total"].reason
+
+
 def test_an_ordered_category_of_pandas_is_an_ordinal():
     values = pd.Categorical(["mid", "low", "top"] * 10, ["low", "mid", "top"], ordered=True)
 

@@ -118,13 +118,12 @@ class ColumnValues:
         forms = self.date_forms
         return read_days(self.text.str.strip_chars(), forms[0]) if forms else None
 
-    def to_typed(self) -> pl.Series:
-        """The column with its cells as numbers, days or texts; what means missing is null."""
-        days = self.days
-        read = days if self.numbers is None and days is not None else self.numbers
+    def to_typed(self, rows: int | None = None) -> pl.Series:
+        """The first cells, or all, as numbers, days or texts; what means missing is null."""
+        read = self.days if self.numbers is None else self.numbers
         values = pl.DataFrame({"cell": self.values, "read": self.text if read is None else read})
         values = values.unique("cell", maintain_order=True)
-        return self.cells.replace_strict(
+        return self.cells.head(self.rows if rows is None else rows).replace_strict(
             values["cell"], values["read"], default=None, return_dtype=values["read"].dtype
         )
 

@@ -16,8 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
-from shoal.io.validate import parse_numbers
-from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL
+from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL, ColumnValues
 from shoal.policy.content import NAMES
 from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
@@ -321,7 +320,7 @@ def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect a total and its parts together: whoever has all but one of them has that one."""
     names = [n for n, made in guesses.items() if made.kind is Kind.NUMERIC and n in columns][:40]
-    cells = {name: _head(columns[name].values.cells) for name in names}
+    cells = {name: _head(columns[name].values) for name in names}
     cells = {name: numbers for name, numbers in cells.items() if np.unique(numbers).size > 5}
     result = dict[str, Guess]()
     for total, parts in _sums(cells):
@@ -338,11 +337,10 @@ def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     return result
 
 
-def _head(cells: pl.Series) -> NDArray[np.float64]:
-    """The first cells as numbers; a missing one is not a number."""
-    head = cells.head(5000)
-    values = head if head.dtype.is_numeric() else parse_numbers(head.cast(pl.String), decimal=None)
-    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+def _head(values: ColumnValues) -> NDArray[np.float64]:
+    """The first cells as the numbers that they are read as; a missing one is not a number."""
+    cells = values.to_typed(5000).cast(pl.Float64, strict=False)
+    return cells.fill_null(np.nan).to_numpy()
 
 
 def _sums(cells: Mapping[str, NDArray[np.float64]]) -> Iterator[tuple[str, list[str]]]:
