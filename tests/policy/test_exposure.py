@@ -148,6 +148,26 @@ def test_a_column_that_numbers_persons_is_found_by_what_does_not_change_within_i
     assert guesses["k8"].role is guesses["region"].role is Role.IDENTIFIER
 
 
+@pytest.mark.parametrize(
+    ("name", "count"), [("patient_id", 4), ("patient_id", 12), ("x1", 12), ("x1", 19)]
+)
+def test_the_persons_of_a_small_trial_are_found_and_a_team_is_no_person(name, count):
+    rng = np.random.default_rng(4)
+    born, sex = rng.integers(1930, 2005, count), (["m", "f"] * count)[:count]
+    table = pl.DataFrame([
+        {name: f"P{p:02d}", "team": f"T{p % 3}{sex[p]}", "sex": sex[p], "birth_year": int(born[p]),
+         "visit": visit, "dose": "AB"[visit % 2], "value": float(rng.normal(5, 1))}
+        for p in range(count) for visit in range(10)
+    ])  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert guesses[name].role is Role.IDENTIFIER
+    assert "privacy_unit" in guesses[name].flags
+    teams = shoal.draft(table.drop(name, "birth_year")).guesses
+    assert not any(made.flags for made in teams.values())
+
+
 def test_limits_of_measurements_are_coded_and_never_missing():
     cells = ["<4.0"] * 30 + [f"{4 + i / 10:.1f}" for i in range(100)] + [">12.5"] * 10
     table = pl.DataFrame({"age": [str(20 + i % 60) for i in range(140)], "crp": cells})

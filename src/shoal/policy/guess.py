@@ -105,7 +105,8 @@ class NamedColumn:
             first, last = int(years.min()), int(years.max())  # type: ignore[arg-type]
             return "birth" in self.means or (last - first >= 30 and last <= 2035)
         numbers = self.values.numbers
-        if numbers is None or not self.values.whole or self.values.distinct < 20:
+        named = "birth" in self.means
+        if numbers is None or not self.values.whole or (self.values.distinct < 20 and not named):
             return False
         return bool(numbers.is_between(1900, 2035).all())
 

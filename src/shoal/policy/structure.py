@@ -114,6 +114,11 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         for name in columns
         if _repeats(columns[name]) and "household" not in guesses[name].flags
     }
+    marked = {name: codes[name] for name in columns if marks[name] >= SEX}
+    for name, column in columns.items() if marked else ():
+        open_to = name not in shared and not marks[name] and "household" not in guesses[name].flags
+        if open_to and _repeats(column, few=2):
+            shared[name] = agreement({**marked, name: codes[name]}, name)
     constant = {
         name: {o for o, a in shares.items() if a >= ALWAYS} for name, shares in shared.items()
     }
@@ -183,7 +188,14 @@ def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def _required_share(column: NamedColumn, made: Guess) -> int:
-    """How much must be constant within a column: people of one name are of one sex, too."""
+    """How much must be constant within a column: people of one name are of one sex, too.
+
+    Where a column has few values, as of a trial with twelve patients, a team is of one sex; so its
+    name must say that it numbers persons, or births must be constant beside it.
+    """
+    if not _repeats(column) and not made.flags:
+        named = "person" in column.means and "quantity" not in column.means
+        return SEX if named else SEX + BIRTH
     return BIRTH if column.holds else 1 if made.flags else SEX
 
 
@@ -199,14 +211,14 @@ def _no_unit(flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag != "privacy_unit")
 
 
-def _repeats(column: NamedColumn) -> bool:
-    """Whether a column may number persons with several rows."""
+def _repeats(column: NamedColumn, few: int = 20) -> bool:
+    """Whether a column may number persons with several rows: `few` of them, or more in many."""
     values = column.values
     amount = column.means & {"quantity", "confidential"} and values.numbers is not None
     if amount or not values.unbroken or values.days is not None:
         return False
-    few = max(20, values.rows / 500)
-    return few <= values.distinct <= values.present - PAIRS
+    least = max(few, values.rows / 500)
+    return least <= values.distinct <= values.present - PAIRS
 
 
 def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
