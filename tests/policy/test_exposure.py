@@ -199,7 +199,11 @@ def test_a_limit_that_the_code_does_not_cover_is_refused():
         ({}, "Expected a policy, or k and the columns"),
         ({"epsilon": 1}, "states the bounds and the categories"),
         ({"k": 5, "quasi_identifiers": ["agge"]}, "Did you mean 'age'?"),
-        ({"k": 1}, "Expected k of at least 2"),
+        ({"k": 1}, "Expected a whole number of at least 2 for k, found 1"),
+        ({"k": 2.5}, "Expected a whole number of at least 2 for k, found 2.5"),
+        ({"k": "five"}, "Expected a whole number of at least 2 for k, found 'five'"),
+        ({"k": 5, "confidential": "agge"}, "No column named 'agge'"),
+        ({"k": 5, "identifiers": ["age"], "confidential": ["age"]}, "Expected one role for 'age'"),
         ({"k": 5, "audience": "everybody"}, "Expected an audience among"),
     ],
 )
@@ -236,6 +240,46 @@ def test_an_epsilon_draft_guesses_no_decimal_mark_and_refuses_an_odd_epsilon(tmp
     assert "\ndecimal" not in done.output
     assert refused.exit_code == 2
     assert "Expected a positive number for epsilon" in refused.output
+
+
+def test_of_an_epsilon_draft_no_record_decides_a_line(tmp_path):
+    drafts = set()
+    for record in ("30,1", '30,"1"', '30,"1', "30,1,2", "\udce9,1"):
+        data = tmp_path / "people.csv"
+        data.write_text(f"age,balance\n20,3\n{record}\n", errors="surrogateescape")
+        done = CliRunner().invoke(app, ["init", str(data), "--epsilon", "1", "--out", "-"])
+        assert done.exit_code == 0
+        drafts.add(done.output)
+
+    assert len(drafts) == 1
+    assert "state that of the cells" in done.output
+    assert "\ndecimal" not in done.output
+    (tmp_path / "people.csv").write_text("âge;solde\n20;3\n", encoding="cp1252")
+    read = CliRunner().invoke(app, ["init", str(data), "--epsilon", "1", "--out", "-"]).output
+    assert '"âge"' in read
+    assert 'encoding = "cp1252"' in read
+
+
+@pytest.mark.parametrize("option", [("--k", "7"), ("--keep", "salary")])
+def test_an_epsilon_draft_refuses_what_it_would_not_do(tmp_path, option):
+    people(50).write_csv(tmp_path / "people.csv")
+    asked = ["init", str(tmp_path / "people.csv"), "--epsilon", "1", "--out", "-"]
+
+    refused = CliRunner().invoke(app, [*asked, *option])
+    for_science = CliRunner().invoke(app, [*asked, "--for", "scientific-use"])
+
+    assert refused.exit_code == 2
+    assert f"{option[0]} is for a release in which k people share" in refused.output
+    assert 'audience = "scientific-use"' in for_science.output
+
+
+def test_a_column_that_is_to_be_kept_and_is_dropped_is_asked_about():
+    table = people().with_columns(email=pl.format("p{}@x.org", pl.int_range(600)))
+
+    drafted = shoal.draft(table, keep=["email", "salary"])
+
+    assert "'email' is to be kept, and is dropped" in " ".join(drafted.questions)
+    assert 'accept_distinct = ["salary"]' in drafted.text
 
 
 def test_a_lazy_frame_is_a_table():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         marks,
         marks_of_other,
         read,
+        read_by_header,
         take,
         write,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "marks",
     "marks_of_other",
     "read",
+    "read_by_header",
     "take",
     "write",
 ]
