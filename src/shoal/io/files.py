@@ -83,6 +83,11 @@ def read(  # noqa: PLR0911 (one for each format)
     text_files.refuse_special(path)
     memory.refuse_large(path)
     suffix = path.suffix.lower()
+    if (header_row or skip) and suffix not in EXCEL:
+        raise InputError(
+            f"'{path}' is not a workbook. --header-row and --skip, or the keys of [reading], name "
+            "rows of a sheet: take the rows that are not records out of the file."
+        )
     with _refusing(path):
         if suffix in STATS:
             return stats_files.read_stats(path, suffix, alone=alone)
