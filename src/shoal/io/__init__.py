@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         marks,
         marks_of_other,
         read,
-        read_by_header,
         take,
         write,
     )
@@ -55,7 +54,6 @@ __all__ = [
     "marks",
     "marks_of_other",
     "read",
-    "read_by_header",
     "take",
     "write",
 ]

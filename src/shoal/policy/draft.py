@@ -21,6 +21,7 @@ from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
 from shoal.io.cells import is_plain
 from shoal.io.dates import ISO, in_words
+from shoal.io.files import read_by_header
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quote
 from shoal.io.validate import parse_numbers
@@ -149,7 +150,7 @@ def draft_from_header(
     purpose = _purpose(audience, NO_PURPOSE.k, (), None)
     if isinstance(data, str | Path):
         source = source or Path(data).name
-        data = io.read_by_header(
+        data = read_by_header(
             Path(data),
             delimiter=delimiter,
             encoding=encoding,
