@@ -32,6 +32,10 @@ TIMES = (
 """What may follow a date; a date is read without it."""
 COMPACT = ("%Y%m%d", "%Y%m%d%H%M%S")
 """Dates that are whole numbers."""
+MONTH = "%Y-%m"
+"""Months are categories in order, but those of births are days, as they span a life."""
+LIFE = 30
+"""The fewest years that births span."""
 WIDE = 10
 """So many years without a date show where two-digit years begin."""
 _BAND = re.compile(
@@ -344,6 +348,9 @@ def _date_forms(column: ColumnValues) -> list[str]:
         return [form for form in COMPACT if _is_form(some, text, form)]
     if _is_form(some, text, ERA):
         return [ERA]
+    if column.is_period and _is_form(some, text, MONTH):
+        years = read_days(text, MONTH).dt.year()
+        return [MONTH] if int(years.max()) - int(years.min()) >= LIFE else []  # type: ignore[arg-type]
     day = (
         r"^[\dA-Za-z]{1,9}[-./ ]{0,2}[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
     )
