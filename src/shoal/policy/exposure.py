@@ -16,13 +16,13 @@ import polars as pl
 
 from shoal.core import Audience, Kind, Role
 from shoal.core._arrays import Floats, Ints
+from shoal.io.dates import PERIODS
 from shoal.io.validate import round_to_step
 from shoal.policy.column_values import ColumnValues
 from shoal.policy.guess import Guess, Nature
 
 DATE_STEPS = ("week", "month", "quarter", "year")
 """From the finest."""
-PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
 MOST_STEPS = 100
 """So many multiples of its step cover a range whose limits are round numbers."""
 MOST_PAIRS = 20
