@@ -168,6 +168,24 @@ def test_the_persons_of_a_small_trial_are_found_and_a_team_is_no_person(name, co
     assert not any(made.flags for made in teams.values())
 
 
+def test_households_are_found_whose_numbers_count_up_and_an_income_of_theirs_is_none():
+    rng = np.random.default_rng(8)
+    sizes = rng.integers(1, 6, 400)
+    home = np.repeat(np.arange(400), sizes)
+    income = np.exp(rng.normal(9, 0.7, 400)).round()
+    table = pl.DataFrame({
+        "HV002": home + 1, "HV005": rng.integers(10**5, 10**6, 400)[home], "v": income[home],
+        "HV024": rng.integers(1, 5, 400)[home], "sex": rng.choice(["m", "f"], len(home)),
+        "HV216": rng.integers(1, 7, 400)[home],
+    })  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert guesses["HV002"].role is Role.IDENTIFIER
+    assert "household" in guesses["HV002"].flags
+    assert guesses["v"].role is not Role.IDENTIFIER
+
+
 def test_limits_of_measurements_are_coded_and_never_missing():
     cells = ["<4.0"] * 30 + [f"{4 + i / 10:.1f}" for i in range(100)] + [">12.5"] * 10
     table = pl.DataFrame({"age": [str(20 + i % 60) for i in range(140)], "crp": cells})

@@ -165,12 +165,21 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     elif not any("privacy_unit" in made.flags for made in result.values()):
         result |= _asking(columns, result)
     for name in varying:
-        numbers_groups = small[name] and len(constant[name]) >= 2
-        if numbers_groups and not weight[name] and result[name].kind is Kind.NOMINAL:
+        numbers_groups = small[name] and len(constant[name]) >= 2 and not weight[name]
+        if numbers_groups and (result[name].kind is Kind.NOMINAL or _counts_up(columns[name])):
             result[name] = guess_dropped(
                 "the column numbers households or groups as small", "household"
             )
     return result
+
+
+def _counts_up(column: NamedColumn) -> bool:
+    """Whether whole numbers leave hardly one out, as those that number something."""
+    numbers = column.values.numbers
+    if numbers is None or not column.values.whole:
+        return False
+    span = float(numbers.max()) - float(numbers.min()) + 1  # type: ignore[arg-type]
+    return column.values.distinct > NEARLY_ALL * span
 
 
 def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
