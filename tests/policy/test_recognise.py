@@ -16,9 +16,9 @@ from shoal import io, policy
 from shoal.core import Kind, Role
 from shoal.io import Raw, from_native
 from shoal.io.dates import read_days
-from shoal.policy.column_values import order
+from shoal.policy.column_values import order, words
 from shoal.policy.draft import draft
-from shoal.policy.recognise import recognise
+from shoal.policy.recognise import NO_NAMES, meanings, recognise
 
 FILES = first_files.FILES | blind_files.FILES | odd_files.FILES | read_files.FILES
 
@@ -169,6 +169,19 @@ def test_a_copy_of_a_column_is_as_strict_as_the_column():
 
     assert made["score"].role is Role.QUASI_IDENTIFIER
     assert "each value goes with one of 'district'" in made["score"].reason
+
+
+@pytest.mark.parametrize("word", [
+    word
+    for key, listed in words().items()
+    if key not in NO_NAMES
+    for word in listed.split()
+    if not word.isascii() and word.isalpha()
+])  # fmt: skip
+def test_every_word_of_another_script_is_known_in_a_name(word):
+    lists = {key for key, listed in words().items() if word in listed.split()}
+
+    assert meanings(f"x {word} 2") & lists
 
 
 def test_a_sum_is_named():
