@@ -186,6 +186,25 @@ def test_households_are_found_whose_numbers_count_up_and_an_income_of_theirs_is_
     assert guesses["v"].role is not Role.IDENTIFIER
 
 
+@pytest.mark.parametrize("numbers", [
+    [None] * 393 + [21507.5, 30411.0, 18250.2, 45000.1, 9800.0, 12012.9, 77345.0],
+    [5 + i * 1e-9 for i in range(400)],
+], ids=["seven of 400", "no step fits"])  # fmt: skip
+def test_numbers_that_no_rounding_makes_k_people_share_are_dropped_unless_they_are_to_be_kept(
+    numbers,
+):
+    table = people(400).drop("salary").with_columns(severance_pay=pl.Series(numbers))
+
+    dropped = shoal.draft(table)
+    kept = shoal.draft(table, keep=["severance_pay"])
+    stated = shoal.protect(table, k=5, confidential=["severance_pay"])
+
+    assert "severance_pay" not in shoal.protect(table, dropped).data.columns
+    assert "no rounding of its numbers" in dropped.text
+    assert "severance_pay" in shoal.protect(table, kept).data.columns
+    assert any("'severance_pay' is released as it is" in line for line in stated.exposed)
+
+
 def test_limits_of_measurements_are_coded_and_never_missing():
     cells = ["<4.0"] * 30 + [f"{4 + i / 10:.1f}" for i in range(100)] + [">12.5"] * 10
     table = pl.DataFrame({"age": [str(20 + i % 60) for i in range(140)], "crp": cells})

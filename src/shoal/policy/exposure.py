@@ -19,7 +19,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.io.dates import PERIODS
 from shoal.io.validate import round_to_step
 from shoal.policy.column_values import ColumnValues
-from shoal.policy.guess import Guess, Nature
+from shoal.policy.guess import AS_STATED, Guess, Nature, guess_dropped
 
 DATE_STEPS = ("week", "month", "quarter", "year")
 """From the finest."""
@@ -88,6 +88,15 @@ def coarsen(
     }
     coded = {name: round_values(cells[name], codings[name])
              for name, made in left.items() if _is_shown(made)}  # fmt: skip
+    if purpose.audience is not Audience.SCIENTIFIC_USE:
+        for name in [name for name in coded if left[name].kind is Kind.NUMERIC]:
+            stated = name in purpose.keep or AS_STATED in left[name].reason
+            if not stated and alone(coded[name], persons, k):
+                result[name] = guess_dropped(
+                    f"no rounding of its numbers makes {k} people share each value",
+                    advice="to release them all the same, name it in --keep",
+                )
+                del coded[name]
     return result, pairs_in_words(rare_pairs(coded, persons, k), k, "people", most=3)
 
 

@@ -11,6 +11,8 @@ from shoal.policy.column_values import LIFE, ColumnValues, words
 
 BY_COUNTS = "codes, by how often each occurs"
 """Why numbers are taken for codes that nothing else speaks for."""
+AS_STATED = "its role was stated"
+"""Why a column has a role that somebody has given it."""
 UNKNOWN = "not recognised"
 """How the reason begins of a column whose name says nothing."""
 

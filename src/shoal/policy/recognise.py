@@ -35,9 +35,8 @@ from shoal.policy.column_values import (
     words,
 )
 from shoal.policy.content import NAMES, identity
-from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
+from shoal.policy.guess import AS_STATED, BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
-AS_STATED = "its role was stated"
 MOST_CATEGORIES = 50
 """Above this many distinct values, categories are not copied."""
 MOST_PERIODS = 600
