@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.core import Role, Schema
 from shoal.errors import count_noun
 from shoal.io.external.cells import Form
-from shoal.io.external.columns import ColumnAxis, ReleasedColumn
+from shoal.io.external.columns import ColumnAxis, ReleasedColumn, missing_as_value
 
 SAMPLE = 200
 """Released rows that are looked up in the original."""
@@ -130,7 +130,8 @@ def other_people(
     """
     keys = schema.with_role(Role.QUASI_IDENTIFIER) or schema.names
     chosen = [schema.names.index(name) for name in keys]
-    scales, axes = [scales[i] for i in chosen], [axes[i] for i in chosen]
+    scales = [scales[i] for i in chosen]
+    axes = [missing_as_value(scale, axes[i]) for scale, i in zip(scales, chosen, strict=True)]
     shown = np.column_stack([~axis.suppressed for axis in axes])
     wide = np.column_stack([~axis.suppressed & ~axis.exact for axis in axes]).any(axis=1)
     findings, record = [], []
