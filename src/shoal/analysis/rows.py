@@ -182,7 +182,7 @@ def refusal(published: PublishedTable, name: str) -> InputError:
         Treatment.BOUND: "a rule binds it to other columns, and its own values were not counted",
     }  # fmt: skip
     replaced = (
-        "rare cells are blank, so those that are left are no sample of all"
+        "rare cells are blank, so those that are left are not a sample of all"
         if published.cells.blanks
         else "its cells may be sets or levels, and what is in them is not released"
         if published.cells.generalises
