@@ -80,7 +80,7 @@ def protected(
     release = shoal.protect(table, policy, noise=SeededNoise(seed), keep_order=aligned)
     seconds = time.process_time() - begin
     cells = release.data.select(pl.all().cast(pl.Float64)).to_numpy()
-    chosen = CHOSEN.search(" ".join(release.manifest["notes"]))
+    chosen = CHOSEN.search(" ".join(release.manifest.notes))
     return Outcome(np.asarray(cells, dtype=np.float64), seconds, note=chosen[1] if chosen else "")
 
 

@@ -35,6 +35,7 @@ from shoal.core import (
     Schema,
     Status,
     StochasticTCloseness,
+    manifest,
 )
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
@@ -42,8 +43,7 @@ from shoal.methods.grouping.microaggregation import STATED
 from shoal.methods.noise.contributions import NOT_EMPTY
 from shoal.methods.noise.epsilon_claims import FILE_ORDER
 from shoal.methods.noise.noisy_microaggregation import Origin
-from shoal.pipeline import manifest
-from shoal.policy import spec
+from shoal.policy import release_spec, spec
 from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
@@ -398,9 +398,13 @@ def _marked(one: Sorts, shape: Sorts) -> str:
     return re.sub(rf"\(({'|'.join(choices) or '^$'})(?=[,)])", r"(`\1`", text)
 
 
+def _find_model(name: str) -> Any:
+    return getattr(spec, name, None) or getattr(release_spec, name)
+
+
 def keys_part(name: str) -> str:
     """The keys of a table of the policy."""
-    model = getattr(spec, name)
+    model = _find_model(name)
     if model is not spec.ColumnSpec:
         return _keys(_shape(model), "key")
     shape = _shape(model)
@@ -502,7 +506,7 @@ def nouns_part(_name: str) -> str:
 def entries_part(name: str) -> str:
     """The keys of a table of the policy as entries of the glossary: the first sentence each."""
     rows = []
-    for key, one in _shape(getattr(spec, name))["properties"].items():
+    for key, one in _shape(_find_model(name))["properties"].items():
         sentence = _first_sentence(one["description"])
         alias = ALIASES["keys"].get(key, "") if (name, key) != ("ProtectSpec", "columns") else ""
         rows.append((f"`{key}`", sentence, alias))

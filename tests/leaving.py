@@ -196,7 +196,7 @@ def described(frame):
 
 def returned(release):
     """Everything that `shoal.protect` hands back."""
-    manifest = {**release.manifest, "created": ""}
+    manifest = {**release.manifest.as_values(), "created": ""}
     return (
         described(release.data),
         json.dumps(manifest, sort_keys=True),

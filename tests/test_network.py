@@ -92,7 +92,7 @@ assert all(name.endswith("Error") for name in missing), missing
 PAGES = """
 from pathlib import Path
 from starlette.testclient import TestClient
-from shoal.studio.app import create_app
+from shoal.studio.server import create_app
 from shoal.studio.settings import Settings
 settings = Settings(home=Path("home"), token="invented")
 with TestClient(create_app(settings), base_url=settings.address) as client:

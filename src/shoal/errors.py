@@ -42,6 +42,10 @@ class ShoalError(Exception):
     """Base of all errors that a caller may want to catch."""
 
     exit_code = 70
+    field: tuple[str | int, ...] = ()
+    """The place in the policy that it is about, as keys and numbers from 0; empty where none is."""
+    place = ""
+    """How its sentence names that place in front, if it does."""
 
     def __str__(self) -> str:
         return visible(super().__str__())
@@ -55,6 +59,10 @@ class InputError(ShoalError, ValueError):
     """
 
     exit_code = 2
+
+    def __init__(self, reason: str, *, field: tuple[str | int, ...] = (), place: str = "") -> None:
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.reason, self.field, self.place = reason, field, place
 
 
 class UnfitTableError(InputError):

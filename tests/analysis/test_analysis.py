@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -28,6 +30,8 @@ from shoal.analysis.published import NoisyTable, PublishedTable
 from shoal.analysis.result import term_of
 from shoal.analysis.rows import group_spread, indicator, number
 from shoal.cli.commands import app
+from shoal.core import ReleaseForm
+from shoal.core.manifest import Manifest, PrivacyLossRecord
 from shoal.errors import InputError
 from shoal.mechanism.randomised_response import response_matrix
 
@@ -79,14 +83,22 @@ def one(method):
 
 def noisy_cells(values, *, low, high, b):
     """A column whose cells have Laplace noise of scale b, as `kanon-dp` publishes it."""
-    loss = {"target": "x", "mechanism": "discrete-laplace", "draws": len(values), "epsilon": 1,
-            "scale": b * (1 << 20) / (high - low)}  # fmt: skip
-    facts = {
-        "policy": {"columns": {"x": {"kind": "numeric", "bounds": [low, high]}}},
-        "parameters": {}, "protected_columns": ["x"], "method": "kanon-dp", "suppressed": 0,
-        "release_form": "linked-shuffled", "privacy_losses": [loss], "hierarchies": {},
-    }  # fmt: skip
-    return PublishedTable(pl.DataFrame({"x": values}), facts, None)
+    loss = PrivacyLossRecord.model_construct(
+        target="x", mechanism="discrete-laplace", draws=len(values), epsilon=Fraction(1),
+        scale=Fraction(b * (1 << 20) / (high - low)),
+    )  # fmt: skip
+    policy = shoal.load_policy(
+        {
+            "version": 1,
+            "columns": {"x": {"role": "confidential", "kind": "numeric", "bounds": [low, high]}},
+            "protect": {"method": "kanon-dp", "epsilon": 1, "k": 5},
+        }
+    )
+    manifest = Manifest.model_construct(
+        policy={}, parameters={}, protected_columns=["x"], method="kanon-dp", suppressed=0,
+        release_form=ReleaseForm.LINKED_SHUFFLED, privacy_losses=[loss], hierarchies={},
+    )  # fmt: skip
+    return PublishedTable(pl.DataFrame({"x": values}), manifest, policy, None)
 
 
 @settings(max_examples=30)
@@ -376,10 +388,11 @@ def test_a_number_of_rows_that_was_cut_is_not_public_and_one_without_suppressed_
     found = analysis.mean(release, "age")
     assert "the simple random sampling of rows" in found.accounts_for
     assert "the rows that were left out" in found.does_not_account_for
-    assert left.manifest["rows"] == 120
+    assert left.manifest.rows == 120
     alike = "rows of one person, which are more alike than others"
     assert alike in analysis.mean(left, "hours").does_not_account_for
-    suppressed = PublishedTable(left.data, {**left.manifest, "suppressed": 5}, None)
+    published = PublishedTable.of(left)
+    suppressed = replace(published, manifest=left.manifest.model_copy(update={"suppressed": 5}))
     assert suppressed.table_rows == 125
 
 

@@ -11,6 +11,7 @@ measurements take longer, and there are 400 of each, with a band of 27%; `make f
 """
 
 import os
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -18,8 +19,11 @@ import polars as pl
 import pytest
 import scipy
 
+import shoal
 from shoal import analysis
 from shoal.analysis.published import PublishedTable
+from shoal.core import ReleaseForm
+from shoal.core.manifest import Manifest, PrivacyLossRecord
 from shoal.mechanism.randomised_response import response_matrix
 
 RELEASES, N = 2000, 60
@@ -28,19 +32,34 @@ LOW, HIGH, GRID = 0.0, 10.0, 1 << 20
 BINS, SIZES = np.linspace(LOW, HIGH, 9), np.full(6, N // 6)
 
 
+POLICY = shoal.load_policy(
+    {
+        "version": 1,
+        "columns": {
+            "x": {"role": "confidential", "kind": "numeric", "bounds": [LOW, HIGH]},
+            "z": {"role": "other", "kind": "numeric", "bounds": [LOW, HIGH]},
+            "c": {"role": "other", "kind": "nominal", "categories": ["a", "b", "d"]},
+        },
+        "protect": {"method": "copula", "epsilon": 1},
+    }
+)
+
+
 def published(frame, loss=None, measurements=None, **facts):
     """A release as its folder would have it: a number x and a category c."""
-    columns = {
-        "x": {"kind": "numeric", "bounds": [LOW, HIGH]},
-        "z": {"kind": "numeric", "bounds": [LOW, HIGH]},
-        "c": {"kind": "nominal", "categories": ["a", "b", "d"]},
-    }
     stated = {
-        "policy": {"columns": columns}, "parameters": {}, "protected_columns": [], "method": "mdav",
-        "suppressed": 0, "release_form": "linked-shuffled", "hierarchies": {},
-        "privacy_losses": [] if loss is None else [loss],
+        "policy": {}, "parameters": {}, "protected_columns": [], "method": "mdav",
+        "suppressed": 0, "release_form": ReleaseForm.LINKED_SHUFFLED, "hierarchies": {},
+        "privacy_losses": [] if loss is None else [loss_record(**loss)],
     }  # fmt: skip
-    return PublishedTable(pl.DataFrame(frame), {**stated, **facts}, measurements)
+    manifest = Manifest.model_construct(**{**stated, **facts})
+    return PublishedTable(pl.DataFrame(frame), manifest, POLICY, measurements)
+
+
+def loss_record(*, epsilon, scale, **stated):
+    return PrivacyLossRecord.model_construct(
+        epsilon=Fraction(epsilon), scale=Fraction(scale), **stated
+    )
 
 
 def people(rng):
@@ -96,11 +115,7 @@ def blocks(x, rng, b=3.0):
     ranks = [f"ranks {a + 1} to {a + s}" for a, s in zip(starts, SIZES, strict=True)]
     measurements = pl.DataFrame({"measurement": 0, "sort": "blocks", "answer": answers,
                                  "scale": scale, "cell_x": ranks})  # fmt: skip
-    release = published({"x": x}, measurements=measurements, protected_columns=["x"])
-    policy = release.facts["policy"]
-    policy |= {"version": 1, "protect": {"method": "copula", "epsilon": 1}}
-    policy["columns"] = {"x": {"role": "confidential", **policy["columns"]["x"]}}
-    return release
+    return published({"x": x}, measurements=measurements, protected_columns=["x"])
 
 
 def plain(x, rng):

@@ -21,6 +21,7 @@ from shoal import analysis
 from shoal.analysis import published
 from shoal.analysis.result import AnalysisTerm, cut_term
 from shoal.cli.commands import app
+from shoal.core import ReleaseForm
 from shoal.errors import InputError
 
 FORMATS = {"maxent": "parquet", "mdav": "csv", "kanon-dp": "parquet"}
@@ -241,7 +242,10 @@ def test_every_source_of_error_of_a_mean_is_in_its_interval():
 def test_cells_that_were_shuffled_apart_are_not_crossed(asked):
     rng = np.random.default_rng(3)
     linked = plain(people_of(rng), rng)
-    apart = replace(linked, facts={**linked.facts, "release_form": "column-shuffled"})
+    apart = replace(
+        linked,
+        manifest=linked.manifest.model_copy(update={"release_form": ReleaseForm.COLUMN_SHUFFLED}),
+    )
 
     assert analysis.analyse(linked, asked[0], asked[1:]).terms
     with pytest.raises(InputError, match="the cells of a row belong to different people"):

@@ -115,7 +115,9 @@ def released(frame, noise, *, columns, protect, rules=()):
     if rules:
         document["constraints"] = {"rules": list(rules)}
     release = shoal.protect(frame, read(document), noise=noise)
-    manifest = {name: part for name, part in release.manifest.items() if name != "created"}
+    manifest = {
+        name: part for name, part in release.manifest.as_values().items() if name != "created"
+    }
     for check in manifest["checks"]:
         check.pop("witness")  # by places in a random order
     rows = release.data.rows()

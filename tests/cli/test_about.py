@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.main import get_command
@@ -74,8 +75,20 @@ def test_quiet_prints_the_result_without_notes(files):
     assert quiet.stderr == ""
     behind = shoal(*asked, files / "c", "--quiet").stdout
     assert behind.replace(str(files / "c"), str(files / "b")) == quiet.stdout
-    warned = console.notes_shown(["a note", "Epsilon is spent."], ["Epsilon is spent."])
-    assert warned == ("Epsilon is spent.",)
+
+
+def test_quiet_keeps_what_was_done_to_the_budget(files, capsys):
+    shoal("--quiet", "check", files / "t.csv", "--policy", files / "p.toml")
+    release = SimpleNamespace(summary=lambda: "Release", manifest=SimpleNamespace(columns={}))
+    published = SimpleNamespace(
+        release=release, folder="out", internal="out.internal",
+        notes=("a note", "Epsilon is spent."), warnings=("Epsilon is spent.",),
+    )  # fmt: skip
+
+    console.say_published(published, as_json=False)
+
+    said = capsys.readouterr().out
+    assert said.splitlines()[:2] == ["Release", "  note  Epsilon is spent."]
 
 
 def test_quiet_does_not_silence_an_error(files):

@@ -135,7 +135,7 @@ def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
 
     assert one.group_by(KEYS).len()["len"].min() >= 5
     assert sorted_rows(one).equals(sorted_rows(other.cast(one.schema)))
-    assert any("coarse tree" in note for note in done.release.manifest["notes"])
+    assert any("coarse tree" in note for note in done.release.manifest.notes)
 
 
 def test_what_blocks_cannot_do_is_refused_before_anything_is_read():

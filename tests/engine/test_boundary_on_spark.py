@@ -49,7 +49,7 @@ def test_what_spark_returns_is_the_same_for_neighbours(name, form, spark, monkey
         rows = [tuple(map(repr, row)) for row in made.data.collect()]
         columns = [sorted(column) for column in zip(*rows, strict=True)]
         rows = columns if form is ReleaseForm.COLUMN_SHUFFLED else sorted(rows)
-        manifest = {**made.manifest, "created": ""}
+        manifest = {**made.manifest.as_values(), "created": ""}
         seen.append((made.data.schema, rows, repr(manifest), repr(made.claims)))
 
     assert seen[0] == seen[1]

@@ -130,8 +130,8 @@ def test_persons_with_several_rows_cost_and_give_on_spark_what_they_do_on_one_ma
     released = pl.DataFrame(pl.from_arrow(many.data.toArrow()))
     assert released.sort(released.columns).equals(one.data.sort(one.data.columns))
     assert many.privacy_losses == one.privacy_losses
-    assert many.manifest["claims"] == one.manifest["claims"]
-    assert many.manifest["rows"] == one.manifest["rows"]
+    assert many.manifest.claims == one.manifest.claims
+    assert many.manifest.rows == one.manifest.rows
     assert shoal.plan(rules, distributed=True).claims == shoal.plan(rules).claims
 
 
@@ -147,7 +147,7 @@ def test_methods_without_noise_refuse_several_spellings_of_a_person_on_spark(spa
     ):
         shoal.protect(spark.createDataFrame(twice.to_arrow()), rules)
 
-    assert done.manifest["rows"] == 12
+    assert done.manifest.rows == 12
     assert done.claims[0].status == "proved"
     assert shoal.protect(twice, rules).checks[0].remarks["counted"] == "persons"
 

@@ -72,7 +72,7 @@ def as_set(frame, form):
 
 
 def assert_same(one, many):
-    form = one.manifest["release_form"]
+    form = one.manifest.release_form
     assert as_set(fetched(many), form).equals(as_set(one.data, form))
     assert many.claims == one.claims
     assert many.privacy_losses == one.privacy_losses
@@ -80,7 +80,7 @@ def assert_same(one, many):
         (c.guarantee, c.holds, c.achieved) for c in one.checks
     ]
     for key in ("rows", "columns", "parameters", "notes", "claims"):
-        assert many.manifest[key] == one.manifest[key]
+        assert getattr(many.manifest, key) == getattr(one.manifest, key)
 
 
 PARTITIONS = {
@@ -160,7 +160,7 @@ def test_tables_of_three_columns_are_chosen_on_spark_as_on_one_machine(spark):
     one = shoal.protect(frame, policy, noise=RecordingNoise(9))
     many = shoal.protect(on_spark(spark, frame, 3), policy, noise=RecordingNoise(9))
 
-    assert "three-way marginals: " in " ".join(one.manifest["notes"])
+    assert "three-way marginals: " in " ".join(one.manifest.notes)
     assert_same(one, many)
 
 

@@ -12,8 +12,8 @@ from shoal import policy as policies
 from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.core import Estimate, Status
-from shoal.evaluation import attack_release
-from shoal.evaluation.attack_release import MOST_GAIN, AttackGain
+from shoal.evaluation import inspect_table
+from shoal.evaluation.inspect_table import MOST_GAIN, AttackGain
 from shoal.pipeline import booking
 
 SEX = {"role": "quasi-identifier", "kind": "nominal"}
@@ -84,11 +84,11 @@ def test_nobody_is_both_in_the_table_and_held_out(numbers):
         "protect": {"method": "mondrian", "k": 5},
     })  # fmt: skip
 
-    inside, outside = attack_release._hold_out(frame, policy)
+    inside, outside = inspect_table._hold_out(frame, policy)
 
     assert inside.height + outside.height == frame.height
     assert not set(inside["who"]) & set(outside["who"])
-    assert outside["who"].n_unique() == 91 // attack_release.HELD_OUT
+    assert outside["who"].n_unique() == 91 // inspect_table.HELD_OUT
 
 
 def test_an_epsilon_and_few_persons_are_not_attacked_and_it_is_said():

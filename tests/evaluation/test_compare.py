@@ -431,7 +431,7 @@ ONE = {"candidate": [{"method": "mondrian", "k": 5}]}
 
 def claims_of(policy, frame=None):
     manifest = shoal.protect(people() if frame is None else frame, policy).manifest
-    return [claim for claim in manifest["claims"]
+    return [claim for claim in manifest.as_values()["claims"]
             if claim["guarantee"]["name"] == "differential-privacy"]  # fmt: skip
 
 

@@ -114,11 +114,11 @@ def run(case: dict[str, Any], folder: Path) -> dict[str, Any]:
                 output=OutputOptions(file_format="csv"),
                 noise=noise,
             )
-            release, manifest = done.release, read_manifest(Path("out")).values
+            release, manifest = done.release, read_manifest(Path("out"))
             figures = json.loads(Path(f"out{INTERNAL_SUFFIX}/figures.json").read_text("utf-8"))
         else:
             release = shoal.protect(frame, policy, noise=noise)
-            manifest = dict(release.manifest)
+            manifest = release.manifest
             if case.get("evaluated"):
                 evaluation = shoal.evaluate(frame, release.data, policy)
                 figures = {
@@ -128,7 +128,7 @@ def run(case: dict[str, Any], folder: Path) -> dict[str, Any]:
                     ]
                     for figure in evaluation.figures
                 }
-        manifest = plain(manifest)
+        manifest = manifest.as_values()
         planned = planning.with_rows(planning.plan(policy), manifest["rows"])
         seeded = noise is not None
         return {

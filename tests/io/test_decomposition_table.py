@@ -268,7 +268,7 @@ def test_boxes_cover_space_once_and_count_the_records_that_lie_in_them(
     rng = np.random.default_rng(seed)
     points = rng.uniform(low, high, size=(50, len(low)))
     assert (inside(boxes, points).sum(axis=1) == 1).all()
-    assert release.manifest["release_form"] == "tree"
+    assert release.manifest.release_form == "tree"
 
 
 def test_space_ends_at_bounds_or_at_the_range_of_the_table(hierarchy):

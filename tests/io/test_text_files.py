@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import time
+import tomllib
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import get_args, get_type_hints
@@ -18,6 +19,7 @@ from shoal.cli.commands import app, budget
 from shoal.errors import InputError
 from shoal.evaluation.comparison import grid
 from shoal.io import text_files
+from shoal.io.text_files import as_toml
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import plan
 
@@ -324,3 +326,29 @@ def test_a_comparison_that_is_none_is_refused(tmp_path, content):
                    "--comparison", tmp_path / "c.json")  # fmt: skip
 
     assert "comparison" in said
+
+
+CELLS = st.one_of(
+    st.integers(-(10**25), 10**25),
+    st.booleans(),
+    st.floats(),
+    st.decimals(allow_nan=False, min_value=-(10**9), max_value=10**9, places=2),
+    st.text(max_size=6),
+    st.sampled_from(["null", "Infinity", "NaN", "3e5", "{", "\u202e", "\U0001f600", '"', "\n"]),
+    st.dates(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.recursive(CELLS, lambda inner: st.lists(inner, max_size=5), max_leaves=12))
+def test_arrays_are_written_as_toml_whatever_they_hold(value):
+    def one_by_one(value):
+        if isinstance(value, list):
+            return f"[{', '.join(map(one_by_one, value))}]"
+        return as_toml(value)
+
+    written = as_toml([value])
+
+    assert written == one_by_one([value])
+    back = tomllib.loads(f"x = {written}", parse_float=str)["x"]
+    assert len(back) == 1

@@ -108,7 +108,7 @@ def test_every_release_is_close_by_a_naive_recount(hierarchy, table, confidentia
     assert close == TCloseness(Fraction(t), Distance.RATIO, tuple(names), ("age", "team"))
     again = check_frame(done.data, close, load(policy(hierarchy, confidential)).schema)
     assert again.holds
-    assert (len(classes) == 1) or not done.manifest["notes"]
+    assert (len(classes) == 1) or not done.manifest.notes
 
 
 @given(tables(), CONFIDENTIAL)
@@ -200,11 +200,11 @@ def test_one_class_is_called_trivial(hierarchy):
     halves = shoal.protect(people(), policy(hierarchy, k=12))
     same = shoal.protect(people().with_columns(ill=pl.lit("flu")), policy(hierarchy, t=1))
 
-    assert whole.manifest["notes"][-1].startswith(
+    assert whole.manifest.notes[-1].startswith(
         "The release is trivial: the whole table became one class"
     )
-    assert halves.manifest["notes"] == []
-    assert same.manifest["notes"] == []
+    assert halves.manifest.notes == []
+    assert same.manifest.notes == []
     assert same.checks[0].remarks["classes"] == 6
     assert set(same.data["ill"]) == {"flu"}
 
@@ -246,7 +246,7 @@ def test_it_covers_what_a_policy_requires_of_the_released_table(hierarchy):
 def test_the_intruders_epsilon_is_stated_as_not_claimed(hierarchy):
     done = shoal.protect(people(), policy(hierarchy))
 
-    text = done.manifest["not_claimed"][2]
+    text = done.manifest.not_claimed[2]
     assert text.startswith("Not differential privacy. 2-closeness")
     assert "exp(1.386)" in text
     assert "if the prior is the same public distribution" in text

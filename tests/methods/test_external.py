@@ -61,7 +61,7 @@ def test_a_policy_names_a_method_of_another_package_whose_claims_are_conditional
     assert claim.status is Status.CONDITIONAL
     assert claim.assumes[-1] == "the package 'their-swap' 1.2 does what it says"
     assert not claim.stands
-    assert release.manifest["versions"]["their-swap"] == "1.2"
+    assert release.manifest.versions["their-swap"] == "1.2"
     assert all(check.holds for check in release.checks)
     assert shoal.verify(tmp_path / "out").holds
     with pytest.raises(InputError, match="needs a claim that is proved"):

@@ -51,7 +51,7 @@ def test_numbers_are_released_at_one_level_of_their_hierarchy(ages):
     release = shoal.protect(frame, policy({"age": AGE | {"hierarchy": ages}}), keep_order=True)
 
     assert release.data["age"].to_list() == ["20-24", "20-24", "30-34", "30-34", "40-44", "40-44"]
-    assert "Levels, where 0 is the column as it is: age 1 of 3." in release.manifest["notes"]
+    assert "Levels, where 0 is the column as it is: age 1 of 3." in release.manifest.notes
 
 
 def test_a_hierarchy_in_a_file_and_intervals_by_the_method_give_the_same(ages):
@@ -198,7 +198,7 @@ def test_limits_on_levels_and_weights_are_kept(ages):
 
     def levels(**protect):
         notes = shoal.protect(frame, policy(columns, loss="granularity", **protect)).manifest
-        (note,) = [text for text in notes["notes"] if text.startswith("Levels")]
+        (note,) = [text for text in notes.notes if text.startswith("Levels")]
         return note.partition(": ")[2]
 
     assert levels() == "age 0 of 3, sex 0 of 1."
@@ -241,7 +241,7 @@ def test_the_sample_is_released_under_every_loss(loss):
         f"{name} {level} of {last}"
         for (name, level), last in zip(by_k[5].levels.items(), (4, 1, 2), strict=True)
     )
-    assert [text for text in release.manifest["notes"] if text.endswith(f": {levels}.")]
+    assert [text for text in release.manifest.notes if text.endswith(f": {levels}.")]
     assert list(by_k) == [2, 3, 5, 10, 20, 50, 100]
     assert by_k[2].loss <= by_k[100].loss
 

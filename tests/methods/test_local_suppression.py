@@ -37,9 +37,9 @@ def test_only_rare_cells_are_blanked_and_the_claim_says_what_missing_means(tmp_p
     assert loose.checks[0].remarks["k_if_missing_is_a_value"] == 1
     assert (
         "They cost 1; no solution that blanks a cell of every rare record costs less."
-        in (loose.manifest["notes"][-1])
+        in (loose.manifest.notes[-1])
     )
-    assert "finds combinations that are rarer than k" in str(loose.manifest["not_claimed"])
+    assert "finds combinations that are rarer than k" in str(loose.manifest.not_claimed)
     assert shoal.verify(loose.write(tmp_path / "release")).holds
     with pytest.raises(ClaimViolationError, match="2-anonymity of age"):
         shoal.plan(policy({"k-anonymity": 2}, missing="matches-anything"))
@@ -66,7 +66,7 @@ def test_each_set_of_columns_has_its_claim():
     pairs = [claim.guarantee.columns for claim in release.claims]
     assert pairs == [("age", "sex"), ("age", "job"), ("sex", "job")]
     assert all(check.achieved >= 2 for check in release.checks)
-    assert "all protected columns together is not promised" in str(release.manifest["not_claimed"])
+    assert "all protected columns together is not promised" in str(release.manifest.not_claimed)
     named = described | {"protect": policy(sets=[["age", "job"], ["sex"]])["protect"]}
     sets = [claim.guarantee.columns for claim in shoal.plan(named).claims]
     assert sets == [("age", "job"), ("sex",)]
@@ -82,7 +82,7 @@ def test_classes_hold_k_persons_under_either_meaning():
         release = shoal.protect(table, described)
 
         assert release.checks[0].achieved >= 2
-        assert "k counts persons" in release.manifest["notes"][-1]
+        assert "k counts persons" in release.manifest.notes[-1]
     with pytest.raises(InputError, match="k=6 persons from 5"):
         shoal.protect(table, described | {"protect": policy(k=6)["protect"]})
 
@@ -124,5 +124,5 @@ def test_the_least_cost_is_stated_with_its_condition_where_missing_matches_anyth
     assert sum(cheaper.null_count().row(0)) < sum(released.data.null_count().row(0))
     assert (
         "no solution that blanks a cell of every rare record costs less"
-        in (released.manifest["notes"][-1])
+        in (released.manifest.notes[-1])
     )

@@ -272,7 +272,7 @@ def test_a_tree_counts_the_column_that_is_named():
 
     assert release.data.columns[4:] == ["pay=2", "pay=3", "pay=9"]
     assert release.data.select("^pay=.*$").rows() == [(0, 2, 0), (1, 0, 1)]
-    assert "note" not in str(release.manifest["notes"])
+    assert "note" not in str(release.manifest.notes)
     rules["require"] = {"l-diversity": {"l": 1, "column": "ill"}}
     with pytest.raises(InputError, match="cannot be checked in a tree that counts pay"):
         shoal.plan(rules)
@@ -287,7 +287,7 @@ def test_a_tree_says_what_it_is():
     assert "A released row is a box, that is a range of each quasi-identifier, with counts." in str(
         release.manifest
     )
-    assert "Counts of ill are exact" in release.manifest["not_claimed"][0]
+    assert "Counts of ill are exact" in release.manifest.not_claimed[0]
     assert release.claims[0].basis.startswith("by construction: every box")
     assert release.data.row(0) == (1, 3, "x", "z", 2, 0, 0, 0)
 
@@ -399,7 +399,7 @@ def test_what_is_required_holds_for_the_rows_that_stay(n, seed, share, relaxed):
     rules = numbers(require, record_suppression=Decimal(share), relaxed=relaxed)
     release = shoal.protect(table, rules)
 
-    gone = release.manifest["suppressed"]
+    gone = release.manifest.suppressed
     assert gone == n - release.data.height <= float(share) * n
     assert all(check.holds for check in release.checks)
     whole = Counter(release.data["ill"])
@@ -456,7 +456,7 @@ def test_no_cell_of_a_row_that_is_left_out_is_written_anywhere(came, output, tmp
     else:
         there = set(kept["note"])
     gone = set(table["note"].cast(pl.String)) - there
-    assert len(gone) == release.manifest["suppressed"] > 0
+    assert len(gone) == release.manifest.suppressed > 0
     path = tmp_path / "release.parquet"
     if came == "pandas":
         data.to_parquet(path, compression=None)
@@ -501,7 +501,7 @@ def test_fewer_rows_are_left_out_where_the_rest_would_lack_diversity():
     held = shoal.protect(table, numbers(diverse, record_suppression=Decimal("0.2")))
 
     assert "b" not in free.data["ill"]
-    assert held.manifest["suppressed"] == 0
+    assert held.manifest.suppressed == 0
     assert held.checks[0].holds
 
 
@@ -512,7 +512,7 @@ def test_a_limit_below_a_leaf_and_a_table_without_loss_leave_everybody_in():
     for data, share in ((table, "0.03"), (equal, "0.9")):
         release = shoal.protect(data, numbers(record_suppression=Decimal(share)))
         assert release.data.height == 100
-        assert release.manifest["suppressed"] == 0
+        assert release.manifest.suppressed == 0
 
 
 # The rule of cormode2013.

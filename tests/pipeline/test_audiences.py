@@ -94,9 +94,9 @@ def test_the_argument_wins_over_the_policy_and_the_manifest_tells_which_it_was()
     made = shoal.protect(people(), policy, audience="secure-use")
     plain = shoal.protect(people(), stated())
 
-    assert made.manifest["audience"] == "secure-use"
-    assert made.manifest["policy"]["release"] == {"audience": "public-use"}
-    assert plain.manifest["audience"] is None
+    assert made.manifest.audience == "secure-use"
+    assert made.manifest.policy["release"] == {"audience": "public-use"}
+    assert plain.manifest.audience is None
 
 
 @pytest.mark.parametrize("name", ["opne", "", "Open"])

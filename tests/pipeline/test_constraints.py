@@ -147,7 +147,7 @@ def test_with_noise_records_that_break_rules_are_repaired_and_only_the_officer_l
     assert counts["tax <= income"] > 10
     assert for_method(made["true"][1]) == dict.fromkeys(RULES, 0)
     public = [
-        {key: value for key, value in one.manifest.items() if key != "created"}
+        {key: value for key, value in one.manifest.as_values().items() if key != "created"}
         for one, _ in made.values()
     ]
     assert public[0] == public[1]
@@ -511,5 +511,5 @@ def test_observed_rules_show_nowhere_and_their_release_can_be_written(delta, tmp
     release = shoal.protect(frame, stated)
 
     assert not release.extras
-    assert release.manifest["policy"]["constraints"] == {"observed": True}
+    assert release.manifest.policy["constraints"] == {"observed": True}
     assert shoal.verify(release.write(tmp_path / "out")).holds

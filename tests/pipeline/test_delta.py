@@ -50,7 +50,7 @@ def test_a_release_with_a_delta_claims_epsilon_delta_and_rho(method, tmp_path):
     assert "delta is a probability" in claim.basis
     assert GAUSSIAN in {entry.mechanism for entry in release.privacy_losses}
     assert "noise" in release.extras["measurements"].columns
-    stated = release.manifest["claims"][0]["guarantee"]
+    stated = release.manifest.claims[0].guarantee
     assert "Delta is a probability" in phrases.meaning(stated)
     assert "delta = 1e-09" in phrases.title(stated)
 
@@ -58,8 +58,8 @@ def test_a_release_with_a_delta_claims_epsilon_delta_and_rho(method, tmp_path):
 def test_without_a_delta_nothing_of_it_is_written():
     release = shoal.protect(people(), policy(delta=None))
 
-    assert not {"delta", "rho"} & release.manifest["claims"][0]["guarantee"].keys()
-    assert all("rho" not in entry for entry in release.manifest["privacy_losses"])
+    assert not {"delta", "rho"} & release.manifest.claims[0].guarantee.keys()
+    assert all("rho" not in entry.as_values() for entry in release.manifest.privacy_losses)
     assert "noise" not in release.extras["measurements"].columns
 
 
@@ -97,7 +97,7 @@ def test_strata_count_in_one_measure_however_many_rows_they_have():
     release = shoal.protect(table, policy(columns={**numbers, "s": public}, stated=stated))
 
     assert release.claims[0].guarantee.pure == 200
-    notes = "\n".join(release.manifest["notes"])
+    notes = "\n".join(release.manifest.notes)
     assert "auto chose copula" in notes
     assert "auto chose maxent" in notes
 

@@ -11,7 +11,7 @@ from shoal.core import Status
 from shoal.evaluation.comparison.grid import Candidate
 from shoal.methods import REGISTRY
 from shoal.pipeline import planning
-from shoal.pipeline.doubts import SeenColumn, SeenTable
+from shoal.pipeline.plan_notes import SeenColumn, SeenTable
 
 
 def of_sample(**changes):

@@ -138,7 +138,7 @@ def test_a_sheet_of_unstated_rows_makes_the_promise_conditional(tmp_path):
     ]
 
     (loose,), (plain,) = map(epsilon_claims, releases)
-    assert "31" not in json.dumps(releases[1].manifest["policy"])
+    assert "31" not in json.dumps(releases[1].manifest.policy)
     assert loose.status is Status.CONDITIONAL
     assert loose.assumes[-1] == "whoever is in the sheet, its last row is not empty"
     assert plain.status is Status.PROVED

@@ -125,7 +125,7 @@ def test_a_draft_is_not_published_or_signed_before_somebody_has_reviewed_it(tmp_
     )
     release = shoal.protect(table, reviewed)
     assert "A. Reader" not in str(release.manifest)
-    assert "review" not in release.manifest["policy"]
+    assert "review" not in release.manifest.policy
     assert not any("drafted" in note for note in release.notes)
 
 

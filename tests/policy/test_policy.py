@@ -509,7 +509,7 @@ def test_codes_are_cut_to_a_prefix_and_recoded_in_the_policy_itself():
     release = shoal.protect(table, stated)
 
     assert set(release.data["code"]) == {"75", "00", "99"}
-    assert release.manifest["policy"]["columns"]["code"]["recode"] == {"36": "00"}
+    assert release.manifest.policy["columns"]["code"]["recode"] == {"36": "00"}
 
 
 def test_a_recoding_that_was_read_off_the_data_stays_out_of_the_manifest():
@@ -522,4 +522,4 @@ def test_a_recoding_that_was_read_off_the_data_stays_out_of_the_manifest():
 
     release = shoal.protect(pl.DataFrame({"x": ["a", "b"] * 3}), stated)
 
-    assert "recode" not in release.manifest["policy"]["columns"]["x"]
+    assert "recode" not in release.manifest.policy["columns"]["x"]

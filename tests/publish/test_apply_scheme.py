@@ -67,9 +67,9 @@ def test_a_scheme_recodes_its_own_table_to_the_same_release(method, policy, tmp_
     assert file.stat().st_mode & 0o077 == (file.stat().st_mode & 0o077 if public else 0)
     assert "recoding=<confidential>" in repr(release.scheme)
     assert again.data.sort(pl.all()).equals(release.data.sort(pl.all()))
-    assert again.manifest["policy_digest"] == release.manifest["policy_digest"]
+    assert again.manifest.policy_digest == release.manifest.policy_digest
     assert [claim.guarantee for claim in again.claims] == [c.guarantee for c in release.claims]
-    assert "recoded by the scheme of an earlier release" in again.manifest["notes"][-1]
+    assert "recoded by the scheme of an earlier release" in again.manifest.notes[-1]
 
 
 def test_a_second_draw_is_recoded_checked_and_compared_with_the_first(policy, tmp_path):
@@ -88,7 +88,7 @@ def test_a_second_draw_is_recoded_checked_and_compared_with_the_first(policy, tm
 
     assert shoal.verify(new).holds
     assert all(check.holds for check in done.release.checks)
-    assert done.release.manifest["suppressed"] <= 200
+    assert done.release.manifest.suppressed <= 200
     labels = [pl.read_parquet(one / "release.parquet")["age"] for one in (out, new)]
     assert set(labels[1]) <= {f"{low}-{low + 19}" for low in range(0, 110, 20)}
     assert set(labels[0]) & set(labels[1])
@@ -102,7 +102,7 @@ def test_a_second_draw_is_recoded_checked_and_compared_with_the_first(policy, tm
     assert "with 'region'" in str(refused.value)
     coarser = shoal.apply(scheme, second, coarsen=["region", "age", "age"], record_suppression=0.9)
     assert set(coarser.data["age"]) == {"*"}
-    assert coarser.manifest["suppressed"] < done.release.manifest["suppressed"]
+    assert coarser.manifest.suppressed < done.release.manifest.suppressed
 
 
 def test_another_policy_may_ask_for_another_k_and_recodes_alike(policy):
@@ -207,7 +207,7 @@ def test_adults_other_half_is_recoded_as_the_first_was(reference, tmp_path):
     other = shoal.apply(release, table[half:])
 
     assert other.checks[0].achieved >= 5
-    assert other.manifest["suppressed"] <= 0.02 * (table.height - half)
+    assert other.manifest.suppressed <= 0.02 * (table.height - half)
     shared = set(map(tuple, release.data.select(names[:4]).unique().rows()))
     mine = set(map(tuple, other.data.select(names[:4]).unique().rows()))
     assert len(mine & shared) > 0.8 * len(mine)

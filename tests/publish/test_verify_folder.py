@@ -29,10 +29,9 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.publish import (
     confidential_folder,
     derived_fields,
-    opened_folder,
     protect_file,
     public_folder,
-    released_table,
+    released_folder,
     verify_folder,
 )
 from shoal.publish.verify_folder import PartStatus, verify
@@ -593,8 +592,8 @@ def forge(folder, change):
     edit(folder, change)
     read = manifest.read(folder)
     page = folder / "report.html"
-    drawn = released_table.read_pictured(folder, read.fields)
-    page.write_text(report_html.public_report(read.values, drawn), encoding="utf-8")
+    drawn = released_folder.read_pictured(folder, read)
+    page.write_text(report_html.public_report(read, drawn), encoding="utf-8")
     record(folder, "report.html")
 
 
@@ -782,7 +781,7 @@ def test_a_manifest_that_states_a_failing_check_does_not_verify(grouped, tmp_pat
         pl.when(first).then(pl.lit(number)).otherwise("number").alias("number")
     ).write_parquet(table)
     record(folder, "release.parquet")
-    opened = opened_folder.open_folder(folder)
+    opened = released_folder.open_folder(folder)
     checks = [
         _read_back(verify_folder._recompute(opened.frame, guarantee, opened.planned))
         for guarantee in protect_table.testable(opened.planned, opened.claims)

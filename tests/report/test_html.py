@@ -207,7 +207,7 @@ def test_every_method_has_both_reports(name):
         word: one["treated"] for one in officer.roles(manifest) for word in one["names"].split()
     }
     for column in phrases.list_unprotected(manifest):
-        if manifest["release_form"] == "tree":
+        if manifest.release_form == "tree":
             counts = {one.name: one.sum() for one in data if one.name.startswith(f"{column}=")}
             held = frame[column].value_counts().rows()
             assert counts == {f"{column}={value}": count for value, count in held}
@@ -219,9 +219,9 @@ def test_every_method_has_both_reports(name):
                 "released as it is",
             )
     assert all(words.startswith("yes") for words in changed.values())
-    if manifest["release_form"] not in {"tree", "synthetic"} and not manifest["privacy_losses"]:
+    if manifest.release_form not in {"tree", "synthetic"} and not manifest.privacy_losses:
         shared = [text for text in phrases.uses(manifest)[1] if "share one value" in text]
-        for one in data.select(manifest["protected_columns"]).select(pl.selectors.numeric()):
+        for one in data.select(manifest.protected_columns).select(pl.selectors.numeric()):
             if shared:
                 assert one.name in shared[0]
                 assert one.value_counts()["count"].min() > 1

@@ -1,5 +1,7 @@
 import pytest
 
+from shoal.core import Status
+from shoal.core.manifest import ClaimRecord, Manifest
 from shoal.report import officer
 
 
@@ -27,7 +29,7 @@ def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first
     assert [one["metric"] for one in single["others"]] == ["uniques"]
     assert link["rates"] == []
     figures = {"unique_on_quasi_identifiers": {"released": None}, "measured": {"figures": rows}}
-    short = officer.verdict({"rows": 9}, figures, (single, link, infer), [])
+    short = officer.verdict(Manifest.model_construct(rows=9), figures, (single, link, infer), [])
     assert [one["title"] for one in short["risks"]] == ["Singling out", "Inference"]
     assert [bar["name"] for bar in short["risks"][1]["bars"]] == [
         "people in the table", "blind guess"
@@ -36,7 +38,10 @@ def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first
     (group,) = short["losses"]
     assert group["sentence"] == officer.NO_GROUPS
     silent = officer.verdict(
-        {"rows": 9}, {**figures, "measured": None, "unmeasured": "Why."}, [], []
+        Manifest.model_construct(rows=9),
+        {**figures, "measured": None, "unmeasured": "Why."},
+        [],
+        [],
     )
     assert silent["unmeasured"] == "Not evaluated. Why."
 
@@ -50,7 +55,8 @@ def test_the_three_losses_are_those_of_pairs_columns_and_groups_that_lost_most()
         "unique_on_quasi_identifiers": {"released": 1, "original": 2, "rows": 9},
         "homogeneous": {"ill": {"rows": 4}}, "suppressed": 1, "measured": {"figures": rows},
     }  # fmt: skip
-    manifest = {"rows": 9, "policy": {"columns": {"age": {"role": "quasi-identifier"}}}}
+    policy = {"columns": {"age": {"role": "quasi-identifier"}}}
+    manifest = Manifest.model_construct(rows=9, policy=policy)
 
     found = officer.verdict(manifest, figures, [], [])
 
@@ -168,13 +174,17 @@ def test_every_measure_of_a_loss_has_a_scale_and_a_meaning_of_its_own():
 
 
 def test_a_requirement_stands_beside_what_meets_it():
-    claim = {"guarantee": {"name": "l-diversity", "columns": ["ill"]}, "status": "proved"}
-    other = {"guarantee": {"name": "l-diversity", "columns": ["tax"]}, "status": "proved"}
-    manifest = {
-        "policy": {"require": {"l-diversity": [{"l": 2, "column": ["ill"]}], "k-anonymity": 5}},
-        "claims": [claim, other],
-        "checks": [],
-    }
+    claim, other = (
+        ClaimRecord.model_construct(
+            guarantee={"name": "l-diversity", "columns": [name]}, status=Status.PROVED
+        )
+        for name in ("ill", "tax")
+    )
+    manifest = Manifest.model_construct(
+        policy={"require": {"l-diversity": [{"l": 2, "column": ["ill"]}], "k-anonymity": 5}},
+        claims=[claim, other],
+        checks=[],
+    )
 
     diversity, anonymity = officer.requirements(manifest)
 
@@ -203,14 +213,14 @@ COMPARISON = {
 
 
 def test_a_comparison_is_drawn_and_listed_and_this_release_is_marked():
-    manifest = {"method": "mdav", "parameters": {"k": 5, "aggregate": "mean"}}
+    manifest = Manifest.model_construct(method="mdav", parameters={"k": 5, "aggregate": "mean"})
 
     found = officer.frontier(COMPARISON, manifest)
 
     assert [row["label"] for row in found["rows"]] == ["mdav", "laplace", "raw"]
     assert [row["this"] for row in found["rows"]] == [True, False, False]
     assert found["drawn"].count("p-ring") == 1
-    other = officer.frontier(COMPARISON, manifest | {"parameters": {"k": 6}})
+    other = officer.frontier(COMPARISON, manifest.model_copy(update={"parameters": {"k": 6}}))
     assert not other["rows"][0]["this"]
     assert "p-ring" not in other["drawn"]
     assert officer.frontier(None, manifest) is None

@@ -1,5 +1,7 @@
 import pytest
 
+from shoal.core import ReleaseForm, Status
+from shoal.core.manifest import Manifest
 from shoal.report import phrases
 
 K = {"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]}
@@ -12,7 +14,7 @@ CLOSE = {"name": "t-closeness", "t": 0.2, "distance": "equal", **KEYS}
 
 
 def manifest(**changes):
-    return {
+    facts = {
         "method": "mdav",
         "release_form": "linked-shuffled",
         "protected_columns": ["age"],
@@ -28,6 +30,8 @@ def manifest(**changes):
         "privacy_losses": [],
         **changes,
     }
+    form = ReleaseForm(facts.pop("release_form"))
+    return Manifest.model_construct(release_form=form, **facts)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +86,6 @@ def test_the_advice_follows_from_form_and_method(changes, do, dont):
 
 
 def test_every_release_form_is_explained():
-    from shoal.core import ReleaseForm, Status  # noqa: PLC0415
-
     assert set(phrases.FORM_WORDS) == {form.value for form in ReleaseForm}
     assert set(phrases.STATUS_WORDS) == {status.value for status in Status}
 
@@ -100,7 +102,7 @@ def test_the_codebook_has_limits_values_and_levels_and_only_what_is_declared():
 
 def test_the_codebook_has_the_labels_that_the_policy_states():
     stated = manifest()
-    stated["policy"]["columns"]["region"] |= {"label": "Town", "value_labels": {"Lyon": "in Rhône"}}
+    stated.policy["columns"]["region"] |= {"label": "Town", "value_labels": {"Lyon": "in Rhône"}}
 
     region = phrases.codebook(stated)[1]
 
@@ -112,7 +114,7 @@ def test_the_codebook_says_by_the_policy_alone_where_a_row_may_be_repaired():
     rules = {"rules": ["`region` = 'weight' implies age >= 1"], "repair": True}
 
     def repaired(stated):
-        policy = manifest()["policy"] | {"constraints": stated}
+        policy = manifest().policy | {"constraints": stated}
         return sorted(phrases.repairable(manifest(policy=policy)))
 
     assert repaired(rules) == ["age", "region"]

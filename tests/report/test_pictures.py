@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core import Release
+from shoal.core import Release, ReleaseForm
+from shoal.core.manifest import Manifest
 from shoal.metrics.histograms import BINS, round_edges
 from shoal.report import pictures, released_columns
 
@@ -115,9 +116,14 @@ def test_what_was_not_compared_is_not_drawn():
         found.plot()
 
 
+def form_alone(form):
+    """A manifest of which nothing but the release form is there."""
+    return Manifest.model_construct(release_form=ReleaseForm(form))
+
+
 def test_every_released_column_has_a_picture_from_the_release_alone(tmp_path):
     table = people(80).with_columns(rest=None, ok=pl.lit(value=True))
-    release = Release(table, (), (), (), {"rows": 80, "columns": {}, "method": "mdav"})
+    release = Release(table, (), (), (), form_alone("linked-shuffled"))
 
     drawing = release.plot()
     drawing.save(tmp_path / "columns.svg")
@@ -136,7 +142,7 @@ def test_every_released_column_has_a_picture_from_the_release_alone(tmp_path):
 def test_a_table_on_spark_or_of_boxes_is_refused():
     for data, form in ((SimpleNamespace(), "synthetic"), (pl.DataFrame({"a": [1]}), "tree")):
         with pytest.raises(shoal.InputError, match="Only rows on this machine are drawn"):
-            Release(data, (), (), (), {"release_form": form}).plot()
+            Release(data, (), (), (), form_alone(form)).plot()
 
 
 def measurements(scale=2.0, **more):

@@ -81,20 +81,18 @@ def released(name, form, more, *, persons):
 
 CONDITIONS = {
     r"centres of groups": lambda r, _p: (
-        "aggregate" in r.manifest["parameters"]
-        and r.manifest["parameters"].get("output", "centroids") == "centroids"
+        "aggregate" in r.manifest.parameters
+        and r.manifest.parameters.get("output", "centroids") == "centroids"
     ),
-    r"[Gg]roups? may (span|hold)": lambda r, _p: "k" in r.manifest["parameters"],
+    r"[Gg]roups? may (span|hold)": lambda r, _p: "k" in r.manifest.parameters,
     r"about one person": lambda _r, p: p.schema.one_row_per_person,
     r"no row is a person": lambda r, _p: (
-        r.manifest["release_form"] in {"synthetic", "column-shuffled"}
+        r.manifest.release_form in {"synthetic", "column-shuffled"}
     ),
-    r"[Rr]ows? (is|are) shuffled": lambda r, _p: r.manifest["release_form"] == "linked-shuffled",
-    r"A (released )?row is a box": lambda r, _p: r.manifest["release_form"] == "tree",
-    r"a missing cell is a value of its own": lambda r, _p: (
-        r.manifest["release_form"] == "synthetic"
-    ),
-    r"clamped silently": lambda r, _p: REGISTRY[r.manifest["method"]].noisy,
+    r"[Rr]ows? (is|are) shuffled": lambda r, _p: r.manifest.release_form == "linked-shuffled",
+    r"A (released )?row is a box": lambda r, _p: r.manifest.release_form == "tree",
+    r"a missing cell is a value of its own": lambda r, _p: r.manifest.release_form == "synthetic",
+    r"clamped silently": lambda r, _p: REGISTRY[r.manifest.method].noisy,
     r"check has [\d,]+ persons|smallest group: [\d,]+ persons": lambda r, _p: all(
         check.remarks["counted"] == "persons" for check in r.checks
     ),
@@ -113,8 +111,8 @@ CONDITIONS = {
 
 def sentences(policy, done):
     release, setting = done.release, shoal.plan(policy).setting
-    manifest = {**release.manifest, "files": {}}
-    yield from terminal.release_text(release, release.manifest["notes"]).splitlines()
+    manifest = release.manifest
+    yield from terminal.release_text(release, release.manifest.notes).splitlines()
     yield from terminal.checks_text(release.checks).splitlines()
     compared = for_method(done.evidence)
     figures = compared.figures(setting.columns, setting.release_form)

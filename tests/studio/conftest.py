@@ -20,9 +20,9 @@ import pytest
 from shoal.errors import ShoalError
 from shoal.policy.load import to_json_value
 from shoal.studio import policy_document, profile, worker
-from shoal.studio.app import create_app
 from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.private_files import read_json, write_json
+from shoal.studio.server import create_app
 from shoal.studio.server import server as make_server
 from shoal.studio.settings import Settings
 

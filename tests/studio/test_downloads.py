@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from fastapi import BackgroundTasks
 
-from shoal.studio import downloads
+from shoal.studio.pages.release import public_zip, report_headers
 
 
 def test_the_archive_holds_the_public_folder_and_is_its_owners_alone(tmp_path):
@@ -18,7 +18,7 @@ def test_the_archive_holds_the_public_folder_and_is_its_owners_alone(tmp_path):
         (folder / name).write_text("{}")
     studio = SimpleNamespace(temporary=tmp_path)
 
-    answer = downloads.public_zip(studio, folder, BackgroundTasks())
+    answer = public_zip(studio, folder, BackgroundTasks())
 
     with zipfile.ZipFile(answer.path) as archive:
         assert set(archive.namelist()) == {f"release-x/{path.name}" for path in folder.iterdir()}
@@ -27,11 +27,11 @@ def test_the_archive_holds_the_public_folder_and_is_its_owners_alone(tmp_path):
 
 def test_a_report_may_use_its_own_style_and_nothing_else():
     style = "body { color: red }"
-    stated = downloads.report_headers(f"<style>{style}</style><p>")["content-security-policy"]
+    stated = report_headers(f"<style>{style}</style><p>")["content-security-policy"]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
     assert f"style-src 'sha256-{digest}'" in stated
     assert "script-src" not in stated
     assert "default-src 'none'" in stated
     assert "sandbox" in stated
-    assert "style-src 'none'" in downloads.report_headers("<p>")["content-security-policy"]
+    assert "style-src 'none'" in report_headers("<p>")["content-security-policy"]

@@ -133,7 +133,7 @@ def test_an_error_leads_to_its_line(old, new):
     with pytest.raises(InputError) as raised:
         policy.loads(wrong, folder=sample.folder(), where="The policy")
 
-    assert editing.line_of(wrong, str(raised.value)) == line, raised.value
+    assert editing.line_of(wrong, raised.value) == line, raised.value
 
 
 def test_a_line_above_all_tables_is_set_behind_the_version_and_taken_back():

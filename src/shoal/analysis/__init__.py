@@ -20,8 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shoal.analysis import association, measured, overview, rows
-from shoal.analysis.caveats import caveats
+from shoal.analysis import association, measured, rows
 from shoal.analysis.published import PublishedTable, Treatment
 from shoal.analysis.result import (
     ESTIMANDS,
@@ -29,11 +28,13 @@ from shoal.analysis.result import (
     AnalysisResult,
     AnalysisTerm,
     Estimand,
+    Overview,
+    caveats,
     cut_term,
     sampling_of_share,
     term_of,
 )
-from shoal.core import Release
+from shoal.core import Kind, Release
 from shoal.errors import InputError, count_noun, did_you_mean
 
 __all__ = [
@@ -57,6 +58,8 @@ _COUNTS = {
     "ols": ["a model"], "logit": ["a model"],
 }  # fmt: skip
 """The statistics, and what each is asked with."""
+_MOST_LISTED = 20
+"""Categories of a column that are listed at a glance."""
 _SHARES = (0.0, 1.0)
 _MEASURED = "from the published noisy measurements, with their scales"
 _ROWS = "from the released rows"
@@ -307,12 +310,12 @@ def analyse(
     population_size: float | None = None,
     estimand: str = "population",
     confidence: float = 0.95,
-) -> "AnalysisResult | overview.Overview":
+) -> AnalysisResult | Overview:
     """A statistic by its name, or every column at a glance: what `shoal analyse` prints."""
     published = _open(source, confidence)
     stated: dict[str, Any] = {"estimand": _estimand(estimand), "confidence": confidence}
     if statistic is None:
-        return overview.overview(published, **stated)
+        return _give_overview(published, **stated)
     arguments = _COUNTS.get(statistic)
     if arguments is None:
         guess = did_you_mean(statistic, _COUNTS)
@@ -327,6 +330,34 @@ def analyse(
     function: Any = globals()[statistic]
     result: AnalysisResult = function(published, *of, **stated, **more.get(statistic, {}))
     return result
+
+
+def _estimate_shares(
+    published: PublishedTable, name: str, estimand: str, confidence: float
+) -> AnalysisResult:
+    categories = published.categories(name)
+    if len(categories) > _MOST_LISTED or published.column(name).kind is Kind.DATE:
+        raise InputError("more than 20 values; ask for a proportion of one.")
+    parts = [
+        proportion(published, name, category, estimand=estimand, confidence=confidence)
+        for category in categories
+    ]
+    return replace(parts[0], terms=tuple(part.terms[0] for part in parts))
+
+
+def _give_overview(published: PublishedTable, *, estimand: str, confidence: float) -> Overview:
+    """The mean of each numeric column, and the shares of each column with few categories."""
+    results, refused = [], {}
+    for name in published.frame.columns:
+        try:
+            if published.numeric(name):
+                result = mean(published, name, estimand=estimand, confidence=confidence)
+            else:
+                result = _estimate_shares(published, name, estimand, confidence)
+            results.append(result)
+        except InputError as error:
+            refused[name] = str(error)
+    return Overview(tuple(results), refused)
 
 
 def _parse_formula(formula: str) -> tuple[str, list[str]]:

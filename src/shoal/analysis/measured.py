@@ -36,7 +36,7 @@ def missing_measurement(names: Sequence[str], published: PublishedTable) -> Inpu
             "over all strata are not supported."
         )
     return InputError(
-        f"The release by {published.facts['method']} publishes no noisy counts of {what} at this "
+        f"The release by {published.manifest.method} publishes no noisy counts of {what} at this "
         "detail, and drawn rows do not show how far they are off. No interval is supported here."
     )
 
@@ -209,7 +209,7 @@ def share(
 def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tuple[float, float]]:
     """A share of one of two categories: the sum of codes counts the second."""
     blocks, categories = published.blocks(name), published.categories(name)
-    if blocks is None or len(categories) != 2 or name in published.facts["hierarchies"]:
+    if blocks is None or len(categories) != 2 or name in published.manifest.hierarchies:
         return []
     n = blocks.sizes.sum()
     second = float(blocks.sums.sum()) / n

@@ -4,10 +4,9 @@ Nothing else is read. `Treatment` is what an estimate has to undo.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from shoal.core import (
     GAUSSIAN,
     RESPONSE,
     SELECTION,
+    Column,
     Kind,
     Neighbours,
     Policy,
@@ -27,13 +27,14 @@ from shoal.core import (
 )
 from shoal.core._arrays import Floats, Ints
 from shoal.core.allowed_records import ConstraintSet
+from shoal.core.manifest import Manifest, PrivacyLossRecord
 from shoal.errors import InputError, did_you_mean
 from shoal.io.external.cells import Form, numeric
 from shoal.methods import find
 from shoal.methods.drawn_rows.constrained_space import constrain_space
 from shoal.methods.method import CellFacts
 from shoal.methods.trees.spatial_encoding import missing_label
-from shoal.publish.released_table import read_recorded_policy
+from shoal.publish.released_folder import read_recorded_policy
 from shoal.publish.verify_folder import open_verified
 
 _FEW = 0.01
@@ -102,29 +103,36 @@ class PublishedTable:
 
     Attributes:
         frame: the released table.
-        facts: the manifest.
+        policy: as far as it is published.
         measurements: the noisy answers that rows were drawn from, if any.
     """
 
     frame: pl.DataFrame
-    facts: Mapping[str, Any]
+    manifest: Manifest
+    policy: Policy
     measurements: pl.DataFrame | None
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTable":
         """Read a folder that verifies. Refuse one that does not, and one without rows."""
         opened = open_verified(Path(folder))
-        if opened.fields.release_form is ReleaseForm.TREE:
+        if opened.manifest.release_form is ReleaseForm.TREE:
             raise InputError(
                 "The release has boxes with counts in place of rows, and boxes alone say nothing "
                 "about where in a box people are. No interval is supported for it."
             )
-        return cls(opened.frame, opened.recorded.values, opened.measurements)
+        return cls(
+            opened.frame,
+            opened.manifest,
+            _restore_policy(opened.manifest, opened.frame),
+            opened.measurements,
+        )
 
     @classmethod
     def of(cls, release: Release) -> "PublishedTable":
         """A release that is not written yet."""
-        return cls(release.data, release.manifest, release.extras.get("measurements"))
+        policy = _restore_policy(release.manifest, release.data)
+        return cls(release.data, release.manifest, policy, release.extras.get("measurements"))
 
     @property
     def n(self) -> int:
@@ -139,72 +147,67 @@ class PublishedTable:
     @property
     def table_rows(self) -> int | None:
         """The number of rows of the confidential table, where it is public."""
-        neighbours = self.facts["parameters"].get("neighbours", Neighbours.CHANGE_ONE)
-        cut = self.facts["privacy_losses"] and self._unit.get("max_contributions")
+        neighbours = self.manifest.parameters.get("neighbours", Neighbours.CHANGE_ONE)
+        cut = self.manifest.privacy_losses and self._unit and self._unit.max_contributions
         public = neighbours == Neighbours.CHANGE_ONE and not cut
-        return self.n + int(self.facts["suppressed"]) if public else None
+        return self.n + self.manifest.suppressed if public else None
 
     @property
     def several_rows(self) -> bool:
         """Whether the policy lets a person have several rows."""
-        stated = {"max_contributions", "exact_contributions"} & {*self._unit}
-        return bool(stated if self.facts["privacy_losses"] else self._unit)
+        unit = self._unit
+        if unit is None or not self.manifest.privacy_losses:
+            return unit is not None
+        return bool(unit.max_contributions or unit.exact_contributions)
 
     @property
-    def _unit(self) -> Mapping[str, Any]:
-        """What the policy says of the column that numbers the persons; nothing without one."""
-        columns = [c for c in self.facts["policy"]["columns"].values() if isinstance(c, Mapping)]
-        return next((column for column in columns if column.get("privacy_unit")), {})
+    def _unit(self) -> Column | None:
+        """The column that numbers the persons, if one does."""
+        return next((column for column in self.policy.schema.columns if column.privacy_unit), None)
 
     @property
     def linked(self) -> bool:
         """Whether the cells of a row belong together."""
-        return bool(self.facts["release_form"] != ReleaseForm.COLUMN_SHUFFLED)
+        return self.manifest.release_form is not ReleaseForm.COLUMN_SHUFFLED
 
     @cached_property
     def weights(self) -> Floats | None:
         """The sampling weights, where they are released as they are."""
-        columns = self.facts["policy"]["columns"]
-        for name in self.frame.columns:
-            settings = columns.get(name)
-            if isinstance(settings, Mapping) and settings.get("sampling_weight"):
-                drawn = self.treatment(name) is not Treatment.NONE
-                return None if drawn else self.frame[name].cast(pl.Float64).to_numpy()
-        return None
+        weight = self.policy.schema.column_with_flag("sampling_weight")
+        if weight is None or weight not in self.frame.columns:
+            return None
+        drawn = self.treatment(weight) is not Treatment.NONE
+        return None if drawn else self.frame[weight].cast(pl.Float64).to_numpy()
 
-    def column(self, name: str) -> Mapping[str, Any]:
+    def column(self, name: str) -> Column:
         """What the policy says of a column; refuse one that is not released."""
         if name not in self.frame.columns:
             guess = did_you_mean(name, self.frame.columns)
             raise InputError(f"The release has no column '{name}'.{guess}")
-        settings = self.facts["policy"]["columns"].get(name, {})
-        return settings if isinstance(settings, Mapping) else {"role": settings}
+        return self.policy.schema[name]
 
     def numeric(self, name: str) -> bool:
         """Whether a column holds numbers, also noisy or in intervals."""
-        kind = self.column(name).get("kind")
-        return bool(kind == Kind.NUMERIC) or (kind is None and self.frame.schema[name].is_numeric())
+        kind = self.column(name).kind
+        return kind is Kind.NUMERIC or (kind is None and self.frame.schema[name].is_numeric())
 
     def categories(self, name: str) -> list[str]:
         """The declared categories of a column, or else those that were released."""
-        stated = self.column(name).get("categories")
-        if stated is None and name in self.facts["hierarchies"]:
-            stated = [row[0] for row in self.facts["hierarchies"][name]]
-        if stated is None:
-            stated = self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
-        return [str(category) for category in stated]
+        stated = self.column(name).categories
+        if stated is not None:
+            return list(stated)
+        if name in self.manifest.hierarchies:
+            return [row[0] for row in self.manifest.hierarchies[name]]
+        return self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
 
     def step(self, name: str) -> float:
         """The distance between two values of a numeric column, where the policy states one."""
-        return float(Fraction(str(self.column(name).get("step", 0))))
+        return float(self.column(name).step or 0)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """The public bounds of a numeric column; infinite where the policy states none."""
-        stated = self.column(name).get("bounds")
-        if stated is None:
-            return -np.inf, np.inf
-        low, high = (float(Fraction(str(end))) for end in stated)
-        return low, high
+        low, high = self.column(name).bounds or (-np.inf, np.inf)
+        return float(low), float(high)  # type: ignore[arg-type]  # numbers have no days
 
     def treatment(self, name: str) -> Treatment:
         """What was done to a column."""
@@ -214,7 +217,7 @@ class PublishedTable:
             measured = f"cell_{name}" in self.measurements.columns
             merged = any(name in columns for columns in self.merged.values())
             return Treatment.DRAWN if measured or merged else Treatment.BOUND
-        if self.facts["release_form"] == ReleaseForm.SYNTHETIC:
+        if self.manifest.release_form is ReleaseForm.SYNTHETIC:
             return Treatment.UNKNOWN
         kind = self._grouping(name) if loss is None else self._noise(name, loss)
         still = {Treatment.NONE, Treatment.INTERVALS, Treatment.UNKNOWN}
@@ -223,15 +226,7 @@ class PublishedTable:
     @cached_property
     def cells(self) -> CellFacts:
         """What the method does to cells."""
-        return find(self.facts["method"]).cells
-
-    @cached_property
-    def policy(self) -> Policy:
-        """The policy, as far as it is published."""
-        stated = read_recorded_policy(self.facts["policy"], self.facts["hierarchies"], self.frame)
-        method = find(stated.method)
-        parameters = method.parameters.model_validate(dict(stated.parameters))
-        return replace(stated, schema=method.settle_missing(stated.schema, parameters))
+        return find(self.manifest.method).cells
 
     @cached_property
     def _parts(self) -> tuple[tuple[set[str], bool], ...] | None:
@@ -239,7 +234,7 @@ class PublishedTable:
 
         None where the rules are not published, because they were copied from the data.
         """
-        stated = self.facts["policy"].get("constraints", {})
+        stated = self.manifest.policy.get("constraints", {})
         if not stated or stated.get("observed"):
             return None if stated else ()
         rules = ConstraintSet(self.policy.constraints.rules, self.policy.schema)
@@ -250,9 +245,9 @@ class PublishedTable:
 
     def may_be_repaired(self, name: str) -> bool:
         """Whether records that broke a rule may have got another cell before the method."""
-        stated = self.facts["policy"].get("constraints", {}).get("repair")
+        stated = self.manifest.policy.get("constraints", {}).get("repair")
         named = self._parts is None or any(name in columns for columns, _ in self._parts)
-        return named and bool(stated or self.facts["privacy_losses"])
+        return named and bool(stated or self.manifest.privacy_losses)
 
     def _may_be_moved(self, name: str, treatment: Treatment) -> bool:
         """Whether a rule may have moved cells after the method: by the policy alone.
@@ -270,60 +265,58 @@ class PublishedTable:
     def _grouping(self, name: str) -> Treatment:
         if self.cells.classes_by_confidential:
             return Treatment.UNKNOWN
-        if name not in self.facts["protected_columns"]:
+        if name not in self.manifest.protected_columns:
             return Treatment.NONE
         if not self.numeric(name):
-            centres = self.facts["parameters"].get("output") == "centroids"
+            centres = self.manifest.parameters.get("output") == "centroids"
             generalised = self.cells.generalises and not centres
             single = set(self.frame[name].drop_nulls().unique()) <= set(self.categories(name))
             return Treatment.NONE if generalised and single else Treatment.UNKNOWN
         if self.frame.schema[name] == pl.String:
             return Treatment.INTERVALS
-        means = self.facts["parameters"].get("aggregate") == "mean"
+        means = self.manifest.parameters.get("aggregate") == "mean"
         return Treatment.GROUP_MEANS if means else Treatment.UNKNOWN
 
-    def _noise(self, name: str, loss: Mapping[str, Any]) -> Treatment:
-        if loss["mechanism"] == RESPONSE:
+    def _noise(self, name: str, loss: PrivacyLossRecord) -> Treatment:
+        if loss.mechanism == RESPONSE:
             return Treatment.UNKNOWN if self.cells.shrinks else Treatment.RESPONSE
-        if loss["mechanism"] == SELECTION or not self.numeric(name):
+        if loss.mechanism == SELECTION or not self.numeric(name):
             return Treatment.UNKNOWN
-        if loss["draws"] == self.n:
+        if loss.draws == self.n:
             return Treatment.CELL_NOISE
-        isotonic = self.facts["parameters"].get("isotonic", False)
-        sized = "k" in self.facts["parameters"] and not self.facts["parameters"].get("adaptive")
+        isotonic = self.manifest.parameters.get("isotonic", False)
+        sized = "k" in self.manifest.parameters and not self.manifest.parameters.get("adaptive")
         return Treatment.GROUP_NOISE if sized and not isotonic else Treatment.UNKNOWN
 
     @property
     def grouped(self) -> tuple[str, ...]:
         """The columns whose cells are one value per group, of the same groups."""
-        noisy = {entry["target"] for entry in self.facts["privacy_losses"]}
-        protected = self.facts["protected_columns"]
+        noisy = {entry.target for entry in self.manifest.privacy_losses}
+        protected = self.manifest.protected_columns
         return tuple(n for n in self.frame.columns if n in protected and n not in noisy)
 
     def alone(self, name: str) -> bool:
         """Whether the groups of a column were formed by this column alone."""
-        return self.cells.by_column and name in self.facts["protected_columns"]
+        return self.cells.by_column and name in self.manifest.protected_columns
 
-    def loss(self, name: str) -> Mapping[str, Any] | None:
+    def loss(self, name: str) -> PrivacyLossRecord | None:
         """The noise of a column, as the manifest accounts for it."""
-        for entry in self.facts["privacy_losses"]:
-            if entry["target"] == name:
-                return dict(entry)
-        return None
+        return next((e for e in self.manifest.privacy_losses if e.target == name), None)
 
     def laplace(self, name: str) -> float:
         """The scale of the noise on a cell or on a group's sum, in the column's own unit."""
         low, high = self.bounds(name)
         loss = self.loss(name)
         assert loss is not None  # noqa: S101 (asked only where noise was recorded)
-        return float(Fraction(str(loss["scale"]))) * (high - low) / GRID
+        return float(loss.scale) * (high - low) / GRID
 
     def response(self, name: str) -> tuple[float, float]:
         """Randomised response: how likely a category stays, and becomes a given other one."""
         loss = self.loss(name)
         assert loss is not None  # noqa: S101
+        assert loss.epsilon is not None  # noqa: S101 (it never costs a rho)
         count = len(self.categories(name))
-        other = 1 / (np.exp(min(float(Fraction(str(loss["epsilon"]))), 700.0)) + count - 1)
+        other = 1 / (np.exp(min(float(loss.epsilon), 700.0)) + count - 1)
         return 1 - (count - 1) * other, other
 
     def numbers(self, name: str) -> Floats:
@@ -354,14 +347,14 @@ class PublishedTable:
             return span if np.isfinite(span).all() else None
         if cell.form in {Form.ONE, Form.RANGE}:
             return cell.lower, cell.upper
-        paths = self.facts["hierarchies"].get(name, ())
+        paths = self.manifest.hierarchies.get(name, ())
         leaves = [float(path[0]) for path in paths if text in path]
         return (min(leaves), max(leaves)) if leaves else None
 
     @property
     def stratified(self) -> bool:
         """Whether people were counted stratum by stratum."""
-        return self.facts["parameters"].get("strata") is not None
+        return self.manifest.parameters.get("strata") is not None
 
     @cached_property
     def tables(self) -> tuple[NoisyTable, ...]:
@@ -392,7 +385,7 @@ class PublishedTable:
         For each axis its columns, and for each of these the category that a cell of the axis has.
         """
         merges: dict[str, dict[str, dict[str, str]]] = {}
-        names = self.facts["protected_columns"]
+        names = self.manifest.protected_columns
         if self.measurements is None or self.stratified or not self._parts:
             return merges
         if all(f"cell_{name}" in self.measurements.columns for name in names):
@@ -527,6 +520,13 @@ class PublishedTable:
         last = np.array([int(text.rsplit(" ", 1)[1]) for text in part[f"cell_{name}"]])
         sums = part["answer"].to_numpy().astype(np.float64)
         return NoisyBlocks(np.diff(last, prepend=0), sums, _noise_of(part)[0])
+
+
+def _restore_policy(manifest: Manifest, frame: pl.DataFrame) -> Policy:
+    policy = read_recorded_policy(manifest.policy, manifest.hierarchies, frame)
+    method = find(policy.method)
+    parameters = method.parameters.model_validate(dict(policy.parameters))
+    return replace(policy, schema=method.settle_missing(policy.schema, parameters))
 
 
 def _noise_of(part: pl.DataFrame) -> tuple[float, bool]:

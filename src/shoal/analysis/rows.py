@@ -139,7 +139,7 @@ def _denoise(published: PublishedTable, name: str, *, grouped: bool) -> RowValue
     y, b = published.numbers(name), np.full(published.n, published.laplace(name))
     if grouped:
         _, back, sizes = np.unique(y, return_inverse=True, return_counts=True)
-        k = published.facts["parameters"]["k"]
+        k = published.manifest.parameters["k"]
         b /= np.where((y <= low) | (y >= high), k, sizes[back.ravel()])
     below, above = y <= low, y >= high
     values = np.select([below, above], [low - b, high + b], y)
@@ -166,7 +166,7 @@ def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
 
 def refusal(published: PublishedTable, name: str) -> InputError:
     """Why a column supports no interval."""
-    treatment, method = published.treatment(name), published.facts["method"]
+    treatment, method = published.treatment(name), published.manifest.method
     reasons = {
         Treatment.GROUP_MEANS: "its cells are means of groups, and the spread inside is not "
         "released",
@@ -244,7 +244,7 @@ def _hidden(published: PublishedTable, name: str, kept: Bools, w: Floats) -> flo
     that was rounded to a whole number is off evenly by up to a half; a group has at most 2k - 1
     rows, so the squares of the shares of groups sum to at most 2k - 1 times those of rows.
     """
-    treatment, parameters = published.treatment(name), published.facts["parameters"]
+    treatment, parameters = published.treatment(name), published.manifest.parameters
     if treatment is Treatment.INTERVALS:
         spans, back = np.unique(
             np.column_stack(published.ends(name))[kept], axis=0, return_inverse=True
@@ -259,7 +259,7 @@ def _hidden(published: PublishedTable, name: str, kept: Bools, w: Floats) -> flo
 def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: Estimand) -> float:
     """One draw of noise for each group, shared by its rows: variance 2 b^2 of each group's sum."""
     loss, n = published.loss(name), published.n
-    draws = 0 if loss is None else int(loss["draws"])
+    draws = 0 if loss is None else loss.draws
     noise = 2 * published.laplace(name) ** 2 * draws / n**2
     return noise + (max(spread_, 0.0) / n if estimand is Estimand.POPULATION else 0.0)
 

@@ -56,7 +56,7 @@ def schema(
     import json
 
     from shoal import policy
-    from shoal.pipeline import manifest
+    from shoal.core import manifest
 
     room = manifest if of_manifest else policy
     say(json.dumps(room.json_schema(), indent=2))

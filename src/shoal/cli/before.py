@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli import standard_input
 from shoal.cli.console import Command, Panel, running, say, showing_progress, tell
-from shoal.cli.options import AsJson, Audience, Data, PolicyFile, spell_out
+from shoal.cli.options import STDIN, AsJson, Audience, Data, PolicyFile, display_path, spell_out
 
 if TYPE_CHECKING:
     from shoal.core import Progress
@@ -73,7 +72,7 @@ def init(
             drafted = draft_from_header(data, epsilon=epsilon, audience=audience, **vars(reading))
         if attacks:
             drafted = _try_draft(drafted, data, reading, budget, progress)
-    printed = out == standard_input.STDIN
+    printed = out == STDIN
     if not printed:
         drafted.write(out, force=force)
     if as_json:
@@ -91,7 +90,7 @@ def init(
     with suppress(ShoalError):  # A draft may need an answer before it can be planned.
         planned = planning.plan(policies.loads(drafted.text), rows=drafted.rows)
         say(f"As drafted, a run takes {forecast.takes(planned)}.")
-    table = standard_input.display_path(data)
+    table = display_path(data)
     say(f"Wrote {out}. Correct its guesses, then: "
         f"shoal protect {table} --policy {out} --out release")  # fmt: skip
 

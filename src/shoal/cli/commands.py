@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.about import about
-from shoal.cli.analyse import analyses
+from shoal.cli.after import after
 from shoal.cli.before import before
 from shoal.cli.console import (
     Command,
     Group,
     Panel,
     if_interrupted,
-    notes_shown,
     running,
     say,
+    say_published,
     tell,
     telling,
 )
-from shoal.cli.hierarchies import hierarchy
 from shoal.cli.options import (
     AsJson,
     Audience,
@@ -47,8 +46,7 @@ from shoal.cli.options import (
     Version,
     spell_out,
 )
-from shoal.cli.schemes import schemes
-from shoal.cli.subcommands import budget, keys
+from shoal.cli.subcommands import budget, hierarchy, keys
 
 if TYPE_CHECKING:
     from shoal.pipeline.options import BudgetOptions, EvaluationOptions, ReadingOptions
@@ -62,9 +60,8 @@ app = typer.Typer(
 )
 
 app.add_typer(before)
-app.add_typer(analyses)
+app.add_typer(after)
 app.add_typer(about)
-app.add_typer(schemes)
 app.add_typer(hierarchy, name="hierarchy", rich_help_panel=Panel.PROTECT)
 app.add_typer(budget, name="budget", rich_help_panel=Panel.PROTECT)
 app.add_typer(keys, name="keys", rich_help_panel=Panel.SHARE)
@@ -142,7 +139,6 @@ def protect(
     """Protect a table as its policy says; write the release, its manifest and reports."""
     from shoal.pipeline import options
     from shoal.publish import protect_file
-    from shoal.report import terminal
 
     with running() as progress:
         published = protect_file.protect(
@@ -156,11 +152,7 @@ def protect(
             engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
             progress=progress,
         )
-    if as_json:
-        say(terminal.write_published_json(published))
-        return
-    say(terminal.release_text(published.release, notes_shown(published.notes, published.warnings)))
-    say(f"To publish: {published.folder}  Confidential: {published.internal}")
+    say_published(published, as_json=as_json)
 
 
 @command(rich_help_panel=Panel.SHARE)

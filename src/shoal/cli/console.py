@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from shoal.cli import standard_input
+from shoal.cli.options import replace_dashes
 from shoal.errors import LOST_SPARK, ShoalError, is_spark_lost, lacks_memory, visible, withheld
 from shoal.io import folders, memory
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from shoal.core import Progress
+    from shoal.publish.protect_file import Published
 
 INTERRUPTED = (
     "interrupted; nothing half-written was left behind: a release is whole in its place, or not "
@@ -103,7 +104,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
-        with door(), standard_input.replace_dashes(ctx.params, metavars):
+        with door(), replace_dashes(ctx.params, metavars):
             prepared = super().invoke(ctx)
             return prepared() if callable(prepared) else prepared
 
@@ -277,9 +278,16 @@ def note(sentence: str) -> None:
         tell(sentence)
 
 
-def notes_shown(notes: Iterable[str], warnings: Iterable[str]) -> tuple[str, ...]:
-    """The notes of a release; the warnings among them alone if `--quiet` was asked for."""
-    return tuple(warnings if _said["beside"] is Loudness.QUIET else notes)
+def say_published(published: "Published", *, as_json: bool) -> None:
+    """Say what was written and what it promises; of its notes the warnings alone with `--quiet`."""
+    from shoal.report import terminal
+
+    if as_json:
+        say(terminal.write_published_json(published))
+        return
+    notes = published.warnings if _said["beside"] is Loudness.QUIET else published.notes
+    say(terminal.release_text(published.release, notes))
+    say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 def _steps() -> "Progress":
@@ -290,16 +298,12 @@ def _steps() -> "Progress":
     def report(stage: str, _done: int, _total: int) -> None:
         nonlocal last, at
         now = monotonic() - begun
-        if stage != last and (now - at >= 1 or not _time_left(stage)):
+        counts_down = any(mark.isdigit() for mark in stage)  # it has another name at every call
+        if stage != last and (now - at >= 1 or not counts_down):
             last, at = stage, now
             tell(f"{now:.1f} s: {stage}")
 
     return report
-
-
-def _time_left(stage: str) -> bool:
-    """Whether a stage counts down, and so has another name at every call."""
-    return any(mark.isdigit() for mark in stage)
 
 
 @contextmanager

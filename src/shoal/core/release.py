@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.claims import Check, Claim, claim_lines
 from shoal.core.guarantees import figure
 from shoal.core.privacy_loss import PrivacyLoss
 from shoal.core.scheme import Scheme
 from shoal.errors import count_noun
+
+if TYPE_CHECKING:
+    from shoal.core.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Release:
     Attributes:
         data: the table, of the type that was handed in.
         privacy_losses: the accounting entries of a release that spends epsilon.
-        manifest: the same facts as plain JSON values, as published in `manifest.json`.
+        manifest: the same facts and all others that are published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
         extras: further tables that may be published, by name, of the same type as the data.
         unexpected: sentences on what a steward should confirm before publication; none if noise was
@@ -35,7 +38,7 @@ class Release:
     claims: tuple[Claim, ...]
     checks: tuple[Check, ...]
     privacy_losses: tuple[PrivacyLoss, ...]
-    manifest: Mapping[str, Any]
+    manifest: "Manifest"
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
     unexpected: tuple[str, ...] = ()
@@ -48,7 +51,7 @@ class Release:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was done silently, and what should be known of the release; published with it."""
-        return tuple(self.manifest["notes"])
+        return tuple(self.manifest.notes)
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -66,11 +69,11 @@ class Release:
 
     def summary(self) -> str:
         """Say in a few lines what is promised and what was tested."""
-        rows, columns = self.manifest["rows"], len(self.manifest["columns"])
+        rows, columns = self.manifest.rows, len(self.manifest.columns)
         size = f"{count_noun(rows, 'row')} x {count_noun(columns, 'column')}"
-        lines = [f"Release of {size} by {self.manifest['method']}"]
+        lines = [f"Release of {size} by {self.manifest.method}"]
         lines += claim_lines(self.claims)
-        lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]
+        lines += [f"  not claimed  {text}" for text in self.manifest.not_claimed]
         lines += [
             f"  check  {'holds' if check.holds else 'FAILS':<11} {check.guarantee}"
             f" (achieved {figure(check.achieved)})"
@@ -109,8 +112,8 @@ class Release:
                 released, or something unexpected is not accepted by the policy.
         """
         # Imported by name: `core` does not depend on files.
-        door = import_module("shoal.publish.write_release")
-        path: Path = door.write(
+        door = import_module("shoal.publish.public_folder")
+        path: Path = door.write_release(
             self, Path(folder), file_format=file_format, guard_formulas=guard_formulas, force=force
         )
         return path

@@ -90,8 +90,8 @@ class Evaluation:
         skipped: what was not computed, and why.
         how: how the released table was read.
         findings: what a reader should know before the figures.
-        pictures: counts of both tables for pictures, see `before_after.pictures`; nothing where
-            marginals were not compared.
+        pictures: counts of both tables for pictures, see `evaluate.count_before_and_after`;
+            nothing where marginals were not compared.
     """
 
     figures: tuple[Figure, ...]

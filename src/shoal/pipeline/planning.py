@@ -39,9 +39,8 @@ from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods.method import ContributionProof, Expectation
 from shoal.methods.noise import contributions
 from shoal.pipeline import audiences, forecast, stated_reading
-from shoal.pipeline.doubts import SeenTable, doubts
-from shoal.pipeline.plan_notes import notes
-from shoal.policy.misfits import sentence
+from shoal.pipeline.plan_notes import SeenTable, list_doubts, notes
+from shoal.policy.misfits import explain
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
 """Guarantees that a plan must promise; the others are checked on the finished table."""
@@ -375,7 +374,7 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
 
     The policy's own method is taken as it is set up. Others take over parameters that they
     share with it, and what else they need is as in their examples. What was seen of the table
-    adds what will or may stop a run; see `doubts`.
+    adds what will or may stop a run; see `list_doubts`.
     """
     form = method.forms.offered[0] if method.forms.must_choose else None
     stated, columns = suggest_parameters(method, policy), None
@@ -396,15 +395,15 @@ def offer(policy: Policy, method: Method[Any], seen: SeenTable | None = None) ->
             planned = plan(replace(bare, required=(), audience=None))
         except (InputError, ClaimViolationError) as reason:
             return Offer(method, stated, form, refused=str(reason))
-    reasons = doubts(bare, method, planned.setting, seen)
+    will, may = list_doubts(bare, method, planned.setting, seen)
     return Offer(
         method,
         stated,
         form,
         planned,
         audiences.covers_together(policy, planned.claims, {Status.PROVED}),
-        unmet=unmet or " ".join(reasons.will),
-        doubts=reasons.may,
+        unmet=unmet or " ".join(will),
+        doubts=tuple(may),
         cost=cost(policy, planned.claims),
     )
 
@@ -439,12 +438,13 @@ def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
             guess = did_you_mean(name, known)
             raise InputError(
                 f"Method '{method.name}' has no parameter '{name}'.{guess} It takes: "
-                f"{', '.join(known)}."
+                f"{', '.join(known)}.",
+                field=("protect", name),
             )
     try:
         return method.parameters.model_validate(dict(given))
     except ValidationError as error:
-        raise InputError(sentence(error, "[protect]")) from None
+        raise explain(error, "[protect]", "protect") from None
 
 
 def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: bool) -> ReleaseForm:

@@ -40,6 +40,7 @@ from shoal.core import (
     write_fraction,
 )
 from shoal.core.machine import now
+from shoal.core.manifest import Manifest
 from shoal.core.serialise import plain
 from shoal.engine import Outcome, Source
 from shoal.errors import (
@@ -504,8 +505,8 @@ def _manifest(
     drawn: Mapping[tuple[str, Fraction], int],
     *,
     beside: Sequence[str],
-) -> dict[str, Any]:
-    return {
+) -> Manifest:
+    facts = {
         "shoal_version": version_of("shoal"),
         "versions": list_deciding_versions(planned.method.package),
         "created": now(),
@@ -513,15 +514,19 @@ def _manifest(
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),
-        "claims": [plain(claim) for claim in claims],
+        "claims": tuple(claims),
         "notes": [*planned.notes, *outcome.notes, *beside],
-        "checks": [plain(check) for check in checks],
-        "privacy_losses": [plain(privacy_loss) for privacy_loss in outcome.privacy_losses],
+        "checks": tuple(checks),
+        "privacy_losses": outcome.privacy_losses,
         "draws": [
-            {"mechanism": mechanism, "scale": plain(scale), "count": count}
+            {"mechanism": mechanism, "scale": scale, "count": count}
             for (mechanism, scale), count in sorted(drawn.items())
         ],
+        "guard_formulas": False,
+        "dialect": {},
+        "files": {},
     }
+    return Manifest.model_validate(plain(facts))
 
 
 def derive_fields(planned: Plan) -> dict[str, Any]:

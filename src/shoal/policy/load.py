@@ -43,9 +43,10 @@ from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
-from shoal.policy.misfits import sentence
+from shoal.policy.misfits import explain
+from shoal.policy.release_spec import RequireSpec
 from shoal.policy.rules_spec import ConstraintsSpec
-from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
+from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""
@@ -216,7 +217,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
     try:
         spec = PolicySpec.model_validate(content)
     except ValidationError as error:
-        raise InputError(sentence(error, where)) from None
+        raise explain(error, where) from None
     spec = _with_date_format(spec)
     reading = dict(spec.reading)
     missing = tuple(reading.pop("missing"))
@@ -271,14 +272,15 @@ def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
     try:
         rules = tuple(parse(text, schema, spec.lookups) for text in spec.rules)
     except InputError as error:
-        raise InputError(f"[constraints] {error}") from None
+        raise InputError(f"[constraints] {error}", field=("constraints", "rules")) from None
     used = {(rule.lookup.source, rule.lookup.target) for rule in rules if rule.lookup}
     for source, targets in spec.lookups.items():
         for target in targets:
             if (source, target) not in used:
                 raise InputError(
                     f"[constraints.lookups.{source}.{target}] is used by no rule. State "
-                    f"'{write_name(source)} determines {write_name(target)}'."
+                    f"'{write_name(source)} determines {write_name(target)}'.",
+                    field=("constraints", "lookups", source, target),
                 )
     return ConstraintChoices(rules, spec.observed, spec.repair)
 
@@ -288,7 +290,7 @@ def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tu
     try:
         return tuple(_read_requirements(RequireSpec.model_validate(exact(stated)), schema))
     except ValidationError as error:
-        raise InputError(sentence(error, where)) from None
+        raise explain(error, where, "require") from None
 
 
 def _read_requirements(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
@@ -359,7 +361,10 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
             if spec.kind not in {Kind.NOMINAL, None}:
                 tree.levels()
         except InputError as error:
-            raise InputError(f"Column '{name}', hierarchy '{spec.hierarchy}': {error}") from None
+            raise InputError(
+                f"Column '{name}', hierarchy '{spec.hierarchy}': {error}",
+                field=("columns", name, "hierarchy"),
+            ) from None
         nominal = spec.kind is Kind.NOMINAL
         values |= {"hierarchy": tree} if nominal else {"hierarchy": None, "level_hierarchy": tree}
     if values["hierarchy"]:
@@ -368,14 +373,16 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
             if value is not None and str(value) not in values["hierarchy"].leaves:
                 raise InputError(
                     f"Column '{name}': expected '{key}' to be a leaf of its hierarchy, found "
-                    f"'{value}'."
+                    f"'{value}'.",
+                    field=("columns", name, key),
                 )
     if isinstance(spec.recode, str) and spec.recode:
         pairs = files.rows(spec.recode, name, "recode")
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
             raise InputError(
                 f"Column '{name}', recode '{spec.recode}': expected two cells per row, a value "
-                "and its new value, and each value once."
+                "and its new value, and each value once.",
+                field=("columns", name, "recode"),
             )
         values["recode"] = dict(pairs)
     return Column(name=name, **values)

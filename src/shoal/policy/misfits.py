@@ -6,19 +6,22 @@ from decimal import Decimal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from shoal.errors import count_noun, did_you_mean
+from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
-from shoal.policy.release_spec import ContextSpec, ReleaseSpec
+from shoal.policy.release_spec import (
+    ClosenessSpec,
+    ContextSpec,
+    DiversitySpec,
+    ReleaseSpec,
+    RequireSpec,
+    StochasticSpec,
+)
 from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.spec import (
     BudgetSpec,
-    ClosenessSpec,
     ColumnSpec,
-    DiversitySpec,
     PolicySpec,
-    RequireSpec,
-    StochasticSpec,
 )
 
 EXPECTED = {
@@ -35,15 +38,21 @@ EXPECTED = {
 """How pydantic's errors read in our sentences, where its own words are Python's."""
 
 
-def sentence(error: ValidationError, where: str) -> str:
-    """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
+def explain(error: ValidationError, where: str, *table: str) -> InputError:
+    """Turn pydantic's account of a wrong value into one sentence: expected, found, where.
+
+    The table is the part of the policy that was checked; without it, all of the policy was.
+    """
     # A misspelt key explains the one that is missing, and comes first.
     errors = error.errors(include_url=False)
     first, *rest = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic lists every type that a place might have had; a place counts once.
     places = {_place(other) for other in rest} - {_place(first)}
     more = f" ({count_noun(len(places), 'more error')}.)" if places else ""
-    return f"{where}, {_place(first)}: {_expectation(first)}{more}"
+    field = (*table, *first["loc"], *first.get("ctx", {}).get("field", ()))
+    return InputError(
+        f"{_expectation(first)}{more}", field=field, place=f"{where}, {_place(first)}"
+    )
 
 
 def _place(error: ErrorDetails) -> str:

@@ -7,27 +7,22 @@ parameters with the types of `values`.
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from itertools import chain
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.reading_spec import Spec as _Spec
-from shoal.policy.release_spec import ContextSpec, ReleaseSpec, ReviewSpec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec, RequireSpec, ReviewSpec
 from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.values import (
     LARGEST,
-    MOST,
     Category,
-    ColumnNames,
-    Epsilon,
     Number,
-    Size,
     choice,
     fail,
 )
@@ -222,45 +217,60 @@ class ColumnSpec(_Spec):
         }
         if self.kind is None:
             if self.role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL}:
-                fail(f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.")
+                fail(
+                    f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.",
+                    "kind",
+                )
             if self.sampling_weight:
-                fail('expected kind = "numeric" for a sampling weight, found none.')
+                fail('expected kind = "numeric" for a sampling weight, found none.', "kind")
         for key in named & KINDS_OF_KEYS.keys():
             if self.kind not in KINDS_OF_KEYS[key]:
                 kinds = " or ".join(sorted(KINDS_OF_KEYS[key]))
                 described = f"a {self.kind} column" if self.kind else "a column without a kind"
-                fail(f"expected '{key}' only on a {kinds} column, found it on {described}.")
+                fail(f"expected '{key}' only on a {kinds} column, found it on {described}.", key)
         if named & {"max_contributions", "exact_contributions"} and not self.privacy_unit:
             fail(
                 "expected 'max_contributions' and 'exact_contributions' only beside "
-                "'privacy_unit = true'."
+                "'privacy_unit = true'.",
+                "privacy_unit",
             )
         if {"max_contributions", "exact_contributions"} <= named:
-            fail("expected 'max_contributions' or 'exact_contributions', found both.")
+            fail(
+                "expected 'max_contributions' or 'exact_contributions', found both.",
+                "exact_contributions",
+            )
         if {"keep_missing", "missing_as"} <= named:
-            fail("expected 'keep_missing' or 'missing_as', found both.")
+            fail("expected 'keep_missing' or 'missing_as', found both.", "missing_as")
         self._check_categories()
         self._check_limits()
         return self
 
     def _check_categories(self) -> None:
         if self.kind is Kind.ORDINAL and self.categories is None:
-            fail("expected 'categories', in order, for an ordinal column, found none.")
+            fail(
+                "expected 'categories', in order, for an ordinal column, found none.", "categories"
+            )
         if self.kind is Kind.NOMINAL and self.categories and self.hierarchy:
-            fail("expected 'categories' or 'hierarchy', found both.")
+            fail("expected 'categories' or 'hierarchy', found both.", "categories")
         if self.categories and len(set(self.categories)) < len(self.categories):
-            fail("expected each category once, found one twice.")
+            fail("expected each category once, found one twice.", "categories")
         if self.observed and not (self.categories or self.hierarchy):
-            fail("expected 'observed' beside 'categories' or 'hierarchy', found neither.")
+            fail(
+                "expected 'observed' beside 'categories' or 'hierarchy', found neither.",
+                "categories",
+            )
         if self.kind in {Kind.ORDINAL, Kind.NOMINAL} and self.categories:
             for key in ("top_code", "bottom_code", "other", "missing_as"):
                 value = getattr(self, key)
                 if value is not None and str(value) not in self.categories:
-                    fail(f"expected '{key}' to be one of the categories, found '{value}'.")
+                    fail(f"expected '{key}' to be one of the categories, found '{value}'.", key)
         if self.kind is Kind.ORDINAL:
             order = [(self.categories or []).index(str(v)) for v in self._coding if v is not None]
             if order != sorted(order):
-                fail("expected 'bottom_code' below 'top_code' in the order of the categories.")
+                fail(
+                    "expected 'bottom_code' below 'top_code' in the order of the categories.",
+                    "bottom_code",
+                )
 
     def _check_limits(self) -> None:
         if self.kind in {Kind.NUMERIC, Kind.DATE}:
@@ -270,36 +280,45 @@ class ColumnSpec(_Spec):
                     what = "numbers" if self.kind is Kind.NUMERIC else "dates such as 2023-09-17"
                     fail(
                         f"expected {what} as bounds, top_code, bottom_code and missing_as, found "
-                        f"'{value}'."
+                        f"'{value}'.",
+                        "bounds",
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
-                fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+                fail(
+                    f"expected bounds from low to high, found {list(map(str, self.bounds))}.",
+                    "bounds",
+                )
             if self.date_format is not None and not is_format(self.date_format):
                 fail(
                     "expected a date_format with year, month and day, such as '%d.%m.%Y' or "
-                    f"'dd.mm.yyyy', found '{brief(self.date_format)}'."
+                    f"'dd.mm.yyyy', found '{brief(self.date_format)}'.",
+                    "date_format",
                 )
             self._check_sizes()
             if self.bounds and self.missing_as is not None:
                 low, high = cast("tuple[Any, Any]", self.bounds)
                 if not low <= cast("Any", self.missing_as) <= high:
-                    fail(f"expected 'missing_as' within the bounds, found '{self.missing_as}'.")
+                    fail(
+                        f"expected 'missing_as' within the bounds, found '{self.missing_as}'.",
+                        "missing_as",
+                    )
             if None not in self._coding and self._coding[0] > self._coding[1]:
                 fail(
                     "expected 'bottom_code' below 'top_code', found "
-                    f"{list(map(str, self._coding))}."
+                    f"{list(map(str, self._coding))}.",
+                    "bottom_code",
                 )
 
     def _check_sizes(self) -> None:
         if self.step and not 1 / LARGEST <= self.step <= LARGEST:
-            fail("expected 'step' from 1e-150 to 1e150.")
+            fail("expected 'step' from 1e-150 to 1e150.", "step")
         numbers = (*(self.bounds or ()), self.top_code, self.bottom_code, self.missing_as)
         if any(abs(value) > LARGEST for value in numbers if isinstance(value, Decimal)):
-            fail("expected bounds, top_code, bottom_code and missing_as within 1e150.")
+            fail("expected bounds, top_code, bottom_code and missing_as within 1e150.", "bounds")
         if self.bounds and self.kind is Kind.NUMERIC:
             low, high = cast("tuple[Decimal, Decimal]", self.bounds)
             if abs(high - low) < 1 / LARGEST:
-                fail("expected bounds at least 1e-150 apart.")
+                fail("expected bounds at least 1e-150 apart.", "bounds")
 
     @property
     def _coding(self) -> tuple[Any, Any]:
@@ -322,114 +341,6 @@ class ProtectSpec(_Spec):
         None,
         description="How the rows of the release relate to the original's. By default the "
         "method's first form; two methods have no default.",
-    )
-
-
-def _to_list(value: object) -> object:
-    return [value] if isinstance(value, dict) else value
-
-
-class DiversitySpec(_Spec):
-    """The confidential values of every class are diverse."""
-
-    l: Annotated[Number, Field(ge=1, le=MOST)] = Field(  # noqa: E741 (as in the literature)
-        description="How diverse the values of every equivalence class must be."
-    )
-    column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
-    kind: Annotated[Diversity, choice(Diversity)] = Field(
-        Diversity.DISTINCT, description="How the diversity of the values is counted."
-    )
-    c: Annotated[Number, Field(gt=0, le=MOST)] | None = Field(
-        None, description="The factor c of recursive l-diversity. With that kind only."
-    )
-
-    @model_validator(mode="after")
-    def _c_where_needed(self) -> Self:
-        if (self.kind is Diversity.RECURSIVE) is (self.c is None):
-            fail(
-                "expected the factor 'c' with the recursive kind of l-diversity, and with no "
-                "other kind."
-            )
-        return self
-
-
-class ClosenessSpec(_Spec):
-    """The confidential values of every class are distributed nearly as in the whole table."""
-
-    t: Annotated[Number, Field(ge=0, le=MOST)] = Field(
-        description="The largest distance allowed from an equivalence class to the whole table. "
-        "For the ratio distance at least 1."
-    )
-    column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
-    distance: Annotated[Distance, choice(Distance)] = Field(
-        Distance.EQUAL, description="By which distance the distributions are compared."
-    )
-
-    @model_validator(mode="after")
-    def _ratios_from_one(self) -> Self:
-        if self.distance is Distance.RATIO and self.t < 1:
-            fail(f"expected t of at least 1 for the ratio distance, found '{self.t}'.")
-        return self
-
-
-class StochasticSpec(_Spec):
-    """What is drawn for the confidential values of a class is distributed nearly as for all."""
-
-    t: Annotated[Number, Field(ge=1, le=MOST)] = Field(
-        description="The largest ratio of the probabilities of a drawn value, either way."
-    )
-    column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
-
-
-class RequireSpec(_Spec):
-    """Promises that the release must keep, or nothing is written."""
-
-    k_anonymity: Size | None = Field(
-        None,
-        alias="k-anonymity",
-        description="Every combination of the quasi-identifiers is shared by at least so many "
-        "records.",
-    )
-    l_diversity: (
-        Annotated[
-            list[DiversitySpec],
-            BeforeValidator(_to_list, json_schema_input_type=DiversitySpec | list[DiversitySpec]),
-        ]
-        | None
-    ) = Field(
-        None,
-        alias="l-diversity",
-        description="The confidential values of every equivalence class are diverse.",
-    )
-    t_closeness: (
-        Annotated[
-            list[ClosenessSpec],
-            BeforeValidator(_to_list, json_schema_input_type=ClosenessSpec | list[ClosenessSpec]),
-        ]
-        | None
-    ) = Field(
-        None,
-        alias="t-closeness",
-        description="The confidential values of every equivalence class are distributed nearly as "
-        "in the whole table.",
-    )
-    stochastic_t_closeness: (
-        Annotated[
-            list[StochasticSpec],
-            BeforeValidator(_to_list, json_schema_input_type=StochasticSpec | list[StochasticSpec]),
-        ]
-        | None
-    ) = Field(
-        None,
-        alias="stochastic-t-closeness",
-        description="The distributions that confidential values are drawn from are nearly alike "
-        "in every equivalence class.",
-    )
-    differential_privacy: Epsilon | None = Field(
-        None,
-        alias="differential-privacy",
-        description="The largest epsilon for all released columns that are not public. Neighbours "
-        "are change-one.",
     )
 
 
@@ -526,23 +437,42 @@ class PolicySpec(_Spec):
         for flag in FLAGS:
             names = [name for name, spec in self.columns.items() if getattr(spec, flag)]
             if len(names) > 1:
-                fail(f"expected at most one column with '{flag}', found {', '.join(names)}.")
+                fail(
+                    f"expected at most one column with '{flag}', found {', '.join(names)}.",
+                    "columns",
+                    names[1],
+                    flag,
+                )
         require = self.require
-        of_columns = (require.l_diversity, require.t_closeness, require.stochastic_t_closeness)
-        for listed in of_columns:
-            for name in chain.from_iterable(entry.column for entry in listed or ()):
-                if name not in self.columns or self.columns[name].role is not Role.CONFIDENTIAL:
-                    secret = [n for n, s in self.columns.items() if s.role is Role.CONFIDENTIAL]
+        secret = [n for n, s in self.columns.items() if s.role is Role.CONFIDENTIAL]
+        for key in ("l_diversity", "t_closeness", "stochastic_t_closeness"):
+            for place, entry in enumerate(getattr(require, key) or ()):
+                for name in [n for n in entry.column if n not in secret]:
                     guess = did_you_mean(name, secret)
-                    fail(f"[require] expected a confidential column, found '{name}'.{guess}")
+                    fail(
+                        f"[require] expected a confidential column, found '{name}'.{guess}",
+                        *("require", key.replace("_", "-"), place, "column"),
+                    )
+        protected = ("protect", "columns")
         for name in self.protect.columns or ():
             if name not in self.columns:
                 guess = did_you_mean(name, self.columns)
-                fail(f"expected [protect] columns that [columns] names, found '{name}'.{guess}")
+                fail(
+                    f"expected [protect] columns that [columns] names, found '{name}'.{guess}",
+                    *protected,
+                )
             if self.columns[name].role is Role.IDENTIFIER:
-                fail(f"expected columns that are released, found the identifier '{name}'.")
+                fail(
+                    f"expected columns that are released, found the identifier '{name}'.",
+                    *protected,
+                )
             if self.columns[name].kind is None:
-                fail(f"expected a kind for the protected column '{name}', found none.")
+                fail(
+                    f"expected a kind for the protected column '{name}', found none.",
+                    "columns",
+                    name,
+                    "kind",
+                )
         return self
 
     @model_validator(mode="after")
@@ -553,7 +483,8 @@ class PolicySpec(_Spec):
                 fail(
                     f"expected max_contributions of at least {spec.exact_contributions}, the "
                     "exact_contributions of "
-                    f"'{name}', found {most}."
+                    f"'{name}', found {most}.",
+                    *("budget", "max_contributions"),
                 )
         return self
 
@@ -565,16 +496,19 @@ class PolicySpec(_Spec):
         } - {1}
         if self.one_row_per_person and several:
             rows = several.pop()
-            fail(f"expected one row per person, as one_row_per_person states, found {rows} rows.")
+            fail(
+                f"expected one row per person, as one_row_per_person states, found {rows} rows.",
+                "one_row_per_person",
+            )
         return self
 
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
-        named = [(f"[evaluate] {key}", getattr(self.evaluate, key)) for key in _EVALUATED]
-        named += [("[release] accept_constant", name) for name in self.release.accept_constant]
-        named += [("[release] accept_distinct", name) for name in self.release.accept_distinct]
-        for where, name in named:
+        named = [("evaluate", key, getattr(self.evaluate, key)) for key in _EVALUATED]
+        for key in ("accept_constant", "accept_distinct"):
+            named += [("release", key, name) for name in getattr(self.release, key)]
+        for table, key, name in named:
             if name is not None and name not in self.columns:
                 guess = did_you_mean(name, self.columns)
-                fail(f"{where}: no column named '{name}'.{guess}")
+                fail(f"[{table}] {key}: no column named '{name}'.{guess}", table, key)
         return self

@@ -63,7 +63,10 @@ ColumnNames = Annotated[
 ]
 
 
-def fail(text: str) -> None:
-    """Refuse a value in our own words, which `misfits` shows as they are."""
+def fail(text: str, *field: str | int) -> None:
+    """Refuse a value in our own words, which `misfits` shows as they are.
+
+    The field is what of the checked table they are about, by keys and numbers.
+    """
     # Braces would be read as a template.
-    raise PydanticCustomError("shoal", "{text}", {"text": text})
+    raise PydanticCustomError("shoal", "{text}", {"text": text, "field": field})

@@ -19,7 +19,7 @@ from shoal.pipeline.scheme_files import Applied
 from shoal.policy import PolicySource
 from shoal.publish import protect_file
 from shoal.publish.protect_file import Published
-from shoal.publish.released_table import read_table
+from shoal.publish.released_folder import read_table
 
 
 def apply(
@@ -127,7 +127,7 @@ def prepare_scheme(
         before = scheme.data if before is None else before
         if scheme.scheme is None:
             raise InputError(
-                f"This release by '{scheme.manifest['method']}' has no scheme. Releases by "
+                f"This release by '{scheme.manifest.method}' has no scheme. Releases by "
                 "full-domain, bucketization, and mondrian with intervals have one."
             )
         scheme = scheme.scheme
@@ -147,5 +147,5 @@ def _beside(path: Path) -> Path | None:
 def _read_released(previous: Any) -> pl.DataFrame:
     """The table of an earlier release: a frame, its file, or its folder."""
     if isinstance(previous, str | Path) and Path(previous).is_dir():
-        return read_table(Path(previous), read_manifest(Path(previous)).fields)
+        return read_table(Path(previous), read_manifest(Path(previous)))
     return io.take(previous).frame

@@ -16,6 +16,7 @@ import polars as pl
 from shoal import io
 from shoal.core import Confidential, Kind, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
+from shoal.core.manifest import Manifest
 from shoal.core.serialise import parse_json
 from shoal.engine import local
 from shoal.errors import InputError, count_noun, withheld
@@ -65,7 +66,7 @@ def write(
     *,
     planned: Plan,
     release: Release,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     facts: Mapping[str, Any],
     evaluate: bool | None,
     control: io.Raw | None,
@@ -91,7 +92,7 @@ def write(
         figures = {
             "confidential": html.CONFIDENTIAL,
             **_as_measured(losses(planned, source) if inspected else _UNREAD, measured),
-            "suppressed": manifest["suppressed"] if inspected else None,
+            "suppressed": manifest.suppressed if inspected else None,
             "exposed": [*exposed, *accepted],
             **facts,
             "measured": None if measured is None else measured.facts(),
@@ -116,7 +117,7 @@ def write(
 
 
 def _measure_exposure(
-    found: Any, release: Release, manifest: Mapping[str, Any]
+    found: Any, release: Release, manifest: Manifest
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Measure what is released as it is, by persons where a run knows whose rows they are."""
     table = getattr(found, "protected", None)
@@ -221,7 +222,7 @@ def render(out: Path) -> None:
     The original is not read, and nothing is computed anew.
     """
     place = folders.internal_of(out)
-    manifest = read_manifest(out).values
+    manifest = read_manifest(out)
     try:
         figures = parse_json(read_bytes(place / FIGURES, f"'{place / FIGURES}'"))
         page = html.internal_report(manifest, figures, figures["context"])
@@ -247,9 +248,9 @@ def report(
     It spends no epsilon and touches nothing that is public. Rows of the release are matched to
     nobody: losses row by row are known to the run that made the release, and to no other.
     """
-    manifest = read_manifest(out).values
+    manifest = read_manifest(out)
     stated = load(policy)
-    if stated.digest != manifest.get("policy_digest"):
+    if stated.digest != manifest.policy_digest:
         raise InputError(
             f"'{out}' was made with another policy; expected the policy that its manifest records."
         )
@@ -259,7 +260,7 @@ def report(
     raw = io.read(data, **marks, alone=planned.method.noisy)
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
     evidence.check_control(control, planned.policy)
-    table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
+    table = next((out / name for name in manifest.files if name.startswith("release.")),
                  None)  # fmt: skip
     if table is None or not table.is_file():
         raise InputError(

@@ -57,14 +57,14 @@ def evaluate_release(
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
 
-    aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
+    aligned = release.manifest.release_form is ReleaseForm.ROW_ALIGNED
     try:
         evaluation = evaluate.evaluate_frames(
             raw.frame,
             io.from_native(release.data).frame,
             planned.policy,
             control=None if control is None else control.frame,
-            aligned=True if aligned and rows == release.manifest["rows"] else None,
+            aligned=True if aligned and rows == release.manifest.rows else None,
             progress=progress,
         )
     except ShoalError as reason:

@@ -5,23 +5,21 @@ that of a draft (`shoal.policy.exposure`), on what a release shows: from its tab
 so it tells nothing that the release does not. In an epsilon release nothing is looked at.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from shoal.core import ReleaseForm
+from shoal.core.manifest import Manifest
 from shoal.io.text_files import quote
 from shoal.policy.exposure import alone, alone_in_tails, pairs_in_words, rare_pairs
 
 MOST_NAMED = 5
 """So many columns are named, the worst first."""
-LINKED = {ReleaseForm.ROW_ALIGNED.value, ReleaseForm.LINKED_SHUFFLED.value}
+LINKED = {ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED}
 """Forms whose rows are people."""
 
 
 def nearly_unique(
-    manifest: Mapping[str, Any], released: pl.DataFrame, persons: pl.Series | None = None
+    manifest: Manifest, released: pl.DataFrame, persons: pl.Series | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Measure the columns that are released as they are: what few share, and what is accepted.
 
@@ -33,15 +31,15 @@ def nearly_unique(
     Returns:
         Sentences on what a steward should know, and on what the policy has accepted.
     """
-    if manifest["privacy_losses"] or manifest["release_form"] not in LINKED:
+    if manifest.privacy_losses or manifest.release_form not in LINKED:
         return (), ()
-    k = max(int(manifest["parameters"].get("k") or 2), 2)
-    policy = manifest["policy"]
+    k = max(int(manifest.parameters.get("k") or 2), 2)
+    policy = manifest.policy
     accepted = policy.get("release", {}).get("accept_distinct", [])
     shown = {
         series.name: series
         for series in released
-        if series.name not in manifest["protected_columns"]
+        if series.name not in manifest.protected_columns
         and not policy["columns"].get(series.name, {}).get("sampling_weight")
     }
     shares = {name: alone(series, persons, k) for name, series in shown.items()}

@@ -80,7 +80,8 @@ def protect(
     the scheme of an earlier release, if the table is recoded the same way.
     """
     stated_format = output.file_format
-    output = replace(output, file_format=stated_format or _format(data, engine))
+    usual = "parquet" if engine.distributed else format_like(data)
+    output = replace(output, file_format=stated_format or usual)
     _refuse(out, output, evaluation, engine)
     stated = budget.apply_to(policy)
     planned = plan(
@@ -157,7 +158,7 @@ def protect(
     remarks = (written.failed, written.unmeasured, *written.exposed)
     later = () if planned.method.noisy else filter(None, remarks)
     warnings = (*done.warnings, *costs)
-    notes = (*recovered, *reading_note, *manifest["notes"], *later, *warnings)
+    notes = (*recovered, *reading_note, *manifest.notes, *later, *warnings)
     internal = folders.internal_of(out)
     return Published(out, internal, done.release, notes, written.measured, warnings)
 
@@ -204,11 +205,6 @@ def _refuse(
     text_files.refuse_special(out)
     if evaluation.control is not None and evaluation.evaluate is False:
         raise InputError("--control is for the evaluation; expected it without --no-evaluate.")
-
-
-def _format(data: Path, engine: EngineOptions) -> str:
-    """The format of a release whose format was not stated."""
-    return "parquet" if engine.distributed else format_like(data)
 
 
 def _collect_options(
@@ -342,13 +338,13 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     It is kept beside `out`, unless `kept` says where. An existing release is replaced if forced.
     """
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
-    manifest = read_manifest(kept / "public").values
+    manifest = read_manifest(kept / "public")
     try:
         booked = parse_json(read_bytes(kept / "booking.json", "booking.json"))
         file, entry = booked["file"], booked["id"]
         complete = all(
-            folders.digest(kept / "public" / name) == fact["sha256"]
-            for name, fact in manifest["files"].items()
+            folders.digest(kept / "public" / name) == fact.sha256
+            for name, fact in manifest.files.items()
         )
     except (OSError, InputError, ValueError, LookupError, TypeError, AttributeError):
         complete = False

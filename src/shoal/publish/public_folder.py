@@ -10,18 +10,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from shoal import io
-from shoal.core import Release
+from shoal import engine, io
+from shoal.core import Release, ReleaseForm
+from shoal.core.manifest import FileRecord, Manifest
 from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError, UnfitTableError
-from shoal.io import dates
+from shoal.io import dates, folders
 from shoal.io.column_counts import ColumnCounts
+from shoal.io.csv_files import choose_dialect
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX, digest, internal_of
 from shoal.io.text_files import read_bytes
-from shoal.pipeline.manifest import MANIFEST, SIGNATURE, Manifest
-from shoal.pipeline.options import OutputOptions
+from shoal.pipeline.manifest import MANIFEST, SIGNATURE
+from shoal.pipeline.options import SPREADSHEETS, OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
-from shoal.publish.released_table import MEASUREMENTS, as_read, read_pictured
+from shoal.publish.released_folder import MEASUREMENTS, as_read, read_pictured
+from shoal.publish.verify_folder import verify
 from shoal.report import html
 from shoal.report.html import REPORT
 
@@ -42,7 +45,7 @@ def write(
     *,
     distributed: bool,
     counts: ColumnCounts | None = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write table, manifest and report into an empty folder; the manifest as it was written.
 
     A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
@@ -57,30 +60,28 @@ def write(
         (folder / f"release.{output.file_format}").unlink(missing_ok=True)
         output = replace(output, file_format="parquet")
         written = _tables(release, folder, output, distributed=distributed)
-    files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
+    files = {path.relative_to(folder).as_posix(): _describe_file(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
     guarded = [io.GUARDED] if output.guarded else []
-    notes = [*release.manifest["notes"], *guarded, *unfit]
+    notes = [*release.manifest.notes, *guarded, *unfit]
     dialect = asdict(output.dialect) if output.file_format == "csv" else {}
     stated = {
         "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
     }  # fmt: skip
-    manifest: dict[str, Any] = plain({**release.manifest, **stated})
+    manifest = release.manifest.model_copy(update=stated)
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
     counted = counts if counts is not None and counts.frame is release.data else release.data
     known = None if distributed else as_read(counted, str(output.file_format))
-    as_parsed = parse_json(json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode())
-    drawn = read_pictured(folder, Manifest.model_validate(as_parsed), known)
+    drawn = read_pictured(folder, manifest, known)
     page.write_text(html.public_report(manifest, drawn), encoding="utf-8")
-    manifest["files"][REPORT] = _facts(page)
-    dump(folder / MANIFEST, manifest)
+    manifest = manifest.model_copy(update={"files": {**files, REPORT: _describe_file(page)}})
+    dump(folder / MANIFEST, manifest.as_values())
     return manifest
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """What a manifest says of a file."""
-    return {"sha256": digest(path), "bytes": path.stat().st_size}
+def _describe_file(path: Path) -> FileRecord:
+    return FileRecord(sha256=digest(path), bytes=path.stat().st_size)
 
 
 def _tables(
@@ -88,11 +89,11 @@ def _tables(
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
     table = folder / f"release.{output.file_format}"
-    about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
+    about = NO_PERSON if NO_PERSON in release.manifest.notes else None
     if distributed:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
-        written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
+        written = files.write(release.data, table, rows=release.manifest.rows, about=about)
         extras = {name: files.fetch(extra) for name, extra in release.extras.items()}
     else:
         guarded, labels = output.guarded, release.labels
@@ -117,7 +118,7 @@ def _tables(
 
 def _with_dates(release: Release) -> Any:
     """The table with dates as texts, as the policy has them written; other files hold dates."""
-    columns = release.manifest["policy"]["columns"]
+    columns = release.manifest.policy["columns"]
     return release.data.with_columns(
         dates.write_dates(series, columns[series.name]["date_format"])
         for series in release.data
@@ -127,11 +128,8 @@ def _with_dates(release: Release) -> Any:
 
 def dump(path: Path, value: Any) -> None:
     """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
-    path.write_text(_text(value) + "\n", encoding="utf-8")
-
-
-def _text(value: Any) -> str:
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def refuse_places(out: Path, *, force: bool) -> None:
@@ -176,3 +174,49 @@ def _is_ours(folder: Path) -> bool:
             if isinstance(content, dict) and key in content:
                 return True
     return False
+
+
+def write_release(
+    release: Release,
+    folder: Path,
+    *,
+    file_format: str = "parquet",
+    guard_formulas: bool | None = None,
+    force: bool = False,
+) -> Path:
+    """Write the public folder of a release; see `Release.write`."""
+    if release.unexpected:
+        raise InputError(f"{' '.join(release.unexpected)} Nothing was written.")
+    distributed = engine.is_distributed(release.data)
+    if distributed and file_format != "parquet":
+        raise InputError("Spark writes a folder of Parquet files; expected file_format parquet.")
+    io.check_writable(file_format, tuple(release.manifest.columns))
+    if release.manifest.release_form is ReleaseForm.TREE and file_format in io.STATS_NAMES:
+        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected file_format "
+                         "parquet or csv.")  # fmt: skip
+    if guard_formulas and file_format not in SPREADSHEETS:
+        raise InputError("guard_formulas is for spreadsheets; expected file_format csv or xlsx.")
+    policy = release.manifest.policy
+    dialect = choose_dialect(policy.get("writing", {}), policy.get("reading", {}))
+    output = OutputOptions(
+        file_format=file_format, guard_formulas=guard_formulas, force=force, dialect=dialect
+    )
+    with folders.workplace(folder) as place, folders.refusing(folder):
+        folders.recover(place, folder)
+        refuse_places(folder, force=force)
+        new = folders.new_folder(place)
+        made = release if distributed else _in_polars(release)
+        write(made, new, output, distributed=distributed)
+        verification = verify(new)
+        if not verification.holds:
+            raise InputError(
+                "The table of this release is no longer the one that its claims are about. Make "
+                "the release again, and write it unchanged. Nothing was written."
+            )
+        folders.commit(place, folder)
+    return folder
+
+
+def _in_polars(release: Release) -> Release:
+    tables = {name: io.from_native(extra).frame for name, extra in release.extras.items()}
+    return replace(release, data=io.from_native(release.data).frame, extras=tables)

@@ -40,26 +40,37 @@ from shoal.core import (
     Testable,
     figure,
 )
+from shoal.core.manifest import CheckRecord
 from shoal.core.serialise import plain
 from shoal.engine import check_table
 from shoal.errors import ClaimViolationError, InputError, ShoalError, count_noun
 from shoal.io import decomposition_table, folders
-from shoal.pipeline import manifest, protect_table
+from shoal.pipeline import protect_table
 from shoal.pipeline.manifest import (
     MANIFEST,
     PUBLIC_VERSIONS,
     SIGNATURE,
-    abridge,
-    list_differences,
-    reread,
+    list_deciding_versions,
+    list_versions,
+    parse,
+    read_raw,
 )
 from shoal.pipeline.planning import Plan
-from shoal.publish import released_domain
-from shoal.publish.derived_fields import FIELDS, not_shown
-from shoal.publish.opened_folder import ODD, OpenedFolder, claims_epsilon, open_folder
-from shoal.publish.released_table import (
+from shoal.publish.derived_fields import (
+    FIELDS,
+    abridge,
+    list_differences,
+    list_misfits,
+    not_shown,
+    reread,
+)
+from shoal.publish.released_folder import (
     MEASUREMENTS,
+    ODD,
+    OpenedFolder,
+    claims_epsilon,
     is_inside,
+    open_folder,
     read_pictured,
 )
 from shoal.report import html
@@ -187,12 +198,12 @@ def sign(
     verification = verify(folder)
     if not verification.holds:
         raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{verification}")
-    if "review" in (read := manifest.read(folder)).fields.policy:
+    if "review" in parse(folder, raw := read_raw(folder)).policy:
         raise InputError(
             f"'{folder}' was not signed: nobody has reviewed the policy that a program drafted. "
             "Fill in by and date under [review], and protect the table again."
         )
-    signed = signing().sign(read.raw, key, passphrase=passphrase)
+    signed = signing().sign(raw, key, passphrase=passphrase)
     folders.write_bytes(place, signed, force=force)
     return verification
 
@@ -219,7 +230,7 @@ def _part(
 
 def _files(opened: OpenedFolder) -> VerifiedPart:
     """Every file that is listed has its size and digest, and no other file is there."""
-    path, listed = opened.path, opened.fields.files
+    path, listed = opened.path, opened.manifest.files
     faults = []
     for name, facts in listed.items():
         shown = ascii(name)[1:-1]
@@ -243,29 +254,36 @@ def _files(opened: OpenedFolder) -> VerifiedPart:
 
 def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
     """Rows and columns are those of the table, and what follows from the policy follows from it."""
-    fields, faults = opened.fields, list(opened.faults)
+    manifest, faults = opened.manifest, list(opened.faults)
     if opened.readable:
-        if opened.frame.height != fields.rows:
-            faults.append(f"rows: {fields.rows:,} recorded, {opened.frame.height:,} in the table.")
+        if opened.frame.height != manifest.rows:
+            faults.append(
+                f"rows: {manifest.rows:,} recorded, {opened.frame.height:,} in the table."
+            )
         types = {name: str(dtype) for name, dtype in opened.frame.schema.items()}
         columns = types if opened.exact else dict.fromkeys(types, "")
-        stated = fields.columns if opened.exact else dict.fromkeys(fields.columns, "")
+        stated = manifest.columns if opened.exact else dict.fromkeys(manifest.columns, "")
         faults += list_differences(stated, columns, "columns")
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
         if opened.planned:
-            faults += released_domain.list_misfits(opened.frame, opened.planned)
+            faults += list_misfits(opened.frame, opened.planned)
     if opened.planned is not None:
+        recorded = manifest.as_values()
         for name, value in protect_table.derive_fields(opened.planned).items():
-            faults += list_differences(opened.recorded.values[name], reread(value), name)
+            faults += list_differences(recorded[name], reread(value), name)
         notes = list(opened.planned.notes)
-        faults += list_differences(fields.notes[: len(notes)], notes, "notes")
-        most = int(opened.suppressible * (fields.rows + fields.suppressed))
-        if fields.suppressed > most:
-            faults.append(f"suppressed: {fields.suppressed:,} recorded, at most {most:,} allowed.")
-        if opened.drawn_rows not in {None, fields.rows}:
-            faults.append(f"rows: {fields.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
-    if (fields.guard_formulas and not opened.spreadsheet) or (fields.dialect and not opened.text):
+        faults += list_differences(manifest.notes[: len(notes)], notes, "notes")
+        most = int(opened.suppressible * (manifest.rows + manifest.suppressed))
+        if manifest.suppressed > most:
+            faults.append(
+                f"suppressed: {manifest.suppressed:,} recorded, at most {most:,} allowed."
+            )
+        if opened.drawn_rows not in {None, manifest.rows}:
+            faults.append(f"rows: {manifest.rows:,} recorded, {opened.drawn_rows:,} drew noise.")
+    if (manifest.guard_formulas and not opened.spreadsheet) or (
+        manifest.dialect and not opened.text
+    ):
         faults.append("guard_formulas and dialect: recorded, but the table has another format.")
     compared = (
         "rows and columns match the table, its cells are in the policy's domains, and the rest "
@@ -279,7 +297,7 @@ def _claims(opened: OpenedFolder) -> VerifiedPart:
     if opened.planned is None:
         fault = "no claim can be derived without a policy that can be planned."
         return _part("claims", [fault], "")
-    stated, derived = opened.recorded.values["claims"], opened.claims
+    stated, derived = [claim.as_values() for claim in opened.manifest.claims], opened.claims
     faults = []
     if len(stated) != len(derived):
         faults.append(
@@ -287,7 +305,7 @@ def _claims(opened: OpenedFolder) -> VerifiedPart:
             f"derived from the policy."
         )
     for number, (written, claim) in enumerate(zip(stated, derived, strict=False)):
-        forms = [reread(plain(form)) for form in protect_table.list_published_forms(claim)]
+        forms = [reread(form) for form in protect_table.list_published_forms(claim)]
         if written not in forms:
             nearest = min(forms, key=lambda form: len(list(list_differences(written, form, ""))))
             faults += list_differences(written, nearest, f"claims.{number}")
@@ -301,7 +319,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
     if opened.planned is None or not opened.readable:
         fault = "no check can be recomputed without the table and a policy that can be planned."
         return _part("checks", [fault], "")
-    stated = opened.recorded.values["checks"]
+    stated = opened.manifest.checks
     wanted = protect_table.testable(opened.planned, opened.claims)
     faults, left = [], []
     if len(stated) != len(wanted):
@@ -309,12 +327,13 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
             f"checks: {len(stated)} recorded in the manifest, but {len(wanted)} "
             f"derived from the policy."
         )
-    for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
-        why = not_shown(opened, guarantee, one)
+    for number, (record, guarantee) in enumerate(zip(stated, wanted, strict=False)):
+        why = not_shown(opened, guarantee, record)
         try:
             if why:
                 faults += [
-                    f"checks.{number}: {text}" for text in _list_refutations(opened, guarantee, one)
+                    f"checks.{number}: {text}"
+                    for text in _list_refutations(opened, guarantee, record)
                 ]
                 left.append(f"checks.{number}: {why}")
                 continue
@@ -323,7 +342,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
             why = f" {error}" if isinstance(error, ShoalError) else ""
             faults.append(f"checks.{number}: {guarantee} cannot be recomputed.{why}")
             continue
-        pair = (one, reread(plain(check)))
+        pair = (record.as_values(), reread(check))
         pair = pair if opened.exact else _without_order(*pair)
         faults += list_differences(*pair, f"checks.{number}")
         if not check.holds:
@@ -341,16 +360,14 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
     return _part("checks", faults, compared, left)
 
 
-def _list_refutations(
-    opened: OpenedFolder, guarantee: Testable, stated: Mapping[str, Any]
-) -> list[str]:
+def _list_refutations(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> list[str]:
     """What rows refute of a check that cannot be recomputed.
 
     A class of p persons has at least p rows, and as many different values as its rows have.
     """
     schema = opened.planned.policy.schema if opened.planned else Schema(())
-    faults = [] if stated["holds"] is True else [f"{guarantee} does not hold."]
-    if stated["guarantee"] != reread(plain(guarantee)):
+    faults = [] if stated.holds else [f"{guarantee} does not hold."]
+    if stated.guarantee != reread(guarantee):
         faults.append("the recorded guarantee is not that of the policy.")
     if isinstance(guarantee, TCloseness):
         return faults
@@ -359,9 +376,10 @@ def _list_refutations(
     rows = check_table.check_frame(opened.frame, guarantee, schema)
     if not rows.holds:
         faults.append(f"{guarantee} does not hold: a class has {figure(rows.achieved)}.")
-    if isinstance(guarantee, KAnonymity) and stated["achieved"] > rows.achieved:
-        faults.append(f"{stated['achieved']} persons recorded, in {rows.achieved} rows.")
-    if stated["remarks"].get("classes") != rows.remarks["classes"]:
+    odd = isinstance(stated.achieved, str) or stated.achieved > rows.achieved
+    if isinstance(guarantee, KAnonymity) and odd:
+        faults.append(f"{stated.achieved} persons recorded, in {rows.achieved} rows.")
+    if stated.remarks.get("classes") != rows.remarks["classes"]:
         faults.append(f"the table has {rows.remarks['classes']:,} classes.")
     return faults
 
@@ -389,24 +407,24 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
 
 def _accounting(opened: OpenedFolder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
-    fields, faults = opened.fields, []
+    manifest, faults = opened.manifest, []
     entries: list[PrivacyLoss] = []
-    for number, record in enumerate(fields.privacy_losses):
+    for number, record in enumerate(manifest.privacy_losses):
         try:
             entries.append(PrivacyLoss(**{name: getattr(record, name) for name in _SPENDING}))
         except ShoalError as error:
             faults.append(f"privacy_losses.{number}: {error}")
     drawn: Counter[tuple[str, Fraction]] = Counter()
-    for draw in fields.draws:
+    for draw in manifest.draws:
         drawn[draw.mechanism, draw.scale] += draw.count
-    if not claims_epsilon(fields):  # a fake noise, which need not count
+    if not claims_epsilon(manifest):  # a fake noise, which need not count
         drawn = Counter()
         for entry in entries:
             drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
         faults += protect_table.accounting_faults(entries, _collect_epsilons(opened), drawn)
     faults += _list_unaccounted(opened, drawn)
-    if not fields.privacy_losses:
+    if not manifest.privacy_losses:
         return _part("accounting", faults, "no epsilon was spent.")
     adds = count_noun(len(entries), "entry adds up to the epsilon and accounts",
                    "entries add up to the epsilon and account")  # fmt: skip
@@ -443,7 +461,7 @@ def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
         for claim in derived
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
     ]
-    for record in opened.fields.claims:
+    for record in opened.manifest.claims:
         stated = record.guarantee
         if stated.get("name") != DifferentialPrivacy.name or record.status is Status.REFUTED:
             continue
@@ -462,15 +480,15 @@ def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
 
 def _report(opened: OpenedFolder) -> VerifiedPart:
     """The report is what manifest and table render to, if this Shoal renders as the other did."""
-    ours = manifest.list_versions(PUBLIC_VERSIONS)["shoal"]
-    if opened.fields.versions.get("shoal") != ours:
+    ours = list_versions(PUBLIC_VERSIONS)["shoal"]
+    if opened.manifest.versions.get("shoal") != ours:
         words = "another version of Shoal rendered the report; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
     faults = []
     try:
         table = opened.frame if opened.readable else None
-        drawn = read_pictured(opened.path, opened.fields, table)
-        page = html.public_report(opened.recorded.values, drawn).encode()
+        drawn = read_pictured(opened.path, opened.manifest, table)
+        page = html.public_report(opened.manifest, drawn).encode()
     except (*ODD, TemplateError):
         page = None
     if not is_inside(opened.path, html.REPORT):
@@ -483,11 +501,11 @@ def _report(opened: OpenedFolder) -> VerifiedPart:
 
 def _versions(opened: OpenedFolder) -> VerifiedPart:
     """Which versions made it; others may be installed here."""
-    stated = opened.fields.versions
-    if stated.get("shoal") != opened.fields.shoal_version:
+    stated = opened.manifest.versions
+    if stated.get("shoal") != opened.manifest.shoal_version:
         fault = "shoal_version and versions name different versions of Shoal."
         return VerifiedPart("versions", PartStatus.FAILS, (fault,))
-    here = manifest.list_deciding_versions(opened.planned.method.package if opened.planned else "")
+    here = list_deciding_versions(opened.planned.method.package if opened.planned else "")
     other = [
         f"{abridge(name)[1:-1]} {abridge(stated.get(name, 'none'))[1:-1]}, here "
         f"{here.get(name, 'none')}."
@@ -516,7 +534,7 @@ def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
     if not signed:
         room.is_signed(b"", b"", Path(key))  # a file that is not a key is an error here, too
         faults.append(f"{SIGNATURE}: a key was given, but the release is not signed.")
-    elif not room.is_signed(opened.recorded.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):
+    elif not room.is_signed(opened.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):
         faults.append(
             f"{SIGNATURE}: it is not this key's signature of {MANIFEST}. The manifest was changed, "
             "or another key signed it."

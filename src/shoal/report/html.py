@@ -26,6 +26,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from shoal.core import Release
+from shoal.core.manifest import Manifest
 from shoal.core.serialise import plain
 from shoal.errors import count_noun, visible
 from shoal.methods import REGISTRY
@@ -45,9 +46,7 @@ def write_report(release: Release, path: str | Path) -> None:
     Path(path).write_text(page, encoding="utf-8")
 
 
-def public_report(
-    manifest: Mapping[str, Any], columns: Sequence[Mapping[str, Any]] | None = None
-) -> str:
+def public_report(manifest: Manifest, columns: Sequence[Mapping[str, Any]] | None = None) -> str:
     """Render what may be published beside the table: a function of manifest and table alone.
 
     The columns are the counts of the released table, see `released_columns.columns`; none where it
@@ -56,9 +55,9 @@ def public_report(
     The manifest has the digest of this report, which cannot be in it. The report has a digest of
     all the rest, so no field of a manifest changes without its report.
     """
-    files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
-    manifest = {**manifest, "files": files}
-    fields = json.dumps(plain(manifest), sort_keys=True, ensure_ascii=False)
+    files = {name: facts for name, facts in manifest.files.items() if name != REPORT}
+    manifest = manifest.model_copy(update={"files": files})
+    fields = json.dumps(manifest.as_values(), sort_keys=True, ensure_ascii=False)
     do, dont = phrases.uses(manifest)
     return _page(
         "public.html",
@@ -76,7 +75,7 @@ def public_report(
 
 
 def internal_report(
-    manifest: Mapping[str, Any], figures: Mapping[str, Any], context: Mapping[str, str]
+    manifest: Manifest, figures: Mapping[str, Any], context: Mapping[str, str]
 ) -> str:
     """Render the officer's report, which compares the release with the original."""
     measured = figures.get("measured")
@@ -94,7 +93,7 @@ def internal_report(
         questions=asked,
         losses=officer.losses(figures),
         utility=officer.utility(measured) if measured else [],
-        groups=officer.groups(measured, manifest["columns"]) if measured else None,
+        groups=officer.groups(measured, manifest.columns) if measured else None,
         rules=[r for r in measured["figures"] if r["metric"] == "edit rules"] if measured else [],
         glossary=phrases.GLOSSARY,
         frontier=officer.frontier(figures.get("comparison"), manifest),
@@ -103,7 +102,7 @@ def internal_report(
     )
 
 
-def collect_decisions(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
+def collect_decisions(manifest: Manifest, figures: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in front, for the officer and the steward alone.
 
     verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
@@ -157,9 +156,9 @@ def comparison_report(facts: Mapping[str, Any]) -> str:
     return _page("comparison.html", facts=facts, drawn=pictures.frontier(facts))
 
 
-def _summary(manifest: Mapping[str, Any]) -> str:
+def _summary(manifest: Manifest) -> str:
     """One line on the method, if this version knows it."""
-    method = REGISTRY.get(manifest["method"])
+    method = REGISTRY.get(manifest.method)
     return method.summary if method else ""
 
 
@@ -192,6 +191,7 @@ def environment(package: str) -> Environment:
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines
+    environment.filters["plain"] = plain
     environment.filters["percent"] = phrases.percent
     environment.filters["listed"] = phrases.list_names
     environment.filters["title_of"] = phrases.title

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from shoal.core import Estimate
+from shoal.core import Estimate, ReleaseForm, Status
 from shoal.core.claims import KNOWN_COLUMNS
+from shoal.core.manifest import Manifest
 from shoal.errors import count_noun
 from shoal.metrics.intervals import difference
 from shoal.report import pictures
@@ -147,7 +148,7 @@ def gain(row: Row) -> str:
 
 
 def verdict(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     figures: Mapping[str, Any],
     asked: Iterable[Mapping[str, Any]],
     scales: Iterable[Mapping[str, Any]],
@@ -205,7 +206,7 @@ def _three_losses(rows: Sequence[Row]) -> list[dict[str, str]]:
 NO_GROUPS = "Not evaluated: the policy names no column whose groups are compared."
 
 
-def _uniques(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+def _uniques(manifest: Manifest, figures: Mapping[str, Any]) -> list[str]:
     unique = figures["unique_on_quasi_identifiers"]
     if unique["released"] is None:
         return []
@@ -219,7 +220,7 @@ def _uniques(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[st
     return [f"{of}; in the release, {here:,} {are}."]
 
 
-def _homogeneous(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+def _homogeneous(manifest: Manifest, figures: Mapping[str, Any]) -> list[str]:
     listed = [
         f"{counts['rows']:,} for {name}"
         for name, counts in figures.get("homogeneous", {}).items()
@@ -230,7 +231,7 @@ def _homogeneous(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> lis
     return [
         (
             f"People whose value is disclosed, because all in their group share it: "
-            f"{', '.join(listed)}; of {count_noun(manifest['rows'], 'row')}."
+            f"{', '.join(listed)}; of {count_noun(manifest.rows, 'row')}."
         )
     ]
 
@@ -318,13 +319,13 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
     return [row["sentence"] for row in ends]
 
 
-def roles(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+def roles(manifest: Manifest) -> list[dict[str, str]]:
     """The policy's columns by role and by what became of them."""
     grouped: dict[tuple[str, str], list[str]] = {}
-    tree, bare = manifest["release_form"] == "tree", list_unprotected(manifest)
-    for name, spec in manifest["policy"]["columns"].items():
+    tree, bare = manifest.release_form is ReleaseForm.TREE, list_unprotected(manifest)
+    for name, spec in manifest.policy["columns"].items():
         treated = (
-            "protected" if name in manifest["protected_columns"]
+            "protected" if name in manifest.protected_columns
             else "released as buckets of values" if name in list_protected(manifest)
             else "not released" if name not in bare
             else "counted exactly in each box" if tree else "released as it is"
@@ -402,9 +403,7 @@ _LOST = {
 }
 
 
-def frontier(
-    comparison: Mapping[str, Any] | None, manifest: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def frontier(comparison: Mapping[str, Any] | None, manifest: Manifest) -> dict[str, Any] | None:
     """The candidates of a comparison, drawn and listed, this release among them if it was one."""
     if comparison is None:
         return None
@@ -425,31 +424,29 @@ def frontier(
     }
 
 
-def _is_this(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+def _is_this(row: Mapping[str, Any], manifest: Manifest) -> bool:
     given = {name: str(value) for name, value in row["parameters"].items()}
-    parameters = {name: str(value) for name, value in manifest["parameters"].items()}
-    return row["method"] == manifest["method"] and given.items() <= parameters.items()
+    parameters = {name: str(value) for name, value in manifest.parameters.items()}
+    return row["method"] == manifest.method and given.items() <= parameters.items()
 
 
-def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def requirements(manifest: Manifest) -> list[dict[str, Any]]:
     """What the policy requires, with the claim and the check that meet it."""
     sections = []
-    for name, stated in manifest["policy"].get("require", {}).items():
+    for name, stated in manifest.policy.get("require", {}).items():
         for value in stated if isinstance(stated, list) else [stated]:
-            claims, checks = (
-                [item for item in manifest[part] if _answers(item["guarantee"], name, value)]
-                for part in ("claims", "checks")
-            )
+            claims = [c for c in manifest.claims if _answers(c.guarantee, name, value)]
+            checks = [c for c in manifest.checks if _answers(c.guarantee, name, value)]
             sections.append(
                 {
                     "name": name,
                     "stated": _describe_requirement(value),
-                    "claims": [c for c in claims if c["status"] != "refuted"],
+                    "claims": [c for c in claims if c.status is not Status.REFUTED],
                     "conditions": [
                         text
                         for claim in claims
-                        if claim["status"] == "conditional"
-                        for text in claim["assumes"]
+                        if claim.status is Status.CONDITIONAL
+                        for text in claim.assumes
                         if text != KNOWN_COLUMNS
                     ],
                     "checks": checks,

@@ -8,8 +8,10 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
+from shoal.core import ReleaseForm
 from shoal.core.concentrated import epsilon_of
 from shoal.core.constraint_language import find_columns
+from shoal.core.manifest import Manifest
 from shoal.errors import count_noun
 from shoal.methods import find
 
@@ -288,24 +290,24 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     )
 
 
-def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def uses(manifest: Manifest) -> tuple[list[str], list[str]]:
     """How to use a released table, and how not to, by its form and by what was done."""
-    form, kinds = manifest["release_form"], _kinds(manifest)
-    protected = [name for name in list_protected(manifest) if name in manifest["columns"]]
-    ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
+    form, kinds = manifest.release_form, _kinds(manifest)
+    protected = [name for name in list_protected(manifest) if name in manifest.columns]
+    ranges = [n for n in protected if kinds[n] in _MEASURED and manifest.columns[n] == "String"]
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
-    cells = find(manifest["method"]).cells
+    cells = find(manifest.method).cells
     do, dont = [], []
-    if form == "tree":
+    if form is ReleaseForm.TREE:
         do.append("Add up the counts of the boxes that a question covers; where it covers part "
                   "of a box, take that part of its count.")  # fmt: skip
         dont.append("Do not read a box as a person. Counts may be fractions or below 0.")
-    elif form == "synthetic":
+    elif form is ReleaseForm.SYNTHETIC:
         do.append("Use the rows as a sample of a model of the people: for counts, shares, means "
                   "and relations between columns.")  # fmt: skip
         dont.append("Do not read a row as a person: no row is one, even if it looks like one.")
         dont.append("Do not rely on what is rare: a model is worst at small groups.")
-    elif form == "column-shuffled":
+    elif form is ReleaseForm.COLUMN_SHUFFLED:
         do.append("Use each column by itself: its mean, its quantiles, its shares.")
         dont.append("Do not cross, correlate or regress columns: each column was shuffled by "
                     "itself, so any relation in the table is chance.")  # fmt: skip
@@ -326,22 +328,22 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         )
         dont.append("Do not replace a range by its middle where exactness matters; try both "
                     "ends.")  # fmt: skip
-    if manifest["privacy_losses"]:
+    if manifest.privacy_losses:
         do.append("Allow for noise: average over many rows, and give intervals that account for "
                   "it, as below.")  # fmt: skip
         dont.append(
             "Do not use standard errors from software as they are: noise inflates variances and "
             "weakens relations between noisy columns, and the usual formula allows for neither."
         )
-    elif plain and form not in {"tree", "synthetic"} and not cells.keeps_numbers:
+    elif (
+        plain and form not in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC} and not cells.keeps_numbers
+    ):
         dont.append(
             f"Do not use {list_names(plain)} for extremes or for variances: similar people share "
             "one value, so variances tend to be too small, and extremes to be lost."
         )
-    weights = [
-        n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
-    ]
-    if weights and weights[0] in manifest["columns"]:
+    weights = [n for n, spec in manifest.policy["columns"].items() if spec.get("sampling_weight")]
+    if weights and weights[0] in manifest.columns:
         do.append(f"Weight rows by '{weights[0]}' in statements about the population.")
     do.append("State the method and its parameters when you publish results.")
     dont += [
@@ -376,18 +378,18 @@ _LOADED = {
 """The table of a folder in Python and R, by name, delimiter, decimal and whether it is a comma."""
 
 
-def analysis(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+def analysis(manifest: Manifest) -> dict[str, Any] | None:
     """How to read cells that were changed, and lines of Python and R; none for boxes."""
-    tables = [name for name in manifest.get("files", {}) if name.startswith("release.")]
-    if manifest["release_form"] == "tree" or not tables:
+    tables = [name for name in manifest.files if name.startswith("release.")]
+    if manifest.release_form is ReleaseForm.TREE or not tables:
         return None
     name = tables[0].split("/")[0]
     # Cells may be intervals, sets, ancestors and stars.
-    output = manifest["parameters"].get("output", "intervals")
-    coarser = find(manifest["method"]).cells.generalises and output == "intervals"
+    output = manifest.parameters.get("output", "intervals")
+    coarser = find(manifest.method).cells.generalises and output == "intervals"
     names = list_protected(manifest) if coarser else _list_bucketed(manifest)
-    texts = [name for name in names if manifest["columns"].get(name) == "String"]
-    dialect = manifest.get("dialect") or {"delimiter": ",", "decimal": "."}
+    texts = [name for name in names if manifest.columns.get(name) == "String"]
+    dialect = manifest.dialect or {"delimiter": ",", "decimal": "."}
     delimiter, decimal = repr(dialect["delimiter"])[1:-1], dialect["decimal"]
     lines = [
         text.replace("LOADED", loaded.format(name, delimiter, decimal, decimal == ","))
@@ -430,28 +432,24 @@ print(ask()$results)  # every column, with intervals
 # ask("mean", COLUMN), ask("ols", "OUTCOME ~ COLUMN + COLUMN")"""
 
 
-def _kinds(manifest: Mapping[str, Any]) -> dict[str, str]:
-    columns = manifest["policy"]["columns"]
-    return {name: columns.get(name, {}).get("kind", "") for name in manifest["columns"]}
+def _kinds(manifest: Manifest) -> dict[str, str]:
+    columns = manifest.policy["columns"]
+    return {name: columns.get(name, {}).get("kind", "") for name in manifest.columns}
 
 
-def _dtype(manifest: Mapping[str, Any], name: str) -> str:
-    return str(manifest["columns"][name])
-
-
-def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
+def with_role(manifest: Manifest, role: str) -> list[str]:
     """Names of the policy's columns with a role."""
-    columns = manifest["policy"]["columns"].items()
+    columns = manifest.policy["columns"].items()
     return [name for name, spec in columns if spec["role"] == role]
 
 
-def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def codebook(manifest: Manifest) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
-    stated, changed = manifest["policy"]["columns"], _describe_changes(manifest)
+    stated, changed = manifest.policy["columns"], _describe_changes(manifest)
     entries = []
-    for name, dtype in manifest["columns"].items():
-        spec = stated.get(name, {}) if manifest["release_form"] != "tree" else {}
-        paths = manifest.get("hierarchies", {}).get(name, [])
+    for name, dtype in manifest.columns.items():
+        spec = stated.get(name, {}) if manifest.release_form is not ReleaseForm.TREE else {}
+        paths = manifest.hierarchies.get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
         labels = spec.get("value_labels", {})
         values = values or list(labels)
@@ -471,49 +469,49 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def _describe_changes(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _describe_changes(manifest: Manifest) -> dict[str, str]:
     """What the method did to each released column."""
-    if manifest["release_form"] == "tree":
-        counts = "have noise" if manifest["privacy_losses"] else "are exact"
-        return dict.fromkeys(manifest["columns"], f"yes, made by the method; counts {counts}")
-    words = dict.fromkeys(manifest["columns"], "no, released as it was")
+    if manifest.release_form is ReleaseForm.TREE:
+        counts = "have noise" if manifest.privacy_losses else "are exact"
+        return dict.fromkeys(manifest.columns, f"yes, made by the method; counts {counts}")
+    words = dict.fromkeys(manifest.columns, "no, released as it was")
     for names, text in (
         (
             repairable(manifest),
             "no, released as it was, except in rows that were repaired to keep the rules, if any",
         ),
         (_list_bucketed(manifest), "yes, values became buckets"),
-        (manifest["protected_columns"], "yes, protected by the method"),
+        (manifest.protected_columns, "yes, protected by the method"),
     ):
         words |= {name: text for name in names if name in words}
     return words
 
 
-def list_protected(manifest: Mapping[str, Any]) -> list[str]:
+def list_protected(manifest: Manifest) -> list[str]:
     """The columns that the method protects, those included whose values became buckets."""
-    return list(dict.fromkeys((*manifest["protected_columns"], *_list_bucketed(manifest))))
+    return list(dict.fromkeys((*manifest.protected_columns, *_list_bucketed(manifest))))
 
 
-def _list_bucketed(manifest: Mapping[str, Any]) -> list[str]:
-    by_buckets = find(manifest["method"]).cells.classes_by_confidential
+def _list_bucketed(manifest: Manifest) -> list[str]:
+    by_buckets = find(manifest.method).cells.classes_by_confidential
     return with_role(manifest, "confidential") if by_buckets else []
 
 
-def list_unprotected(manifest: Mapping[str, Any]) -> list[str]:
+def list_unprotected(manifest: Manifest) -> list[str]:
     """The policy's columns that are published unprotected: cell by cell, or counted in boxes."""
     protected = list_protected(manifest)
-    names = [name for name in manifest["policy"]["columns"] if name not in protected]
-    if manifest["release_form"] == "tree":
-        return [n for n in names if any(c.startswith(f"{n}=") for c in manifest["columns"])]
-    return [name for name in names if name in manifest["columns"]]
+    names = [name for name in manifest.policy["columns"] if name not in protected]
+    if manifest.release_form is ReleaseForm.TREE:
+        return [n for n in names if any(c.startswith(f"{n}=") for c in manifest.columns)]
+    return [name for name in names if name in manifest.columns]
 
 
-def repairable(manifest: Mapping[str, Any]) -> set[str]:
+def repairable(manifest: Manifest) -> set[str]:
     """Columns in which a row may have been repaired, by the policy alone; all, if rules are hidden.
 
     Whether a row was repaired is confidential.
     """
-    names, stated = list(manifest["policy"]["columns"]), manifest["policy"].get("constraints", {})
+    names, stated = list(manifest.policy["columns"]), manifest.policy.get("constraints", {})
     if not stated.get("repair"):
         return set()
     if stated.get("observed"):

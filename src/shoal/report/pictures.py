@@ -65,7 +65,7 @@ def release(made: Release) -> Drawing:
 
 def count_released(made: Release) -> list[dict[str, Any]] | None:
     """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
-    if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
+    if made.manifest.release_form is ReleaseForm.TREE or not hasattr(made.data, "shape"):
         return None
     tables = (made.data, made.extras.get("measurements"))
     frame, measured = (None if table is None else io.from_native(table).frame for table in tables)
@@ -419,7 +419,7 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
         for column, place in enumerate(layer)
     }
     parts = [
-        _line(x, y - NODE_HIGH / 2, *_above(at[up], NODE_HIGH / 2), width=0.7, faint=True)
+        _line(x, y - NODE_HIGH / 2, at[up][0], at[up][1] + NODE_HIGH / 2, width=0.7, faint=True)
         for node, (x, y) in at.items()
         for j, level in enumerate(node)
         if (up := (*node[:j], level + 1, *node[j + 1 :])) in at
@@ -448,10 +448,6 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
             )))  # fmt: skip
     high = 24 + NODE_HIGH + (len(layers) - 1) * LAYER_HIGH
     return _svg(int(across), high, parts, f"Lattice of levels: {len(nodes)} combinations.")
-
-
-def _above(point: tuple[float, float], half: float) -> tuple[float, float]:
-    return point[0], point[1] + half
 
 
 def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:

@@ -36,7 +36,7 @@ MOST_NAMED = 12
 def release_text(release: Release, notes: Iterable[str]) -> str:
     """What a release promises, line by line, and what to know about it."""
     text = "\n".join([release.summary(), *(f"  note  {note}" for note in notes)])
-    return _shorten(text, list(release.manifest["columns"]))
+    return _shorten(text, list(release.manifest.columns))
 
 
 def _shorten(text: str, names: Sequence[str]) -> str:
@@ -98,11 +98,11 @@ def write_published_json(published: Any) -> str:
     facts = {
         "public": str(published.folder),
         "confidential": str(published.internal),
-        "method": release.manifest["method"],
-        "rows": release.manifest["rows"],
-        "columns": list(release.manifest["columns"]),
+        "method": release.manifest.method,
+        "rows": release.manifest.rows,
+        "columns": list(release.manifest.columns),
         "claims": [plain(claim) for claim in release.claims],
-        "not_claimed": list(release.manifest["not_claimed"]),
+        "not_claimed": list(release.manifest.not_claimed),
         "checks": [plain(check) for check in release.checks],
         "notes": list(published.notes),
     }

@@ -24,16 +24,15 @@ from shoal.studio import (
     invalid_input,
     policy_document,
     profile,
-    release_binding,
     schemes,
     uploads,
 )
-from shoal.studio.history import History
+from shoal.studio.history import History, list_choices
 from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
 from shoal.studio.settings import Settings
-from shoal.studio.workspace import DataFile, Workspace, WorkspaceStore
+from shoal.studio.workspace import DataFile, Draft, Workspace, WorkspaceStore
 
 SAMPLE = "people.parquet"
 """What the shipped sample is called."""
@@ -171,18 +170,10 @@ class Studio:
             **changed,
         )
 
-    def keep_draft(
-        self,
-        workspace: Workspace,
-        where: str,
-        given: Mapping[str, str],
-        error: str,
-        wrong: tuple[str, ...] = (),
-    ) -> Workspace:
+    def keep_draft(self, workspace: Workspace, where: str, draft: Draft) -> Workspace:
         """Keep what was typed and cannot be used; nothing is released until that is settled."""
-        made = invalid_input.make_draft(given, error, wrong)
         return self.store.note(
-            workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
+            workspace.id, lambda now: replace(now, drafts={**now.drafts, where: draft})
         )
 
     def judge_policy(self, workspace: Workspace) -> Policy:
@@ -237,7 +228,7 @@ class Studio:
             evaluate=evaluate,
             control=None if control_path is None or evaluate is False else str(control_path),
             comparison=None if compared is None else str(compared / "comparison.json"),
-            choices=release_binding.choices(workspace),
+            choices=list_choices(workspace),
             again=self.again(workspace),
             expected=forecast.seconds(planning.foreseen_rows(planned, rows)),
             **schemes.arguments(self, workspace, self.jobs.folder(id_)),
@@ -399,7 +390,7 @@ class Studio:
         """Take what a job found into the workspace and the history; called by `Jobs`."""
         if status.kind is JobKind.PROTECT:
             state = "released" if status.state is JobState.DONE else status.state.value
-            manifest = read_json(self.jobs.release(status.id) / "manifest.json")
+            manifest = self.jobs.manifest(status.id)
             self.history.end(status.id, state, manifest=manifest, sentence=status.error)
         if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
             result = status.result
@@ -491,7 +482,7 @@ def studio(settings: Settings) -> Iterator[Studio]:
         jobs = Jobs(settings.home, most=settings.most_jobs)
         history = History(settings.home)
         jobs.recover()
-        history.recover(jobs.release)
+        history.recover(jobs.manifest)
         made = Studio(settings, WorkspaceStore(settings.home), jobs, history, temporary)
         jobs.finished = made.finish
         try:

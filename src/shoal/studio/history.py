@@ -9,17 +9,23 @@ release's name.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from shoal.core.machine import now
+from shoal.core.manifest import Manifest
 from shoal.io.disk import flush
+from shoal.studio import policy_document
 from shoal.studio.private_files import private_folder, read_json
+
+if TYPE_CHECKING:
+    from shoal.studio.context import Studio
+    from shoal.studio.workspace import DataFile, Workspace
 
 BEGUN, ENDED = "begun", "ended"
 
@@ -88,11 +94,11 @@ class History:
         id_: str,
         state: str,
         *,
-        manifest: Mapping[str, Any] | None = None,
+        manifest: Manifest | None = None,
         sentence: str = "",
     ) -> None:
         """Note what came of it."""
-        facts = manifest or {}
+        facts = {} if manifest is None else manifest.as_values()
         self._append(
             {"event": ENDED, "id": id_, "state": state, "time": now(), "sentence": sentence,
              "method": facts.get("method"), "rows": facts.get("rows", 0),
@@ -116,11 +122,11 @@ class History:
         """One of them."""
         return next((entry for entry in self.entries() if entry.id == id_), None)
 
-    def recover(self, folder_of: Any) -> None:
+    def recover(self, manifest_of: Callable[[str], Manifest | None]) -> None:
         """Say what came of releases that were under way when a server ended, by their folders."""
         for entry in self.entries():
             if entry.state == "running":
-                manifest = read_json(folder_of(entry.id) / "manifest.json")
+                manifest = manifest_of(entry.id)
                 if manifest is not None:
                     self.end(entry.id, "released", manifest=manifest)
                 else:
@@ -152,3 +158,68 @@ INTERRUPTED = (
 def release_name(id_: str) -> str:
     """The name of a release's folder, which the budget file notes beside its price."""
     return f"release-{id_}"
+
+
+@dataclass(frozen=True)
+class BoundRelease:
+    """The latest release of a workspace, and how it stands to the present policy.
+
+    Attributes:
+        id: of the release.
+        policy_digest: of the policy that it was made with, as in its manifest.
+        current: it was made with the present policy and choices.
+        changed: what differs, where it is out of date: a dotted key of the policy, or a choice of
+            the page in words, as it was when the release was made, and as it is now.
+        again: the command and the script that made it.
+    """
+
+    id: str
+    policy_digest: str
+    current: bool
+    changed: tuple[tuple[str, str, str], ...]
+    again: dict[str, str]
+
+
+def list_choices(workspace: "Workspace") -> dict[str, str]:
+    """What a release rests on beside the policy, in words."""
+    return {
+        "the table": _file(workspace.data),
+        "people not in the table": _file(workspace.others),
+        "file format": workspace.release_format,
+        "population": workspace.source or "none",
+        "the scheme": "none" if workspace.scheme is None else workspace.scheme.label,
+        "coarsened": ", ".join(workspace.scheme.coarsen if workspace.scheme else ()) or "none",
+    }
+
+
+def find_latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
+    """The latest whole release of a workspace; none before there is one.
+
+    The job of a release keeps the policy's text, how the table and the file were chosen, and the
+    command that does the same. A page that shows a release shows these, never the present ones.
+    """
+    entry = next(
+        (e for e in studio.history.entries()
+         if e.workspace == workspace.id and e.state == "released"),
+        None,
+    )  # fmt: skip
+    manifest = None if entry is None else studio.jobs.manifest(entry.id)
+    if entry is None or manifest is None:
+        return None
+    folder = studio.jobs.folder(entry.id)
+    job: dict[str, Any] = (read_json(folder / "job.json") or {}).get("arguments", {})
+    policy = (folder / "policy.toml").read_text(encoding="utf-8")
+    before, now = job.get("choices", {}), list_choices(workspace)
+    differences = policy_document.differences(policy, workspace.policy)
+    differences += [(key, before[key], now[key]) for key in before if before[key] != now.get(key)]
+    return BoundRelease(
+        entry.id,
+        manifest.policy_digest,
+        current=not differences,
+        changed=tuple(differences),
+        again=job.get("again") or studio.again(workspace),
+    )
+
+
+def _file(file: "DataFile | None") -> str:
+    return "none" if file is None else f"{file.label} ({file.bytes:,} bytes)"

@@ -5,9 +5,9 @@ next click would release a table without what it asked for. So it is kept in the
 reloads and restarts, until the form is sent again and taken, or undo takes it back.
 """
 
-import re
 from collections.abc import Collection, Mapping
 
+from shoal.errors import ShoalError
 from shoal.studio.workspace import Draft, Workspace
 
 TEXT, REQUIRE, PARAMETERS, BUDGET = "policy", "require", "parameters", "budget"
@@ -26,11 +26,12 @@ def column(name: str) -> str:
     return f"columns.{name}"
 
 
-def make_draft(given: Mapping[str, str], error: str, wrong: Collection[str] = ()) -> Draft:
+def make_draft(
+    given: Mapping[str, str], error: str, wrong: Collection[str] = (), line: int | None = None
+) -> Draft:
     """A draft that a file can hold, whatever was sent."""
-    return Draft(
-        {_text(name): _text(text) for name, text in given.items()}, _text(error), tuple(wrong)
-    )
+    texts = {_text(name): _text(text) for name, text in given.items()}
+    return Draft(texts, _text(error), tuple(wrong), line)
 
 
 def sentence(workspace: Workspace) -> str:
@@ -43,27 +44,26 @@ def sentence(workspace: Workspace) -> str:
     )
 
 
-def wrong_fields(error: str, known: Collection[str], *, table: str) -> tuple[str, ...]:
-    """The fields that an error of the policy speaks of, by the place that it names.
+def wrong_fields(error: ShoalError, known: Collection[str], *table: str) -> tuple[str, ...]:
+    """The fields of a form that an error of the policy is about.
 
     Args:
-        error: such as `The policy, require.l-diversity: expected ...`.
-        known: the fields of the form.
-        table: that the fields are keys of, such as `require`.
+        error: with the place in the policy.
+        known: the fields of the form, by keys of the table.
+        table: what of the policy the form is for, such as `columns`, `age`.
 
-    >>> wrong_fields("policy, require.k-anonymity: x.", ["k-anonymity"], table="require")
-    ('k-anonymity',)
-    >>> wrong_fields("[protect], k: expected x.", ["k", "kind"], table="protect")
+    >>> from shoal.errors import InputError
+    >>> wrong_fields(InputError("x.", field=("protect", "k")), ["k", "kind"], "protect")
     ('k',)
-    >>> wrong_fields("policy, columns.a: expected bounds.", ["bounds"], table="columns.a")
+    >>> end = InputError("x.", field=("columns", "a.b", "bounds", 1))
+    >>> wrong_fields(end, ["kind", "bounds"], "columns", "a.b")
     ('bounds',)
     """
-    places = rf"(?:{re.escape(table)}\.|\[{re.escape(table)}\], |parameter ')"
-    named = [field for field in known if re.search(rf"{places}{re.escape(field)}(?![\w-])", error)]
-    spoken = error.rpartition(f"{table}: expected ")[2].split() if f"{table}: " in error else []
-    # An error of a column as a whole has the key among its words, a category in the singular.
-    words = {word.strip("'.,").replace("category", "categories") for word in spoken}
-    return tuple(named or [field for field in known if field in words][:1])
+    place = error.field[len(table) :]
+    if error.field[: len(table)] != table or not place:
+        return ()
+    path = ".".join(map(str, place))
+    return tuple(field for field in known if f"{path}.".startswith(f"{field}."))
 
 
 def _text(text: str) -> str:

@@ -30,8 +30,10 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from shoal.core.machine import now
+from shoal.core.manifest import Manifest
 from shoal.errors import InputError, withheld
 from shoal.io.folders import UNFINISHED
+from shoal.pipeline.manifest import read as read_manifest
 from shoal.studio.history import release_name
 from shoal.studio.private_files import (
     ID,
@@ -207,7 +209,7 @@ class Jobs:
     def _read_status(self, id_: str) -> JobStatus:
         """What the job's folder says."""
         folder = self.folder(id_)
-        job = read_json(folder / "job.json") if _is_id(id_) else None
+        job = read_json(folder / "job.json") if re.match(ID, id_) else None
         if job is None:
             raise InputError("There is no such task. It may have been removed.")
         status = read_json(folder / "status.json") or {}
@@ -272,7 +274,8 @@ class Jobs:
                 continue
             end_left_behind(folder / LOCK)
             if self._is_out(folder):
-                _remove_hidden(folder / "out")
+                for path in (folder / "out").glob(".*"):
+                    shutil.rmtree(path, ignore_errors=True)
             else:
                 _clear(folder / "out")
                 _write_status(folder, JobState.INTERRUPTED, error=INTERRUPTED)
@@ -295,6 +298,13 @@ class Jobs:
     def release(self, id_: str) -> Path:
         """The public folder of a release; `.internal` beside it is the confidential one."""
         return self._folder / id_ / "out" / release_name(id_)
+
+    def manifest(self, id_: str) -> Manifest | None:
+        """Read the manifest of a release; none where there is no release of this version."""
+        try:
+            return read_manifest(self.release(id_))
+        except InputError:
+            return None
 
     def comparison(self, id_: str) -> Path:
         """The folder of a comparison, confidential."""
@@ -326,11 +336,11 @@ class Jobs:
 
         The release is paid for, and what compares it with the original can be made again.
         """
-        manifest = read_json(self.release(folder.name) / "manifest.json")
+        manifest = self.manifest(folder.name)
         if manifest is None:
             return False
         notes = [said] if said else []
-        write_json(folder / "result.json", {"rows": manifest["rows"], "notes": notes})
+        write_json(folder / "result.json", {"rows": manifest.rows, "notes": notes})
         _write_status(folder, JobState.DONE)
         return True
 
@@ -417,12 +427,3 @@ def _kill(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
 
 def _write_status(folder: Path, state: JobState, stage: str = "", *, error: str = "") -> None:
     write_json(folder / "status.json", {"state": state.value, "stage": stage, "error": error})
-
-
-def _remove_hidden(folder: Path) -> None:
-    for path in folder.glob(".*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_id(text: str) -> bool:
-    return re.match(ID, text) is not None

@@ -122,9 +122,10 @@ def list_observed(
     for name in left:
         if {"categories", "hierarchy"} & columns.get(name, {}).keys():
             raise InputError(
-                f"The policy, columns.{name}.categories: these were copied from the data, so "
-                "'observed = true' stays beside them. If they are public knowledge, tick that on "
-                "the column's card."
+                "these were copied from the data, so 'observed = true' stays beside them. If they "
+                "are public knowledge, tick that on the column's card.",
+                field=("columns", name, "categories"),
+                place=f"The policy, columns.{name}.categories",
             )
     return (*marked, *left)
 

@@ -1,25 +1,36 @@
-"""The HTTP server: bind, print the address, open the browser, serve, tidy up."""
+"""The application, and the HTTP server that runs it: bind, open the browser, serve, tidy up."""
 
 import os
 import secrets
 import signal
 import socket
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from html import escape
+from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.types import Scope
 
-from shoal.errors import InputError
+from shoal.errors import InputError, ShoalError
 from shoal.methods import REGISTRY
-from shoal.studio.app import create_app
+from shoal.studio import context, pages
+from shoal.studio.pages import rendering
 from shoal.studio.private_files import alone_in
+from shoal.studio.security import Guard, Session
 from shoal.studio.settings import LOOPBACK, Settings
+from shoal.studio.uploads import UPLOADS, TooLargeError
 
 SOON = 0.7
 """Seconds until the browser is opened."""
@@ -163,3 +174,76 @@ def server(app: Any) -> uvicorn.Server:
             timeout_graceful_shutdown=PATIENCE,
         )
     )
+
+
+KEPT = "private, max-age=31536000, immutable"
+PLAIN = {
+    400: "The request is not well formed.",
+    404: "There is nothing at this address.",
+    405: "This address does not take that HTTP method.",
+}
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Make the application of one server.
+
+    It opens its home when it starts and tidies up when it ends: run it under a server, or in tests
+    inside `with TestClient(app)`. `app.state.studio` is the running `Studio`.
+
+    Documentation pages and the schema's address are off.
+    """
+    session = Session(settings.port, settings.token)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with context.studio(settings) as studio:
+            app.state.studio = studio
+            yield
+
+    app = FastAPI(
+        title="Shoal studio",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, settings=settings, session=session, page=_outside)],
+    )
+    app.mount("/static", _OwnFiles(directory=Path(str(files("shoal.studio"))) / "static"))
+    app.include_router(pages.router)
+    for kind in (ShoalError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _refuse)
+    return app
+
+
+class _OwnFiles(StaticFiles):
+    """Files that hold nothing of a table: a browser keeps one as long as it has its digest."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        answer = await super().get_response(path, scope)
+        if rendering.address(path).endswith(f"?{scope['query_string'].decode('latin-1')}"):
+            answer.headers["cache-control"] = KEPT
+        return answer
+
+
+def _outside(status: int, sentence: str) -> str:
+    """The page for who has no session, or does not get further."""
+    return rendering.page("outside.html", sentence=sentence, code=status)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Answer with a sentence of ours, the user's move or a promise that cannot be kept."""
+    status, sentence, kept = 422, str(error), None
+    if isinstance(error, TooLargeError):
+        status = 413
+    elif isinstance(error, HTTPException):
+        status, sentence, kept = error.status_code, str(error.detail), error.headers
+        if not sentence.endswith("."):  # Those of the libraries are words.
+            sentence = PLAIN.get(status, f"{sentence}.")
+    elif isinstance(error, RequestValidationError):  # Without what was found in the field.
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        sentence = f"The request does not fit at {place}: {first['msg']}."
+    if UPLOADS.match(request.url.path):  # asked for by a script of the page
+        return JSONResponse({"error": sentence}, status_code=status, headers=kept)
+    page = rendering.page("error.html", request=request, sentence=sentence, code=status)
+    return HTMLResponse(page, status_code=status, headers=kept)

@@ -2,14 +2,15 @@
 
 A shape is computed once, by the job that reads the table, from the distinct values and their
 counts. It is a figure of the confidential table: it is kept beside the table in the temporary
-folder, and shown on the steward's own page only.
+folder, and shown on the steward's own page only. So is a column before and after, of a comparison.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -210,3 +211,34 @@ def sparkline(shape: Shape, *, plain: bool = False) -> Markup:
         f'<svg class="spark {shape.sort}" viewBox="0 0 {WIDE} {HIGH}" preserveAspectRatio="none" '
         f'aria-hidden="true">{inner}</svg>'
     )
+
+
+WIDE, HIGH = 56, 22
+"""The size of a picture in its own units."""
+
+
+def before_and_after(one: Mapping[str, Any]) -> Markup:
+    """Draw the counts of a column: a filled shape for the release, a line for the original.
+
+    Args:
+        one: a column of `shoal.evaluation.evaluate.pictures`.
+    """
+    before, after = (_shares(one[side]) for side in ("before", "after"))
+    most = max([*before, *after, 1e-12])
+    words = f"{one['name']}: {one['distance']:.0%} moved"
+    return Markup(
+        '<svg class="twin" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" '
+        'aria-label="{}"><title>{}</title><path class="after" d="M0 {}{}z"/><path class="before" '
+        'd="M0 {}{}"/></svg>'
+    ).format(WIDE, HIGH, words, words, HIGH, _steps(after, most), HIGH, _steps(before, most))
+
+
+def _shares(counts: Sequence[float]) -> list[float]:
+    total = sum(max(count, 0.0) for count in counts)
+    return [max(count, 0.0) / total if total else 0.0 for count in counts]
+
+
+def _steps(shares: Sequence[float], most: float) -> str:
+    step = WIDE / max(len(shares), 1)
+    heights = (HIGH - (HIGH - 2) * share / most for share in shares)
+    return "".join(f"V{height:.4g}h{step:.4g}" for height in heights) + f"V{HIGH}"

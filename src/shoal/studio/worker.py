@@ -169,7 +169,7 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         progress=status,
         applied=applied,
     )
-    return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
+    return {"rows": done.release.manifest.rows, "notes": list(done.notes)}
 
 
 def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:

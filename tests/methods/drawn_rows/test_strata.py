@@ -116,7 +116,7 @@ def test_the_claim_lists_what_strata_publish_and_who_are_neighbours():
 def test_empty_and_tiny_strata_are_told_and_unknown_strata_refused():
     release = shoal.protect(waves([60, 1, 0, 2]), policy("maxent"))
 
-    notes = release.manifest["notes"]
+    notes = release.manifest.notes
     assert "Strata without rows: w3." in notes
     assert any(
         "fewer than 50 rows, whose synthetic rows are mostly noise: w2, w4." in note
@@ -273,7 +273,7 @@ def test_methods_that_cannot_keep_missing_cells_use_the_constant(name):
     release = shoal.protect(holes(20), rules)
 
     assert release.data.null_count().row(0) == (0, 0)
-    assert any("'x': missing cells count as 5" in note for note in release.manifest["notes"])
+    assert any("'x': missing cells count as 5" in note for note in release.manifest.notes)
 
 
 def test_a_constant_and_a_value_of_its_own_contradict_each_other():

@@ -225,7 +225,7 @@ def test_one_column_of_categories_is_enough(name):
     if name == "auto":
         assert (
             "auto chose maxent (one-way marginals alone) for the goal 'counts'."
-            in release.manifest["notes"]
+            in release.manifest.notes
         )
 
 
@@ -247,7 +247,7 @@ def test_one_row_is_released_or_refused_before_anything_is_spent(name, options):
     release = shoal.protect(frame, policy(name, **options))
 
     assert release.data.height == 1
-    (note,) = [text for text in release.manifest["notes"] if text.startswith("With 1 row ")]
+    (note,) = [text for text in release.manifest.notes if text.startswith("With 1 row ")]
     assert "is preserved" in note
 
 
@@ -272,7 +272,7 @@ def test_few_rows_work_and_are_warned_about(name):
     release = shoal.protect(people(49).select("age", "sex"), rules)
 
     expected = "With 49 rows, fewer than 50, one record is a large part of every count."
-    assert release.manifest["notes"].count(expected) == 1
+    assert release.manifest.notes.count(expected) == 1
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -548,7 +548,7 @@ def test_pandas_tables_get_their_measurements_as_pandas():
 def test_auto_says_what_it_chose_why_and_what_to_expect(columns, options, chosen):
     rules = policy("auto", {name: COLUMNS[name] for name in columns}, **options)
 
-    notes = shoal.protect(people(240).select(columns), rules).manifest["notes"]
+    notes = shoal.protect(people(240).select(columns), rules).manifest.notes
 
     at = next(i for i, note in enumerate(notes) if note.startswith(chosen))
     assert len(notes) > at + 2
@@ -566,7 +566,7 @@ def test_auto_says_that_a_tree_was_grown_where_columns_follow_from_each_other():
     release = shoal.protect(frame, rules, noise=SeededNoise(1))
 
     said = "auto chose maxent (a tree instead of marginals) for the goal 'counts'."
-    assert said in release.manifest["notes"]
+    assert said in release.manifest.notes
 
 
 def test_a_failed_requirement_says_that_a_further_try_costs_epsilon_again():

@@ -420,10 +420,10 @@ def test_an_audit_sees_whether_the_number_of_rows_is_paid_for(rows, broken):
 def test_claims_say_person_in_the_manifest():
     release = shoal.protect(visits([1, 2, 2]), policy("auto", {"max_contributions": 2}))
 
-    (claim,) = release.manifest["claims"]
-    assert claim["guarantee"]["privacy_unit"] == "person"
-    assert claim["guarantee"]["rows"] == 2
-    assert claim["guarantee"]["invariants"] == ["the number of persons"]
+    (claim,) = release.manifest.claims
+    assert claim.guarantee["privacy_unit"] == "person"
+    assert claim.guarantee["rows"] == 2
+    assert claim.guarantee["invariants"] == ["the number of persons"]
     assert isinstance(release.claims[0].guarantee, DifferentialPrivacy)
 
 

@@ -657,7 +657,7 @@ def test_public_groups_do_not_look_at_protected_columns_even_to_break_ties():
 def test_marginals_say_that_no_row_is_a_person():
     done, _ = release(RAMP, "ir-laplace", k=3, release_form="column-shuffled")
 
-    assert any("no joint information" in note for note in done.manifest["notes"])
+    assert any("no joint information" in note for note in done.manifest.notes)
 
 
 @pytest.mark.parametrize("method", ["mdav-laplace", "stable-laplace"])

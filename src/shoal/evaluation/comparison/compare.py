@@ -432,7 +432,12 @@ def _rank(
     chosen_points = [point for place, point in zip(places, points, strict=True) if place in met]
     stands |= zip(met, frontier.standings(chosen_points), strict=True)
     shown = tuple(
-        place_row(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
+        place_row(
+            row,
+            stands.get(place),
+            None if row.point is None else frontier.like_a_sample(row.point.error.value, samples),
+        )
+        for place, row in enumerate(rows)
     )
     eligible = [
         shown[place].unmet is None and (shown[place].proved or settings["any_claim"])
@@ -455,10 +460,6 @@ def _rank(
         costs=costs,
         settings=settings,
     )
-
-
-def _like(row: Row, samples: Mapping[float, float]) -> str | None:
-    return None if row.point is None else frontier.like_a_sample(row.point.error.value, samples)
 
 
 def _sentence(

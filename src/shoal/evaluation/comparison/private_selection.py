@@ -188,15 +188,11 @@ def _within(claim: Any, price: Fraction, wanted: set[str]) -> bool:
     return steps * guarantee.pure <= price and wanted <= set(guarantee.protects)
 
 
-@dataclass(frozen=True, eq=False)
-class _Queries:
-    """Ranges of the unit box, by queries and columns."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+_Ranges = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""The lower and the upper ends of ranges of the unit box, by queries and columns."""
 
 
-def _queries(policy: Policy, columns: Sequence[str]) -> _Queries:
+def _queries(policy: Policy, columns: Sequence[str]) -> _Ranges:
     """Half of the public domain of up to three columns, drawn without the table."""
     rng = np.random.default_rng(SEED)
     shape = (QUERIES, len(columns))
@@ -210,20 +206,21 @@ def _queries(policy: Policy, columns: Sequence[str]) -> _Queries:
             # Ends between cells, so no category lies on one.
             lower[query, axis] = -np.inf if first == 0 else (first - 0.5) / cells
             upper[query, axis] = np.inf if first + taken == cells else (first + taken - 0.5) / cells
-    return _Queries(lower, upper)
+    return lower, upper
 
 
 def _counts(
-    frame: pl.DataFrame, policy: Policy, columns: Sequence[str], queries: _Queries
+    frame: pl.DataFrame, policy: Policy, columns: Sequence[str], queries: _Ranges
 ) -> NDArray[np.int64]:
     """How many records lie in each range; each record is clamped by itself."""
     decimal = policy.reading.decimal
     table, _ = clamp.clamp(frame, policy.schema, columns=columns, decimal=decimal)
     places = table.unit_matrix(columns)
-    inside = np.ones((len(places), len(queries.lower)), dtype=bool)
+    lower, upper = queries
+    inside = np.ones((len(places), len(lower)), dtype=bool)
     for axis in range(len(columns)):
         column = places[:, axis, None]
-        inside &= (column >= queries.lower[:, axis]) & (column < queries.upper[:, axis])
+        inside &= (column >= lower[:, axis]) & (column < upper[:, axis])
     counts: NDArray[np.int64] = inside.sum(axis=0)
     return counts
 
@@ -232,7 +229,7 @@ def _wrong(
     frame: pl.DataFrame,
     planned: Plan,
     columns: Sequence[str],
-    queries: _Queries,
+    queries: _Ranges,
     true: NDArray[np.int64],
 ) -> int:
     """Release once and add up the errors of the counts; a release that fails has none right."""

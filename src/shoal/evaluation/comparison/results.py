@@ -79,7 +79,7 @@ class Row:
         claims: plain values, as in a manifest.
         checks: plain values, of the first repeat.
         figures: (part, measure, subject, better) to the mean over repeats.
-        pictures: counts of each column in both tables, of the first repeat; see `before_after`.
+        pictures: counts of each column in both tables, of the first repeat; see `evaluate`.
         seconds: of one release and its metrics, on average.
         repeats: how often it was released.
     """
@@ -197,7 +197,10 @@ class Comparison:
         width = max((len(row.label) for row in (*self.rows, *self.baselines)), default=0)
         shown = sorted(
             (row for row in self.rows if row.point is not None),
-            key=lambda row: (list(Standing).index(row.standing or Standing.BEATEN), _error(row)),
+            key=lambda row: (
+                list(Standing).index(row.standing or Standing.BEATEN),
+                row.point.error.value if row.point else 0.0,
+            ),
         )
         head = f"{'linkage, inference':21}  {'error of counts':21}  singling out"
         lines.append(f"{'':{width}}  {head}")
@@ -271,10 +274,6 @@ def _long(row: Row) -> list[dict[str, Any]]:
 
 def _ends(value: Estimate) -> dict[str, float]:
     return {"value": value.value, "low": value.low, "high": value.high}
-
-
-def _error(row: Row) -> float:
-    return float("inf") if row.point is None else row.point.error.value
 
 
 def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:

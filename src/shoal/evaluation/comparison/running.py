@@ -285,7 +285,7 @@ def _measure(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         "claims": plain(done.release.claims),
         "checks": plain(done.release.checks),
         "unmet": unmet,
-        "suppressed": done.release.manifest["suppressed"],
+        "suppressed": done.release.manifest.suppressed,
     }
 
 

@@ -14,14 +14,15 @@ from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError, count_noun
 from shoal.methods import title_of
 from shoal.pipeline import planning, protect_table
-from shoal.pipeline.doubts import SeenColumn, SeenTable
+from shoal.pipeline.plan_notes import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
 from shoal.publish.evidence import MEASURED
-from shoal.studio import invalid_input, policy_document, release_binding
+from shoal.studio import history, invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import editing, questions, rendering
 from shoal.studio.profile import DataProfile
+from shoal.studio.workspace import Draft
 
 SCREENS = {
     "data": "Data",
@@ -143,12 +144,9 @@ class Here:
             text = editing.with_table(text, table, stated)
         self.studio.put_policy(self.workspace, text, **options)
 
-    def keep_draft(
-        self, where: str, given: Mapping[str, str], error: str, wrong: tuple[str, ...] = ()
-    ) -> "Here":
+    def keep_draft(self, where: str, draft: Draft) -> "Here":
         """Keep what was typed in a form and cannot be used; the workspace with it."""
-        now = self.studio.keep_draft(self.workspace, where, given, error, wrong)
-        return Here(self.studio, now)
+        return Here(self.studio, self.studio.keep_draft(self.workspace, where, draft))
 
     def job(self, *kinds: JobKind) -> JobStatus | None:
         """The latest job of these kinds."""
@@ -237,9 +235,9 @@ class Here:
         return "later", "not yet"
 
     @cached_property
-    def released(self) -> release_binding.BoundRelease | None:
+    def released(self) -> history.BoundRelease | None:
         """The latest release, and whether it was made with the present policy."""
-        return release_binding.latest(self.studio, self.workspace)
+        return history.find_latest(self.studio, self.workspace)
 
 
 def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:

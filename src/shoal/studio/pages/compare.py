@@ -25,7 +25,7 @@ from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.fields import as_number
 from shoal.studio.pages.home import job_values
 from shoal.studio.pages.protect import FITS
-from shoal.studio.sparkline import before_and_after
+from shoal.studio.shapes import before_and_after
 
 router = APIRouter(include_in_schema=False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from shoal.errors import ShoalError
 from shoal.io.text_files import as_toml, bare
 
 WIDEST = 60
@@ -170,29 +171,25 @@ def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
             text = with_key(text, table, key, None)
     now = tomllib.loads(text, parse_float=Decimal).get(table, {})
     for key, value in values.items():
-        if value is not None and not _same(now.get(key), value):
+        same = json.dumps(now.get(key), default=str) == json.dumps(value, default=str)
+        if value is not None and not same:
             text = with_key(text, table, key, value)
     return text
 
 
-def line_of(text: str, sentence: str) -> int | None:
+def line_of(text: str, error: ShoalError) -> int | None:
     """The line, from 1, that an error of the policy is about, where it is known.
 
-    Errors name a place such as `columns.age.bounds`, or a table such as `[protect]`; those of
-    the TOML itself end in a line.
+    Errors carry a place such as `columns`, `age`, `bounds`; those of the TOML itself end in a line.
     """
-    marked = sentence.rpartition("(at line ")[2].partition(",")[0]
+    marked = str(error).rpartition("(at line ")[2].partition(",")[0]
     if marked.isdecimal():
         return int(marked)
-    place = sentence.partition(", ")[2]
     best, length = None, 0
     for statement in statements(text):
-        path = ".".join((*statement.table, *statement.key))
-        names = [path] if statement.key else [f"[{path}]", path] if statement.header else []
-        for name in names:
-            here = place.startswith(name) or (name[0] == "[" and name in sentence)
-            if here and len(name) > length:
-                best, length = statement.start + 1, len(name)
+        path = (*statement.table, *statement.key)
+        if len(path) > length and error.field[: len(path)] == path:
+            best, length = statement.start + 1, len(path)
     return best
 
 
@@ -211,7 +208,3 @@ def _comment(lines: list[str], statement: Statement) -> str:
         if mark == "#" and _parse(line[:place].rstrip() + "\n") is not None:
             return "  " + line[place:].rstrip()
     return ""
-
-
-def _same(one: Any, other: Any) -> bool:
-    return json.dumps(one, default=str) == json.dumps(other, default=str)

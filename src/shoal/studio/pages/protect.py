@@ -90,8 +90,9 @@ def parameters(here: Present, form: Form) -> Response:
         planning.check_parameters(tried)
         here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
-        wrong = invalid_input.wrong_fields(str(error), given, table="protect")
-        return show(here.keep_draft(invalid_input.PARAMETERS, given, _in_words(here, error), wrong))
+        wrong = invalid_input.wrong_fields(error, given, "protect")
+        draft = invalid_input.make_draft(given, _in_words(here, error), wrong)
+        return show(here.keep_draft(invalid_input.PARAMETERS, draft))
     return back_to(here, "protect")
 
 
@@ -104,8 +105,9 @@ def require(here: Present, form: Form) -> Response:
     try:
         here.put_tables({"require": stated}, settles=[invalid_input.REQUIRE])
     except InputError as error:
-        wrong = protect_fields.wrong_parts(str(error), form)
-        return show(here.keep_draft(invalid_input.REQUIRE, form, _in_words(here, error), wrong))
+        wrong = protect_fields.wrong_parts(error, form)
+        draft = invalid_input.make_draft(form, _in_words(here, error), wrong)
+        return show(here.keep_draft(invalid_input.REQUIRE, draft))
     return back_to(here, "protect")
 
 
@@ -173,9 +175,9 @@ def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> R
     return back_to(here, "protect")
 
 
-def _in_words(here: Here, error: Exception) -> str:
+def _in_words(here: Here, error: ShoalError) -> str:
     known = protect_fields.titles(find(here.policy.method)) if here.policy else {}
-    return protect_fields.in_words(str(error), known)
+    return protect_fields.in_words(error, known)
 
 
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:

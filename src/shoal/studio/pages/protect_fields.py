@@ -4,14 +4,14 @@ Each is a field with a title in plain words, and columns are picked from those t
 that does not fit is handed on as it is, so the policy's own check says what was expected.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.core import Distance, Diversity, Kind, Policy, Role, Schema
 from shoal.core.constraint_language import write_name
+from shoal.errors import InputError, ShoalError
 from shoal.methods import Method
-from shoal.policy.spec import RequireSpec
+from shoal.policy.release_spec import RequireSpec
 from shoal.studio.pages.fields import as_number, as_text, as_value
 
 COMPARISONS = {
@@ -277,22 +277,22 @@ def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
     return required
 
 
-def wrong_parts(error: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """The fields of the form of requirements that an error of the policy speaks of.
+def wrong_parts(error: ShoalError, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The field of the form of requirements that an error of the policy is about.
 
-    >>> wrong_parts("x, require.l-diversity.0: expected the factor 'c'.", {"l-diversity.0.l": "2"})
+    >>> error = InputError("no c.", field=("require", "l-diversity", 0, "c"))
+    >>> wrong_parts(error, {"l-diversity.0.l": "2"})
     ('l-diversity.0.c',)
     """
-    place = re.search(r"require\.([a-z-]+)(?:\.(\d+))?", error)
-    if place is None:
+    if error.field[:1] != ("require",) or len(error.field) < 2:
         return ()
-    key, at = place.groups()
+    key, *rest = map(str, error.field[1:])
     if key not in LISTED:
         return (key,)
     known = _places(given, key) or [0]
-    number = known[min(int(at or 0), len(known) - 1)]
-    quoted = [part for part in (*LISTED[key], "column") if f"'{part}'" in error]
-    return (f"{key}.{number}.{(quoted or LISTED[key])[0]}",)
+    at = next((int(part) for part in rest if part.isdecimal()), 0)
+    parts = [part for part in rest if part in (*LISTED[key], "column")]
+    return (f"{key}.{known[min(at, len(known) - 1)]}.{(*parts, LISTED[key][0])[0]}",)
 
 
 def titles(method: Method[Any]) -> dict[str, str]:
@@ -302,20 +302,21 @@ def titles(method: Method[Any]) -> dict[str, str]:
     return {"method": "Method", "release_form": RELEASE_FORM, **stated}
 
 
-def in_words(error: str, known: Mapping[str, str]) -> str:
+def in_words(error: ShoalError, known: Mapping[str, str]) -> str:
     """Write an error of the policy with fields called as the page calls them; see `titles`.
 
-    >>> in_words("[protect], k: expected a whole number.", {"k": "Smallest group (k)"})
+    >>> text, field = "expected a whole number.", ("protect", "k")
+    >>> in_words(InputError(text, field=field, place="[protect], k"), {"k": "Smallest group (k)"})
     'Smallest group (k): expected a whole number.'
-    >>> in_words("The policy, require.l-diversity.0: expected the factor 'c'.", {})
+    >>> field = ("require", "l-diversity", 0, "c")
+    >>> in_words(InputError("expected the factor 'c'.", field=field, place="The policy, x"), {})
     'Confidential values are diverse (l-diversity): expected a factor c.'
     """
-    text = error.replace("a value for 'column'", "a column").replace("the factor 'c'", "a factor c")
-    for name in re.findall(r"\[protect\], ([a-z_]+):", text):
-        text = text.replace(f"[protect], {name}:", f"{known.get(name, name)}:")
-    for place, key in re.findall(r"(require\.([a-z-]+)(?:\.\d+)?):", text):
-        text = text.replace(f"{place}:", f"{REQUIREMENTS.get(key, key)}:")
-    return text.removeprefix("The policy, ")
+    table, key = map(str, (*error.field, "", "")[:2])
+    name = {"protect": known, "require": REQUIREMENTS}.get(table, {}).get(key, "")
+    named = f"{name}: {error.reason}" if name and isinstance(error, InputError) else str(error)
+    text = named.removeprefix("The policy, ")
+    return text.replace("a value for 'column'", "a column").replace("the factor 'c'", "a factor c")
 
 
 def _resolve(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

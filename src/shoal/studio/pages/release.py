@@ -1,11 +1,19 @@
 """Screen 5: the checklist, the release with its downloads, and the history."""
 
+import base64
+import hashlib
+import os
+import re
+import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi import APIRouter, BackgroundTasks, Depends
+from fastapi import Path as PathParameter
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
 
 from shoal.core import Status
 from shoal.core.serialise import plain
@@ -18,14 +26,14 @@ from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.policy.release_spec import ContextSpec
 from shoal.publish.verify_folder import verify
 from shoal.report import html, phrases
-from shoal.studio import invalid_input, schemes, steps
+from shoal.studio import invalid_input, schemes, workspace
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.pages import protect_fields, rendering
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
-from shoal.studio.private_files import read_json
+from shoal.studio.private_files import ID, read_json
 
 router = APIRouter(include_in_schema=False)
 
@@ -88,7 +96,9 @@ def budget(here: Present, form: Form) -> Response:
             )
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
-        return _show(here.keep_draft(invalid_input.BUDGET, given, str(error)))
+        return _show(
+            here.keep_draft(invalid_input.BUDGET, invalid_input.make_draft(given, str(error)))
+        )
     here.studio.store.change(here.workspace.id, settles=[invalid_input.BUDGET], source=source)
     return back_to(here, "release")
 
@@ -212,11 +222,11 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if not checks:
         return "done", ["No promise of this release can be tested on a table."]
     texts = [
-        f"{phrases.title(check['guarantee'])}: {'holds' if check['holds'] else 'fails'}, achieved "
-        f"{html.figure(check['achieved'])}."
+        f"{phrases.title(check.guarantee)}: {'holds' if check.holds else 'fails'}, achieved "
+        f"{html.figure(check.achieved)}."
         for check in checks
     ]
-    return "done" if all(check["holds"] for check in checks) else "stop", texts
+    return "done" if all(check.holds for check in checks) else "stop", texts
 
 
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
@@ -243,20 +253,20 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
     """The latest release of this workspace that is whole."""
     bound = here.released
     entry = None if bound is None else here.studio.history.entry(bound.id)
-    if bound is None or entry is None:
+    manifest = None if bound is None else here.studio.jobs.manifest(bound.id)
+    if bound is None or entry is None or manifest is None:
         return None
     folder = here.studio.jobs.release(entry.id)
-    manifest = read_json(folder / "manifest.json")
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
     result = job.result or {} if job.state is JobState.DONE else {}
     address = f"/releases/{entry.id}"
-    titles = protect_fields.titles(find(manifest["method"]))
+    titles = protect_fields.titles(find(manifest.method))
     return {
-        **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
+        **{key: getattr(manifest, key) for key in ("rows", "method", "claims", "checks")},
         "again": bound.again,
         "current": bound.current,
-        "changed": [(_key_in_words(c.key, titles), c.old, c.new) for c in bound.changed],
+        "changed": [(_key_in_words(key, titles), *ends) for key, *ends in bound.changed],
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
@@ -264,9 +274,9 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
         "scheme": _scheme(here.studio, entry.id),
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
         "verification": f"{here.base}/releases/{entry.id}/verification",
-        "notes": result.get("notes", manifest["notes"]),
+        "notes": result.get("notes", manifest.notes),
         "digest": bound.policy_digest,
-        "not_claimed": manifest["not_claimed"],
+        "not_claimed": manifest.not_claimed,
         **html.collect_decisions(manifest, figures),
     }
 
@@ -313,7 +323,96 @@ def _key_in_words(key: str, titles: Mapping[str, str]) -> str:
     table, _, rest = key.partition(".")
     name, _, last = rest.rpartition(".")
     if table == "columns":
-        return f"{steps.KEYS.get(last, last.replace('_', ' '))} of {name}"
+        return f"{workspace.KEYS.get(last, last.replace('_', ' '))} of {name}"
     if table == "protect":
         return titles.get(rest, rest)
-    return ", ".join(filter(None, (steps.TABLES.get(table, table), rest.replace("_", " "))))
+    return ", ".join(filter(None, (workspace.TABLES.get(table, table), rest.replace("_", " "))))
+
+
+downloads = APIRouter(prefix="/releases/{job}", include_in_schema=False)
+"""What leaves the studio: the public folder as an archive, and the reports."""
+
+
+Id = Annotated[str, PathParameter(pattern=ID)]
+
+
+def find_release(studio: TheStudio, job: Id) -> Path:
+    """Dependency: the public folder of a release; 404 where there is none."""
+    try:
+        return studio.find_release(job)
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+Released = Annotated[Path, Depends(find_release)]
+
+
+@downloads.get("/public.zip")
+def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> FileResponse:
+    """What may be published, as one archive."""
+    descriptor, name = tempfile.mkstemp(suffix=".zip", dir=studio.temporary)
+    with (
+        os.fdopen(descriptor, "wb") as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{folder.name}/{path.name}")
+    tasks.add_task(Path(name).unlink, missing_ok=True)
+    return FileResponse(
+        name, media_type="application/zip", filename=f"{folder.name}.zip", background=tasks
+    )
+
+
+@downloads.get("/scheme.toml")
+def scheme_file(studio: TheStudio, folder: Released, job: Id) -> FileResponse:
+    """The scheme of a release, to recode another table by; confidential unless it says so."""
+    path = schemes.path_of(studio, job)
+    if path is None:
+        raise HTTPException(404, "This release has no scheme: its method recodes no other table.")
+    name = f"{folder.name}-{path.name}"
+    return FileResponse(path, media_type="application/toml", filename=name)
+
+
+@downloads.get("/{name}")
+def release_file(
+    folder: Released,
+    name: Literal["report.html", "internal.html", "manifest.json"],
+    *,
+    save: bool = False,
+) -> Response:
+    """A report or the manifest of a release: to read, or to save."""
+    if name == "manifest.json":
+        content = read_json(folder / name)
+        return JSONResponse(content, headers=_saving(f"{folder.name}-{name}") if save else None)
+    confidential = name == "internal.html"
+    place = folder.with_name(folder.name + INTERNAL_SUFFIX) if confidential else folder
+    word = "internal" if confidential else "public"
+    page = place / "report.html"
+    if not page.exists():
+        raise InputError("This release has no confidential report. Make it with `shoal report`.")
+    text = page.read_text(encoding="utf-8")
+    headers = report_headers(text)
+    if save:
+        headers |= _saving(f"{folder.name}-{word}.html")
+    return HTMLResponse(text, headers=headers)
+
+
+def report_headers(page: str) -> dict[str, str]:
+    """A content security policy for one report: its own style sheets, by digest, and no more.
+
+    Reports are single files with their style inside. The digest allows these very styles, where
+    `unsafe-inline` would allow any.
+    """
+    digests = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
+        for style in re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    )
+    styles = digests or "'none'"
+    return {
+        "content-security-policy": f"default-src 'none'; style-src {styles}; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+    }
+
+
+def _saving(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"'}

@@ -80,7 +80,7 @@ def change_rows(here: Present, form: Form) -> Response:
         settles = [invalid_input.column(name) for name in changed]
         now = here.studio.put_policy(here.workspace, text, settles=settles, confirmed=confirmed)
     except InputError as error:
-        return _refuse(str(error))
+        return _refuse(error)
     after = Here(here.studio, now)
     rows = [_row_part(after, name) for name in names]
     headers = {}
@@ -93,9 +93,9 @@ def change_rows(here: Present, form: Form) -> Response:
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
 
-def _refuse(sentence: str) -> Response:
+def _refuse(error: InputError) -> Response:
     """Say why several columns were left as they are; nothing was typed that could be lost."""
-    part = ("rows_error.html", {"error": f"Nothing was changed. {_own_words(sentence)}"})
+    part = ("rows_error.html", {"error": f"Nothing was changed. {_own_words(error)}"})
     return HTMLResponse(rendering.fragments(("", {}), part))
 
 
@@ -165,7 +165,7 @@ def build_hierarchy(here: Present, form: FormWithFile) -> Response:
             here.workspace, text, settles=settles, public=[name] if public and tree else ()
         )
     except InputError as error:
-        part = ("tree_error.html", {"error": _own_words(str(error))})
+        part = ("tree_error.html", {"error": _own_words(error)})
         headers = {"HX-Reswap": "none"}
         return HTMLResponse(rendering.fragments(("", {}), part), headers=headers)
     after = Here(here.studio, now)
@@ -195,7 +195,9 @@ def take_text(here: Present, form: Form) -> Response:
     try:
         after = here.studio.put_policy(here.workspace, text, settles=[invalid_input.TEXT])
     except InputError as error:
-        here = here.keep_draft(invalid_input.TEXT, {"toml": text}, str(error), ("toml",))
+        line = editing.line_of(text, error)
+        draft = invalid_input.make_draft({"toml": text}, str(error), ["toml"], line)
+        here = here.keep_draft(invalid_input.TEXT, draft)
         parts = [("policy_error.html", {"policy_error": _policy_error(here)}), *_beside(here)]
         headers = {"HX-Reswap": "none", **_mark_fields("toml", "policy-error", ["toml"])}
         return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
@@ -215,7 +217,8 @@ def _change(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
     ends = stated.get("bounds", ())
     if "" in ends:
         # One limit is typed and the other is not yet.
-        return _wrong(here, name, form, ONE_LIMIT, quiet=not confirm)
+        error = InputError(ONE_LIMIT, field=("columns", name, "bounds"))
+        return _wrong(here, name, form, error, quiet=not confirm)
     return _store(here, name, stated, form, confirm=confirm)
 
 
@@ -240,7 +243,7 @@ def _store(
             confirmed=confirmed,
         )
     except InputError as error:
-        return _wrong(here, name, form, str(error))
+        return _wrong(here, name, form, error)
     after = Here(studio, now)
     headers = _mark_fields(*_ids(after, name), [])
     parts = [
@@ -276,14 +279,13 @@ def _text_parts(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _wrong(
-    here: Here, name: str, form: Mapping[str, str], sentence: str, *, quiet: bool = False
+    here: Here, name: str, form: Mapping[str, str], error: InputError, *, quiet: bool = False
 ) -> Response:
     """Say what does not fit beside what was typed, keep that, and change nothing else."""
     known = ("bounds", "categories", "kind", *fields.MORE)
-    wrong = invalid_input.wrong_fields(sentence, known, table=invalid_input.column(name))
-    if sentence == ONE_LIMIT:
-        wrong = ("bounds",)
-    after = here.keep_draft(invalid_input.column(name), form, _own_words(sentence), wrong)
+    wrong = invalid_input.wrong_fields(error, known, "columns", name)
+    draft = invalid_input.make_draft(form, _own_words(error), wrong)
+    after = here.keep_draft(invalid_input.column(name), draft)
     headers = {"HX-Reswap": "none"}
     parts: list[tuple[str, Mapping[str, Any]]] = [
         ("rail.html", {"rail": after.rail("roles"), "base": after.base})
@@ -291,9 +293,9 @@ def _wrong(
     if not quiet:
         parts.append(("column_error.html", {**_one(after, name), "alone": True}))
         parts.append(_row_part(after, name))
-        place, error = _ids(after, name)
+        place, error_place = _ids(after, name)
         spoken = [f"{field}-{place}" for key in wrong for field in FIELDS.get(key, (key,))]
-        headers |= _mark_fields(place, error, spoken)
+        headers |= _mark_fields(place, error_place, spoken)
     return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
 
 
@@ -324,7 +326,7 @@ def _policy_error(here: Here) -> dict[str, Any] | None:
     draft = here.workspace.drafts.get(invalid_input.TEXT)
     if draft is None:
         return None
-    return {"text": draft.error, "line": editing.line_of(draft.given["toml"], draft.error)}
+    return {"text": draft.error, "line": draft.line}
 
 
 def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -491,7 +493,8 @@ def _name(here: Here, form: Mapping[str, str], *, missing: int | None = None) ->
     raise InputError("The policy no longer has this column; load the page again.")
 
 
-def _own_words(sentence: str) -> str:
+def _own_words(error: InputError) -> str:
     """An error of the policy without the place, where the card is the place."""
-    before, mark, after = sentence.rpartition(": expected")
-    return f"Expected{after}" if mark and before.startswith("The policy, columns") else sentence
+    if not error.place or error.field[:1] != ("columns",):
+        return str(error)
+    return error.reason[0].upper() + error.reason[1:]

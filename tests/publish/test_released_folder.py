@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal import io
 from shoal.publish import protect_file
-from shoal.publish.released_table import as_read, read_table
+from shoal.publish.released_folder import as_read, read_table
 from shoal.publish.verify_folder import verify
 from shoal.report import released_columns
 

@@ -1,7 +1,12 @@
-"""Read the table of a public folder back, with the types that its manifest records."""
+"""Open a public folder that anybody may have written: what it says, and what follows from it.
+
+Its table is read back with the types that its manifest records.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +17,17 @@ from polars.exceptions import PanicException, PolarsError
 
 from shoal import io
 from shoal import policy as policies
-from shoal.core import Policy, ReleaseForm
-from shoal.errors import InputError
+from shoal.core import Claim, DifferentialPrivacy, Policy, ReleaseForm, Testable
+from shoal.core.manifest import Manifest
+from shoal.errors import InputError, ShoalError
 from shoal.io import memory
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.csv_files import Dialect, WrittenRelease
 from shoal.io.excel_files import read_excel
 from shoal.io.validate import as_text
-from shoal.pipeline.manifest import MANIFEST, Manifest
+from shoal.pipeline import planning
+from shoal.pipeline.manifest import MANIFEST, parse, read_raw
+from shoal.pipeline.planning import Plan
 from shoal.report import released_columns
 
 PARTS = "release.parquet/"
@@ -28,25 +36,27 @@ MEASUREMENTS = "measurements.parquet"
 
 
 def read_pictured(
-    path: Path, fields: Manifest, table: pl.DataFrame | ColumnCounts | None = None
+    path: Path, manifest: Manifest, table: pl.DataFrame | ColumnCounts | None = None
 ) -> list[dict[str, Any]] | None:
     """The counts of a released table that its report draws, from its own files and no other.
 
     None where the table lies in parts, has boxes instead of rows, or cannot be drawn: a release
     that is paid for is not lost to a picture. The table is given, or its counts, if it is known.
     """
-    if fields.release_form is ReleaseForm.TREE or any(n.startswith(PARTS) for n in fields.files):
+    if manifest.release_form is ReleaseForm.TREE or any(
+        n.startswith(PARTS) for n in manifest.files
+    ):
         return None
     try:
-        table = read_table(path, fields) if table is None else table
-        return released_columns.columns(table, read_measurements(path, fields))
+        table = read_table(path, manifest) if table is None else table
+        return released_columns.columns(table, read_measurements(path, manifest))
     except Exception:  # noqa: BLE001 (whatever a library does with a table that it cannot take)
         return None
 
 
-def read_measurements(path: Path, fields: Manifest) -> pl.DataFrame | None:
+def read_measurements(path: Path, manifest: Manifest) -> pl.DataFrame | None:
     """The noisy answers that a release publishes beside its rows, if it does."""
-    if MEASUREMENTS not in fields.files or not is_inside(path, MEASUREMENTS):
+    if MEASUREMENTS not in manifest.files or not is_inside(path, MEASUREMENTS):
         return None
     return io.read(path / MEASUREMENTS).frame
 
@@ -97,10 +107,10 @@ def _plain(texts: pl.Series) -> bool:
 _PLAIN = r"\A[\p{L}\p{N}]([\p{L}\p{N} ._()/&%<>-]*[\p{L}\p{N})])?\z"
 
 
-def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
+def read_table(path: Path, manifest: Manifest) -> pl.DataFrame:
     """Read the released table, with the types of numbers that the manifest records."""
-    single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]
-    parts = sorted(name for name in fields.files if name.startswith(PARTS))
+    single = [name for end in io.FORMATS if (name := f"release.{end}") in manifest.files]
+    parts = sorted(name for name in manifest.files if name.startswith(PARTS))
     names = single or parts
     if len(single) > 1 or not names:
         raise InputError(f"{MANIFEST}, files: expected one table, found {len(single)}.")
@@ -108,18 +118,18 @@ def read_table(path: Path, fields: Manifest) -> pl.DataFrame:
         if not is_inside(path, name):
             raise InputError(f"{name}: the file is missing.")
     if names == ["release.csv"]:
-        frame = _read_csv(path / "release.csv", fields)
+        frame = _read_csv(path / "release.csv", manifest)
     elif names == ["release.xlsx"]:
-        table, rows = path / "release.xlsx", fields.rows or None
+        table, rows = path / "release.xlsx", manifest.rows or None
         read = read_excel(table, None, header_row="1", rows=rows, alone=False, limit=memory.room())
-        frame = _read_written(fields, dated=True).undone(read.frame)
+        frame = _read_written(manifest, dated=True).undone(read.frame)
     else:
         frames = [io.read(path / name).frame for name in names]
         try:
             frame = pl.concat(frames)
         except (PolarsError, PanicException):
             raise InputError("release.parquet: its files have different columns.") from None
-    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
+    return frame if "release.parquet" in names else _with_numbers(frame, manifest.columns)
 
 
 def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
@@ -139,17 +149,19 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-def _read_written(fields: Manifest, *, dated: bool = False) -> WrittenRelease:
+def _read_written(manifest: Manifest, *, dated: bool = False) -> WrittenRelease:
     """How a manifest says that its table was written."""
-    dialect = Dialect(**fields.dialect)
-    return WrittenRelease(fields.guard_formulas, dialect, fields.columns, fields.rows, dated=dated)
+    dialect = Dialect(**manifest.dialect)
+    return WrittenRelease(
+        manifest.guard_formulas, dialect, manifest.columns, manifest.rows, dated=dated
+    )
 
 
-def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
+def _read_csv(path: Path, manifest: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        written = _read_written(fields)
-        frame = _cells(path, written.dialect, fields.columns)
+        written = _read_written(manifest)
+        frame = _cells(path, written.dialect, manifest.columns)
     except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
     return written.undone(frame)
@@ -176,3 +188,108 @@ def is_inside(path: Path, name: str) -> bool:
         return places[-1].is_file() and not any(place.is_symlink() for place in places)
     except OSError:  # such as a name that is too long
         return False
+
+
+ODD = (
+    ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, PolarsError
+)  # fmt: skip
+"""What values that nobody checked can do to code that expects our own."""
+
+
+@dataclass(frozen=True)
+class OpenedFolder:
+    """A release as it was read, and what follows from its policy.
+
+    Attributes:
+        raw: the bytes of the manifest.
+        frame: the table; empty where it cannot be read.
+        readable: it could be read.
+        measurements: the noisy answers beside it, if any.
+        planned: none where the policy cannot be planned.
+        faults: why not, in sentences.
+        exact: the file keeps the types of cells.
+    """
+
+    path: Path
+    raw: bytes
+    manifest: Manifest
+    frame: pl.DataFrame
+    readable: bool
+    measurements: pl.DataFrame | None
+    planned: Plan | None
+    faults: tuple[str, ...]
+    exact: bool
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the policy lets it claim; less where the noise carried no claim."""
+        claims = () if self.planned is None else self.planned.claims
+        if claims_epsilon(self.manifest):
+            return claims
+        return tuple(claim for claim in claims if isinstance(claim.guarantee, Testable))
+
+    @property
+    def text(self) -> bool:
+        """Whether the table is a CSV file."""
+        return "release.csv" in self.manifest.files
+
+    @property
+    def spreadsheet(self) -> bool:
+        """Whether people open the table in a spreadsheet."""
+        return self.text or "release.xlsx" in self.manifest.files
+
+    @property
+    def suppressible(self) -> Fraction:
+        """The share of the rows that the policy lets the method leave out."""
+        parameters = self.planned.setting.parameters if self.planned else None
+        return Fraction(getattr(parameters, "record_suppression", 0))
+
+    @property
+    def drawn_rows(self) -> int | None:
+        """The number of rows that drew noise, where each row draws its own."""
+        if self.planned is None or not self.planned.method.noise_by_row:
+            return None
+        return max((entry.draws for entry in self.manifest.privacy_losses), default=0)
+
+
+def open_folder(path: Path) -> OpenedFolder:
+    """Read manifest, table and measurements, and plan what the recorded policy says."""
+    raw = read_raw(path)
+    manifest, faults = parse(path, raw), []
+    frame, measured, planned = None, None, None
+    exact = "release.parquet" in manifest.files
+    try:
+        frame = read_table(path, manifest)
+        measured = read_measurements(path, manifest)
+    except InputError as error:
+        faults.append(str(error))
+    try:
+        planned = _plan_again(manifest, frame)
+    except ODD as error:
+        why = (
+            str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
+        )
+        faults.append(f"The recorded policy cannot be planned: {why}")
+    shown = pl.DataFrame() if frame is None else frame
+    readable = frame is not None
+    return OpenedFolder(
+        path, raw, manifest, shown, readable, measured, planned, tuple(faults), exact
+    )
+
+
+def _plan_again(manifest: Manifest, frame: pl.DataFrame | None) -> Plan:
+    """Plan the release again from what the manifest records."""
+    planned = planning.plan(
+        read_recorded_policy(manifest.policy, manifest.hierarchies, frame),
+        keep_order=manifest.release_form is ReleaseForm.ROW_ALIGNED,
+        distributed=any(name.startswith(PARTS) for name in manifest.files),
+        audience=manifest.audience,
+    )
+    if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
+        return planned  # its rows are not those of the original
+    return planning.with_rows(planned, manifest.rows + manifest.suppressed)
+
+
+def claims_epsilon(manifest: Manifest) -> bool:
+    """Whether a manifest claims an epsilon; one of fake noise does not."""
+    return any(claim.guarantee.get("name") == DifferentialPrivacy.name for claim in manifest.claims)
