@@ -494,6 +494,27 @@ def test_what_is_not_supported_is_refused_with_its_reason(method, asked, text):
         analysis.analyse(one(method), asked[0], asked[1:])
 
 
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("mondrian", "its cells may be sets or levels"),
+        ("local-suppression", "rare cells are blank"),
+    ],
+)
+def test_cells_that_no_other_replaced_are_not_said_to_be(method, said):
+    table = pl.DataFrame({"town": [*"aabbbc"] * 5 + ["d"], "sex": [*"fm"] * 15 + ["f"]})
+    categories = {"town": [*"abcd"], "sex": [*"fm"]}
+    columns = {
+        name: {"role": "quasi-identifier", "kind": "nominal", "categories": known}
+        for name, known in categories.items()
+    }
+    protect = {"method": method, "k": 3}
+    release = shoal.protect(table, {"version": 1, "columns": columns, "protect": protect})
+
+    with pytest.raises(InputError, match=said):
+        analysis.analyse(release, "proportion", ["town", "a"])
+
+
 RULES = ["owner = 'yes' implies income >= 10", "hours <= age"]
 
 

@@ -171,6 +171,17 @@ def test_a_stated_delimiter_that_splits_nothing_is_refused_with_the_one_of_the_f
         io.read(path, delimiter=",")
 
 
+@pytest.mark.parametrize("stated", [{"header_row": "3"}, {"skip": "5"}])
+def test_rows_of_a_sheet_are_refused_for_a_file_that_has_none(tmp_path, stated):
+    path = tmp_path / "t.csv"
+    path.write_text("Members of 2024\n\nid,age\n1,30\nTotal,30\n")
+
+    with pytest.raises(InputError, match=r"is not a workbook\. --header-row and --skip"):
+        io.read(path, **stated)
+    with pytest.raises(InputError, match="Take out what stands above the header, if line 1 is a"):
+        io.read(path)
+
+
 def test_a_file_of_one_column_may_have_any_delimiter(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("town\nAyr\nEly\n")

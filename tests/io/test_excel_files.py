@@ -334,6 +334,14 @@ UNTIDY = {
         [["name", "spring", None, "autumn"], [None, "q1", "q2", "q1"], *PEOPLE],
         [], "1,2", None, ["name", "spring q1", "spring q2", "autumn q1"],
     ),
+    "a note right below the total": (
+        [["name", "a", "b", "c"], *PEOPLE, ["Total", 12, 15, 18], ["In pounds."]], [], "1", "5,6",
+        ["name", "a", "b", "c"],
+    ),
+    "a total by its sums, whatever it is called": (
+        [["name", "a", "b", "c"], *PEOPLE, *PEOPLE, ["Suma general", 104, 30, None]], [], "1", "8",
+        ["name", "a", "b", "c"],
+    ),
     "a total in another language": (
         [["name", "a", "b", "c"], *PEOPLE, ["合計", 12, 15, 18]], [], "1", "5",
         ["name", "a", "b", "c"],
@@ -359,7 +367,8 @@ def test_what_is_above_and_below_a_table_is_recognised_and_read_as_stated(
     for alone in (False, True):
         raw = io.read(path, **stated, alone=alone)
         assert raw.frame.columns == names
-        assert raw.frame.rows() == [tuple(map(str, row)) for row in PEOPLE]
+        people = [tuple(map(str, row)) for row in PEOPLE]
+        assert raw.frame.rows() == people * (raw.frame.height // 3)
         assert raw.reading == {"sheet": "S", **caught.value.reading}
     # Beside an epsilon nothing is recognised: the first row names the columns.
     rest = io.read(path, alone=True).frame.height
@@ -389,6 +398,8 @@ def test_everything_odd_is_said_at_once(tmp_path):
     [["name", "town", "age"], ["Ann", "Bath", 3], ["Total", "York", None]],
     [["name", "town", "age"], ["Ann", "Bath", 3], ["Cy"]],
     [["name", "town", "age"], [], ["Ann", "Bath", 3]],
+    [["name", "town", "age"], *[["Ann", "Bath", 3]] * 5, ["Cy", "York", 16], ["Di"]],
+    [["name", "town", "age"], *[["Ann", "Bath", 0]] * 5, ["Cy", "York", 0]],
     [["name"], ["Ann"], ["Total"]],
 ])  # fmt: skip
 def test_a_plain_table_is_read_as_it_is(tmp_path, rows):

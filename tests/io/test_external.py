@@ -832,6 +832,17 @@ def test_single_values_of_other_people_are_found_and_means_are_only_recorded():
     assert "'x' is distributed far from it: the two files may not be about" in others.findings[0]
 
 
+def test_a_missing_category_is_found_where_somebody_lacks_it_and_nobody_with_another_value():
+    rows = [(float(age), edu) for age in range(400) for edu in ("none", None)][::2]
+    original = pl.DataFrame([*rows, (500.0, None)], schema=["age", "edu"], orient="row")
+    policy = stated({"age": AGE, "edu": EDUCATION})
+    released = original.with_columns(pl.lit(None, pl.String).alias("edu"))
+
+    reading = read.read_external_release(original, released, policy)
+
+    assert "checked, 1 is found in the original" in reading.findings[-1]
+
+
 def test_no_sentence_holds_a_cell_of_the_original():
     secret = PEOPLE.with_columns(age=pl.Series([731, 842, 953, 964]), edu=pl.lit("tertiary"))
     released = pl.DataFrame(

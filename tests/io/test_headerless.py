@@ -128,14 +128,17 @@ def test_a_wrong_delimiter_is_told_from_a_missing_header(folder, mark):
     assert "lacks a header" not in done.stderr
 
 
-def test_a_line_that_has_more_cells_than_a_header_of_one_points_at_the_delimiter(folder):
-    (folder / "bad.csv").write_text("name~age\nWilhelmina~31,5\n")
+@pytest.mark.parametrize("lines", ["name~age\nWilhelmina~31,5", "Members\nname,age\nWilhelmina,31"])
+def test_a_line_that_has_more_cells_than_a_header_of_one_points_at_title_and_delimiter(
+    folder, lines
+):
+    (folder / "bad.csv").write_text(f"{lines}\n")
 
     done = CliRunner().invoke(app, ["init", str(folder / "bad.csv"), "--delimiter", ",",
                                     "--out", str(folder / "x.toml")])  # fmt: skip
 
     assert done.exit_code == 2
-    assert "the header has one and line 2 more. The file seems to have another" in done.stderr
+    assert "line 1 has one and line 2 more. Take out what stands above the header" in done.stderr
     assert "Wilhelmina" not in done.stderr
 
 

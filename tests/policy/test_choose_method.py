@@ -120,3 +120,20 @@ def test_means_of_a_drafted_release_have_as_many_decimals_as_their_columns(place
     assert not release.data["age"].dtype.is_float()
     scaled = release.data["height"] * 10.0**places
     assert (scaled - scaled.round()).abs().max() < 1e-6
+
+
+def test_means_of_dates_in_months_are_months_and_of_whole_numbers_whole():
+    rng = np.random.default_rng(3)
+    days = pl.Series(rng.integers(19000, 19700, 300)).cast(pl.Int32).cast(pl.Date)
+    for column in (days, days.cast(pl.Datetime("us"))):
+        table = pl.DataFrame({"seen": column, "hours": rng.integers(5, 45, 300)})
+
+        drafted = shoal.draft(table)
+        released = shoal.protect(table, drafted).data
+
+        assert 'method = "mdav"' in drafted.text
+        assert set(released["seen"].dt.day()) == {1}
+        assert released["seen"].dt.month().n_unique() > 6
+        assert abs((released["seen"].mean() - column.dt.truncate("1mo").mean()).days) < 8
+        only = shoal.protect(table.select("seen"), shoal.draft(table.select("seen"))).data
+        assert set(only["seen"].dt.day()) == {1}

@@ -6,6 +6,7 @@ import re
 import tomllib
 from datetime import UTC, date, datetime, time, timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -398,6 +399,25 @@ def test_spellings_are_joined_by_a_stated_recode_that_the_manifest_keeps_to_itse
     assert "recode" not in json.loads(manifest)["policy"]["columns"]["region"]
     assert verify(tmp_path / "release").holds
     assert not released["region"].cast(pl.String).str.contains("north").any()
+
+
+@pytest.mark.parametrize(("first", "kind"), [(1931, Kind.DATE), (2019, Kind.ORDINAL)])
+def test_months_are_in_order_and_births_in_months_become_years(first, kind):
+    rng = np.random.default_rng(7)
+    months = [f"{y}-{m:02d}" for y, m in zip(rng.integers(first, 2024, 900),
+                                              rng.integers(1, 13, 900), strict=True)]  # fmt: skip
+    table = pl.DataFrame({"when": months, "sex": ["f", "m", "x"] * 300})
+
+    drafted = shoal.draft(table)
+    released = shoal.protect(table, drafted).data
+
+    made = drafted.guesses["when"]
+    assert made.kind is kind
+    assert made.role is Role.QUASI_IDENTIFIER
+    assert released["when"].null_count() < 400
+    if kind is Kind.DATE:
+        assert made.coding["date_step"] == '"year"'
+        assert not released["when"].cast(pl.String).str.contains("-(0[2-9]|1[0-2])").any()
 
 
 def test_nobody_is_born_in_the_future_and_no_draft_for_an_epsilon_joins_spellings(tmp_path):

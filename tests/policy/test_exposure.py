@@ -74,6 +74,38 @@ def test_the_audience_decides_how_much_is_kept(audience, exact):
     assert released.is_in(table["salary"].implode()).mean() >= exact
 
 
+@given(
+    st.lists(st.floats(1, 1e6).map(lambda x: round(x, 2)), min_size=40, max_size=200, unique=True),
+    st.integers(2, 6),
+)
+@settings(max_examples=80)
+def test_limits_of_tails_are_round_numbers_beyond_which_k_people_are(numbers, k):
+    values = pl.Series(numbers)
+
+    coding = exposure.coarsen_numbers(values, None, k, tails_only=True)
+
+    coded = exposure.round_values(values, coding)
+    assert "step" not in coding
+    for key, end in (("bottom_code", coded.min()), ("top_code", coded.max())):
+        if key in coding:
+            assert (coded == end).sum() >= k
+            assert len(coding[key].strip("-").replace(".", "").strip("0")) <= 3
+    between = coded.is_between(coded.min(), coded.max(), closed="none")
+    assert coded.filter(between).equals(values.filter(between))
+
+
+def test_a_draft_for_science_states_no_extreme_of_the_table_and_says_what_is_shared():
+    pay = np.exp(np.random.default_rng(2).normal(10, 0.4, 500)).round(2)
+
+    drafted = shoal.draft(pl.DataFrame({"pay": pay, "sex": ["f", "m"] * 250}),
+                          audience="scientific-use")  # fmt: skip
+
+    guess = drafted.guesses["pay"]
+    assert not {float(guess.coding[key]) for key in ("bottom_code", "top_code")} & {*pay}
+    assert all(float(limit) % 500 == 0 for limit in guess.coding.values())
+    assert guess.reason.endswith("so 5 people share either end")
+
+
 def test_a_draft_is_not_published_or_signed_before_somebody_has_reviewed_it(tmp_path):
     table = people()
     text = shoal.draft(table).text.replace("version = 1", "version = 1\none_row_per_person = true")
@@ -116,6 +148,63 @@ def test_a_column_that_numbers_persons_is_found_by_what_does_not_change_within_i
     assert guesses["k8"].role is guesses["region"].role is Role.IDENTIFIER
 
 
+@pytest.mark.parametrize(
+    ("name", "count"), [("patient_id", 4), ("patient_id", 12), ("x1", 12), ("x1", 19)]
+)
+def test_the_persons_of_a_small_trial_are_found_and_a_team_is_no_person(name, count):
+    rng = np.random.default_rng(4)
+    born, sex = rng.integers(1930, 2005, count), (["m", "f"] * count)[:count]
+    table = pl.DataFrame([
+        {name: f"P{p:02d}", "team": f"T{p % 3}{sex[p]}", "sex": sex[p], "birth_year": int(born[p]),
+         "visit": visit, "dose": "AB"[visit % 2], "value": float(rng.normal(5, 1))}
+        for p in range(count) for visit in range(10)
+    ])  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert guesses[name].role is Role.IDENTIFIER
+    assert "privacy_unit" in guesses[name].flags
+    teams = shoal.draft(table.drop(name, "birth_year")).guesses
+    assert not any(made.flags for made in teams.values())
+
+
+def test_households_are_found_whose_numbers_count_up_and_an_income_of_theirs_is_none():
+    rng = np.random.default_rng(8)
+    sizes = rng.integers(1, 6, 400)
+    home = np.repeat(np.arange(400), sizes)
+    income = np.exp(rng.normal(9, 0.7, 400)).round()
+    table = pl.DataFrame({
+        "HV002": home + 1, "HV005": rng.integers(10**5, 10**6, 400)[home], "v": income[home],
+        "HV024": rng.integers(1, 5, 400)[home], "sex": rng.choice(["m", "f"], len(home)),
+        "HV216": rng.integers(1, 7, 400)[home],
+    })  # fmt: skip
+
+    guesses = shoal.draft(table).guesses
+
+    assert guesses["HV002"].role is Role.IDENTIFIER
+    assert "household" in guesses["HV002"].flags
+    assert guesses["v"].role is not Role.IDENTIFIER
+
+
+@pytest.mark.parametrize("numbers", [
+    [None] * 393 + [21507.5, 30411.0, 18250.2, 45000.1, 9800.0, 12012.9, 77345.0],
+    [5 + i * 1e-9 for i in range(400)],
+], ids=["seven of 400", "no step fits"])  # fmt: skip
+def test_numbers_that_no_rounding_makes_k_people_share_are_dropped_unless_they_are_to_be_kept(
+    numbers,
+):
+    table = people(400).drop("salary").with_columns(severance_pay=pl.Series(numbers))
+
+    dropped = shoal.draft(table)
+    kept = shoal.draft(table, keep=["severance_pay"])
+    stated = shoal.protect(table, k=5, confidential=["severance_pay"])
+
+    assert "severance_pay" not in shoal.protect(table, dropped).data.columns
+    assert "no rounding of its numbers" in dropped.text
+    assert "severance_pay" in shoal.protect(table, kept).data.columns
+    assert any("'severance_pay' is released as it is" in line for line in stated.exposed)
+
+
 def test_limits_of_measurements_are_coded_and_never_missing():
     cells = ["<4.0"] * 30 + [f"{4 + i / 10:.1f}" for i in range(100)] + [">12.5"] * 10
     table = pl.DataFrame({"age": [str(20 + i % 60) for i in range(140)], "crp": cells})
@@ -147,7 +236,11 @@ def test_a_limit_that_the_code_does_not_cover_is_refused():
         ({}, "Expected a policy, or k and the columns"),
         ({"epsilon": 1}, "states the bounds and the categories"),
         ({"k": 5, "quasi_identifiers": ["agge"]}, "Did you mean 'age'?"),
-        ({"k": 1}, "Expected k of at least 2"),
+        ({"k": 1}, "Expected a whole number of at least 2 for k, found 1"),
+        ({"k": 2.5}, "Expected a whole number of at least 2 for k, found 2.5"),
+        ({"k": "five"}, "Expected a whole number of at least 2 for k, found 'five'"),
+        ({"k": 5, "confidential": "agge"}, "No column named 'agge'"),
+        ({"k": 5, "identifiers": ["age"], "confidential": ["age"]}, "Expected one role for 'age'"),
         ({"k": 5, "audience": "everybody"}, "Expected an audience among"),
     ],
 )
@@ -184,6 +277,46 @@ def test_an_epsilon_draft_guesses_no_decimal_mark_and_refuses_an_odd_epsilon(tmp
     assert "\ndecimal" not in done.output
     assert refused.exit_code == 2
     assert "Expected a positive number for epsilon" in refused.output
+
+
+def test_of_an_epsilon_draft_no_record_decides_a_line(tmp_path):
+    drafts = set()
+    for record in ("30,1", '30,"1"', '30,"1', "30,1,2", "\udce9,1"):
+        data = tmp_path / "people.csv"
+        data.write_text(f"age,balance\n20,3\n{record}\n", errors="surrogateescape")
+        done = CliRunner().invoke(app, ["init", str(data), "--epsilon", "1", "--out", "-"])
+        assert done.exit_code == 0
+        drafts.add(done.output)
+
+    assert len(drafts) == 1
+    assert "state that of the cells" in done.output
+    assert "\ndecimal" not in done.output
+    (tmp_path / "people.csv").write_text("âge;solde\n20;3\n", encoding="cp1252")
+    read = CliRunner().invoke(app, ["init", str(data), "--epsilon", "1", "--out", "-"]).output
+    assert '"âge"' in read
+    assert 'encoding = "cp1252"' in read
+
+
+@pytest.mark.parametrize("option", [("--k", "7"), ("--keep", "salary")])
+def test_an_epsilon_draft_refuses_what_it_would_not_do(tmp_path, option):
+    people(50).write_csv(tmp_path / "people.csv")
+    asked = ["init", str(tmp_path / "people.csv"), "--epsilon", "1", "--out", "-"]
+
+    refused = CliRunner().invoke(app, [*asked, *option])
+    for_science = CliRunner().invoke(app, [*asked, "--for", "scientific-use"])
+
+    assert refused.exit_code == 2
+    assert f"{option[0]} is for a release in which k people share" in refused.output
+    assert 'audience = "scientific-use"' in for_science.output
+
+
+def test_a_column_that_is_to_be_kept_and_is_dropped_is_asked_about():
+    table = people().with_columns(email=pl.format("p{}@x.org", pl.int_range(600)))
+
+    drafted = shoal.draft(table, keep=["email", "salary"])
+
+    assert "'email' is to be kept, and is dropped" in " ".join(drafted.questions)
+    assert 'accept_distinct = ["salary"]' in drafted.text
 
 
 def test_a_lazy_frame_is_a_table():

@@ -16,9 +16,9 @@ from shoal import io, policy
 from shoal.core import Kind, Role
 from shoal.io import Raw, from_native
 from shoal.io.dates import read_days
-from shoal.policy.column_values import order
+from shoal.policy.column_values import order, words
 from shoal.policy.draft import draft
-from shoal.policy.recognise import recognise
+from shoal.policy.recognise import NO_NAMES, meanings, recognise
 
 FILES = first_files.FILES | blind_files.FILES | odd_files.FILES | read_files.FILES
 
@@ -171,6 +171,19 @@ def test_a_copy_of_a_column_is_as_strict_as_the_column():
     assert "each value goes with one of 'district'" in made["score"].reason
 
 
+@pytest.mark.parametrize("word", [
+    word
+    for key, listed in words().items()
+    if key not in NO_NAMES
+    for word in listed.split()
+    if not word.isascii() and word.isalpha()
+])  # fmt: skip
+def test_every_word_of_another_script_is_known_in_a_name(word):
+    lists = {key for key, listed in words().items() if word in listed.split()}
+
+    assert meanings(f"x {word} 2") & lists
+
+
 def test_a_sum_is_named():
     frame = pl.DataFrame(
         {"a": [i * 0.37 for i in range(50)], "b": [0.5 * i * i for i in range(50)]}
@@ -178,6 +191,20 @@ def test_a_sum_is_named():
     frame = frame.with_columns(total=pl.col("a") + pl.col("b"))
 
     assert recognise(Raw(frame))["total"].reason.count("; the sum of a and b") == 1
+
+
+@pytest.mark.parametrize("written", ["thousands", "missing"])
+def test_a_sum_is_named_however_its_numbers_are_written(written):
+    pay, rent = ([round(37.5 * i**p + 1000, 2) for i in range(60)] for p in (1, 1.5))
+    total = [a + b for a, b in zip(pay, rent, strict=True)]
+    if written == "thousands":  # 1.037,50
+        turn = str.maketrans(",.", ".,")
+        pay, rent, total = ([f"{x:,.2f}".translate(turn) for x in c] for c in (pay, rent, total))
+    else:
+        pay[50:] = [9999999] * 10
+    frame = pl.DataFrame({"pay": pay, "rent": rent, "total": total}, strict=False)
+
+    assert "; the sum of pay and rent" in recognise(Raw(frame))["total"].reason
 
 
 def test_an_ordered_category_of_pandas_is_an_ordinal():

@@ -63,6 +63,18 @@ def test_the_kinds_of_the_list_are_dropped_also_of_relatives_and_employers():
     assert set(released.columns) == set(kept)
 
 
+@pytest.mark.parametrize("name", [
+    "comune", "Municipio", "localidad", "freguesia", "gmina", "obec", "woonplaats", "ilçe", "город",
+    "المدينة", "Δήμος", "시군구", "市区町村",
+])  # fmt: skip
+def test_places_below_the_state_are_dropped_whatever_their_language(name):
+    table = pl.DataFrame({name: ["north", "south"] * 40, "sex": ["f", "m", "x", "m"] * 20})
+
+    released = shoal.protect(table, shoal.draft(table, template="safe-harbor")).data
+
+    assert released.columns == ["sex"]
+
+
 def test_places_dates_and_ages_are_as_coarse_as_the_list_asks():
     table, _, _ = patients()
     year = dt.datetime.now(dt.UTC).year

@@ -46,6 +46,14 @@ def test_a_release_says_which_values_few_share_in_the_middle_and_in_the_tails():
     assert f"  exposed  {said}" in repr(shoal.protect(people(), POLICY))
 
 
+def test_a_share_is_of_the_rows_that_have_a_value():
+    few = people().with_columns(pay=pl.when(pl.col("pay") > 1000).then("pay"))
+
+    (said,) = shoal.protect(few, POLICY).exposed
+
+    assert "share its value in 100% of the rows that have one (100% in" in said
+
+
 def test_what_is_accepted_is_said_to_nobody_but_the_officer(tmp_path):
     people().write_csv(tmp_path / "people.csv")
     pages = []

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shoal
 from shoal import io
+from shoal.publish import protect_file
 from shoal.publish.released_folder import as_read, read_table
+from shoal.publish.verify_folder import verify
 from shoal.report import released_columns
 
 whole = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -82,3 +85,16 @@ def test_plain_words_and_numbers_are_not_read_again():
     assert known.frame is frame
     assert as_read(known, "csv") is known
     assert as_read(frame, "sav") is None
+
+
+@pytest.mark.parametrize("suffix", ["sav", "dta", "xlsx", "csv", "parquet"])
+def test_codes_that_a_file_holds_as_floats_are_those_that_verify_knows(tmp_path, suffix):
+    codes, data = [1.0, 2.0, 3.0, None] * 30, tmp_path / f"people.{suffix}"
+    table = pl.DataFrame({"code": codes, "sex": ["f", "m"] * 60, "pay": [100.5, 200, 300] * 40})
+    io.write(table, data, labels={})
+    (tmp_path / "policy.toml").write_text(shoal.draft(data).text)
+
+    protect_file.protect(data, tmp_path / "policy.toml", tmp_path / "out")
+
+    assert 'kind = "nominal"' in (tmp_path / "policy.toml").read_text()
+    assert verify(tmp_path / "out").holds

@@ -570,6 +570,10 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
      nearly_alone),
     (("'[a]' is released as it is, and fewer than <k> rows share its value in <v>% of the rows "
       "(<low>% in the lowest hundredth, <high>% in the highest)."), nearly_alone),
+    (("'[a]' is released as it is, and fewer than <k> rows share its value in <v>% of the rows "
+      "that have one."), nearly_alone),
+    (("'[a]' is released as it is, and fewer than <k> rows share its value in <v>% of the rows "
+      "that have one (<low>% in the lowest hundredth, <high>% in the highest)."), nearly_alone),
     ("| Source | [quoted]", sizes),
     ("[quoted], Shoal [quoted1]", sizes),
     ("Linkability linkability: <keys> columns to <others>",

@@ -181,7 +181,13 @@ def refusal(published: PublishedTable, name: str) -> InputError:
         "not released",
         Treatment.BOUND: "a rule binds it to other columns, and its own values were not counted",
     }  # fmt: skip
-    replaced = "its cells may have been replaced by others, and the error is not released"
+    replaced = (
+        "rare cells are blank, so those that are left are not a sample of all"
+        if published.cells.blanks
+        else "its cells may be sets or levels, and what is in them is not released"
+        if published.cells.generalises
+        else "its cells may have been replaced by others, and the error is not released"
+    )
     reason = reasons.get(treatment, replaced)
     return InputError(
         f"Column '{name}', released by {method}: {reason}. No interval is supported here."

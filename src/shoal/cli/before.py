@@ -61,7 +61,7 @@ def init(
     from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft, draft_from_header
 
-    _check_together(budget, template, attacks=attacks, epsilon=epsilon)
+    _check_together(budget, template, keep, k, attacks=attacks, epsilon=epsilon)
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
         if epsilon is None:
@@ -69,7 +69,7 @@ def init(
             drafted = draft(data, audience=audience, k=k, keep=columns, template=template,
                             **vars(reading))  # fmt: skip
         else:
-            drafted = draft_from_header(data, epsilon=epsilon, **vars(reading))
+            drafted = draft_from_header(data, epsilon=epsilon, audience=audience, **vars(reading))
         if attacks:
             drafted = _try_draft(drafted, data, reading, budget, progress)
     printed = out == STDIN
@@ -96,14 +96,26 @@ def init(
 
 
 def _check_together(
-    budget: "BudgetOptions", template: str | None, *, attacks: bool, epsilon: str | None
+    budget: "BudgetOptions",
+    template: str | None,
+    keep: str | None,
+    k: int,
+    *,
+    attacks: bool,
+    epsilon: str | None,
 ) -> None:
     from shoal.errors import InputError
+    from shoal.policy.exposure import NO_PURPOSE
 
     if epsilon is not None and (attacks or template):
         option = "--try" if attacks else "--template"
         raise InputError(
             f"{option} reads the table, and an --epsilon draft must not. Use one of them."
+        )
+    if epsilon is not None and (keep or k != NO_PURPOSE.k):
+        raise InputError(
+            f"{'--keep' if keep else '--k'} is for a release in which k people share a value, and "
+            "one with an --epsilon protects each person by noise. Use one of them."
         )
     if (budget.file or budget.source) and not attacks:
         raise InputError("--budget and --source record the inspection of --try. Add --try.")

@@ -96,9 +96,9 @@ def _refuse_line(raw: bytes, separator: str, width: int) -> None:
         pass
     if width == 1 and first > 1:
         raise InputError(
-            f"cells are split at {separator!r}, and so the header has one and line {first:,} more. "
-            "The file seems to have another delimiter: state it with --delimiter or under "
-            "[reading]."
+            f"cells are split at {separator!r}, and so line 1 has one and line {first:,} more. "
+            "Take out what stands above the header, if line 1 is a title, or else state another "
+            "delimiter with --delimiter or under [reading]."
         )
     raise InputError(
         f"line {first:,} has another number of cells than the header, {width:,}, or a quote that "

@@ -23,6 +23,8 @@ DATES = (
     "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y", "%d%b%y", "%d. %m. %Y", "%Y年%m月%d日",
 )  # fmt: skip
 """How people write days."""
+PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
+"""What dates are rounded to, as a policy and as Polars write it."""
 _TIMES = re.compile(r"%-?[HIMSTRkl]")
 _WORDS = re.compile(r"y+|m+|d+|h+|s+|[^ymdhs]+")
 _DIRECTIVES = {

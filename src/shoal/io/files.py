@@ -5,6 +5,7 @@ Errors of the libraries below may quote cells; none of them is passed on.
 
 import gzip
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -82,6 +83,11 @@ def read(  # noqa: PLR0911 (one for each format)
     text_files.refuse_special(path)
     memory.refuse_large(path)
     suffix = path.suffix.lower()
+    if (header_row or skip) and suffix not in EXCEL:
+        raise InputError(
+            f"'{path}' is not a workbook. --header-row and --skip, or the keys of [reading], name "
+            "rows of a sheet: take the rows that are not records out of the file."
+        )
     with _refusing(path):
         if suffix in STATS:
             return stats_files.read_stats(path, suffix, alone=alone)
@@ -117,6 +123,21 @@ def read(  # noqa: PLR0911 (one for each format)
     if released is None:
         return raw
     return replace(raw, frame=released.undone(raw.frame))
+
+
+def read_by_header(path: Path, *, encoding: str | None, **marks: Any) -> Raw:
+    """Read a table for the names of its columns; of a text file, no record has a say in them.
+
+    The encoding is that of the header. The rows above a workbook's are looked at.
+    """
+    if path.is_dir() or not is_text(path):
+        return read(path, encoding=encoding, **marks)
+    text_files.refuse_special(path)
+    with _refusing(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
+        header = re.split(b"[\r\n]", file.read(SAMPLE).lstrip(b"\r\n"), maxsplit=1)[0]
+    return read(
+        path, encoding=encoding or csv_files.find_encoding(header, path), alone=True, **marks
+    )
 
 
 def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw:

@@ -4,9 +4,11 @@ A reader takes them as stated, by number, so each record is read by itself. `rec
 rows; it proposes what to state, and quotes no cell.
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import polars as pl
 
@@ -20,6 +22,8 @@ TOTAL = re.compile(
 )
 MOST_TITLES, MOST_HEADERS, MOST_NOTES = 20, 4, 10
 """Rows above a header, of a header, and below the records, that are looked at."""
+FEWEST_ADDED = 5
+"""Of fewer numbers, a record may be the sum of the others by chance."""
 
 
 @dataclass(frozen=True)
@@ -151,17 +155,32 @@ def _is_amount(cell: str) -> bool:
 
 
 def _below(cells: pl.DataFrame, counts: Sequence[int], header: int, used: int) -> list[int]:
-    """Rows at the end that are totals or notes, and the empty rows before them."""
+    """Rows at the end that are totals or notes, and the empty rows before them.
+
+    A note is one text, and stands below an empty row or a total; else it is a record.
+    """
     end = max(row for row, count in enumerate(counts) if count) + 1
-    skip: list[int] = []
+    numbers = cells[header:].cast(pl.Float64, strict=False)
+    skip: list[tuple[int, bool]] = []
     for row in range(end, max(end - MOST_NOTES, header + 1), -1):
         texts = [cell for cell in cells.row(row - 1) if cell is not None]
         total = bool(texts) and TOTAL.fullmatch(texts[0]) and any(map(is_number, texts[1:]))
-        lone = len(texts) == 1 and used > 2 and not is_number(texts[0]) and not counts[row - 2]
-        if texts and not total and not lone:
+        note = len(texts) == 1 and used > 2 and not is_number(texts[0])
+        if texts and not total and not note and not _adds_up(numbers.head(row - header)):
             break
-        skip.append(row)
-    return sorted(skip)
+        skip.insert(0, (row, note))
+    return [row for row, _ in dropwhile(lambda pair: pair[1], skip)]
+
+
+def _adds_up(numbers: pl.DataFrame) -> bool:
+    """Whether most numbers of the last row are the sums of their columns, whatever it is called."""
+    rows, last = numbers.head(-1), numbers.row(-1)
+    sums = [
+        math.isclose(column.sum(), amount, rel_tol=1e-9)
+        for column, amount in zip(rows, last, strict=True)
+        if amount and column.count() >= FEWEST_ADDED
+    ]
+    return 2 * sum(sums) > len(sums)
 
 
 def _write_rows(rows: Sequence[int]) -> str:

@@ -327,8 +327,7 @@ def first_days(values: pl.Series, column: Column) -> pl.Series:
     """Round dates down to the week, month, quarter or year of the policy, within the bounds."""
     if column.date_step is None:
         return values
-    period = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}[column.date_step]
-    first = values.dt.truncate(period)
+    first = values.dt.truncate(dates.PERIODS[column.date_step])
     return first if column.bounds is None else first.clip(lower_bound=limit(column.bounds[0]))
 
 

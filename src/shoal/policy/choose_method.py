@@ -53,7 +53,7 @@ def choose_method(
     keys = {name: made for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER}
     if all(made.kind in {Kind.NUMERIC, Kind.DATE} for made in keys.values()):
         lines = ['method = "mdav"  # groups of similar people get their mean', f"k = {purpose.k}"]
-        if any(made.step for made in keys.values()):
+        if any(made.step or "date_step" in made.coding for made in keys.values()):
             lines.append("integers = true  # means have as many digits as their column")
         if rows >= LARGE:
             lines.append(

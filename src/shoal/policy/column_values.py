@@ -32,6 +32,10 @@ TIMES = (
 """What may follow a date; a date is read without it."""
 COMPACT = ("%Y%m%d", "%Y%m%d%H%M%S")
 """Dates that are whole numbers."""
+MONTH = "%Y-%m"
+"""Months are categories in order, but those of births are days, as they span a life."""
+LIFE = 30
+"""The fewest years that births span."""
 WIDE = 10
 """So many years without a date show where two-digit years begin."""
 _BAND = re.compile(
@@ -118,13 +122,12 @@ class ColumnValues:
         forms = self.date_forms
         return read_days(self.text.str.strip_chars(), forms[0]) if forms else None
 
-    def to_typed(self) -> pl.Series:
-        """The column with its cells as numbers, days or texts; what means missing is null."""
-        days = self.days
-        read = days if self.numbers is None and days is not None else self.numbers
+    def to_typed(self, rows: int | None = None) -> pl.Series:
+        """The first cells, or all, as numbers, days or texts; what means missing is null."""
+        read = self.days if self.numbers is None else self.numbers
         values = pl.DataFrame({"cell": self.values, "read": self.text if read is None else read})
         values = values.unique("cell", maintain_order=True)
-        return self.cells.replace_strict(
+        return self.cells.head(self.rows if rows is None else rows).replace_strict(
             values["cell"], values["read"], default=None, return_dtype=values["read"].dtype
         )
 
@@ -345,6 +348,9 @@ def _date_forms(column: ColumnValues) -> list[str]:
         return [form for form in COMPACT if _is_form(some, text, form)]
     if _is_form(some, text, ERA):
         return [ERA]
+    if column.is_period and _is_form(some, text, MONTH):
+        years = read_days(text, MONTH).dt.year()
+        return [MONTH] if int(years.max()) - int(years.min()) >= LIFE else []  # type: ignore[arg-type]
     day = (
         r"^[\dA-Za-z]{1,9}[-./ ]{0,2}[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}|^\d{4}年\d{1,2}月\d{1,2}日"
     )

@@ -8,7 +8,9 @@ not public. Categories are copied, marked `observed = true`, for the steward to 
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
 from shoal.io.cells import is_plain
 from shoal.io.dates import ISO, in_words
+from shoal.io.files import read_by_header
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quote
 from shoal.io.validate import parse_numbers
@@ -97,11 +100,13 @@ def draft(
     if raw.frame.height == 0:
         raise InputError(EMPTY)
     purpose = _purpose(audience, k, keep, template)
-    roles = {
-        **dict.fromkeys(identifiers, Role.IDENTIFIER),
-        **dict.fromkeys(quasi_identifiers, Role.QUASI_IDENTIFIER),
-        **dict.fromkeys(confidential, Role.CONFIDENTIAL),
-    }
+    roles = _roles(
+        {
+            Role.IDENTIFIER: identifiers,
+            Role.QUASI_IDENTIFIER: quasi_identifiers,
+            Role.CONFIDENTIAL: confidential,
+        }
+    )
     for name in (*keep, *roles):
         if name not in raw.names:
             raise InputError(f"No column named '{name}'.{did_you_mean(name, raw.names)}")
@@ -122,10 +127,11 @@ def draft_from_header(
     sheet: str | None = None,
     header_row: str | None = None,
     skip: str | None = None,
+    audience: str | None = None,
 ) -> DraftedPolicy:
     """Draft a policy with an epsilon from the names of the columns.
 
-    Only the delimiter and the encoding of a text file are found out from it.
+    The delimiter and the encoding of a text file are those of its header.
 
     A proof takes bounds and categories as known to everybody, so they are not read off the table:
     each line says what to state. Until then the policy does not run.
@@ -139,11 +145,13 @@ def draft_from_header(
         sheet: of an Excel workbook with several.
         header_row: the rows of a sheet that name the columns.
         skip: rows of a sheet that are not records.
+        audience: who will get the release: public-use, scientific-use or secure-use.
     """
+    purpose = _purpose(audience, NO_PURPOSE.k, (), None)
     if isinstance(data, str | Path):
         source = source or Path(data).name
-        data = io.read(
-            data,
+        data = read_by_header(
+            Path(data),
             delimiter=delimiter,
             encoding=encoding,
             sheet=sheet,
@@ -169,6 +177,11 @@ def draft_from_header(
             "",
             "[reading]  # how the file is written; state the rest, or the release is refused",
             *(f"{key} = {quote(mark)}" for key, mark in raw.reading.items()),
+            *(
+                []
+                if encoding or "encoding" not in raw.reading or not "".join(raw.names).isascii()
+                else ["#   The header fits other encodings too: state that of the cells."]
+            ),
             '# decimal = "?"  # "." or ","',
             '# date_format = "?"  # such as "dd.mm.yyyy", if there are dates',
         ],
@@ -176,7 +189,7 @@ def draft_from_header(
             'method = "auto"  # draws rows from a noisy model',
             f"epsilon = {epsilon}",
         ],
-        [f"differential-privacy = {epsilon}"],
+        [f"differential-privacy = {epsilon}", *_release(purpose)],
     )
     return DraftedPolicy(text, {}, (), raw.height)
 
@@ -233,15 +246,27 @@ def _template(name: str) -> str:
     return f'# {key} = {{ role = "{role}", kind = "nominal", categories = [?] }}'
 
 
-def _purpose(audience: str | None, k: int, keep: Collection[str], template: str | None) -> Purpose:
+def _roles(stated: Mapping[Role, Collection[str]]) -> dict[str, Role]:
+    """The role of each column that has one, from the columns of each role."""
+    roles: dict[str, Role] = {}
+    for role, names in stated.items():
+        for name in [names] if isinstance(names, str) else names:
+            if roles.setdefault(name, role) is not role:
+                raise InputError(f"Expected one role for '{name}', found {roles[name]} and {role}.")
+    return roles
+
+
+def _purpose(
+    audience: str | None, k: object, keep: Collection[str], template: str | None
+) -> Purpose:
     if template not in {None, safe_harbor.TEMPLATE}:
         raise InputError(f"Expected the template {safe_harbor.TEMPLATE}, found '{template}'.")
     if audience is not None and audience not in set(Audience):
         known = ", ".join(Audience)
         raise InputError(f"Expected an audience among {known}, found '{audience}'.")
-    if not 2 <= k <= MOST:
-        raise InputError(f"Expected k of at least 2, found {k}.")
-    return Purpose(None if audience is None else Audience(audience), k, tuple(keep), template)
+    if not isinstance(k, Integral) or not 2 <= int(k) <= MOST:
+        raise InputError(f"Expected a whole number of at least 2 for k, found {k!r:.40}.")
+    return Purpose(None if audience is None else Audience(audience), int(k), tuple(keep), template)
 
 
 def from_guesses(
@@ -262,6 +287,8 @@ def from_guesses(
     remarks = (*(safe_harbor.REMARKS if harbor else ()), *remarks)
     changed, method = choose_method(values, guesses, purpose, frame.height)
     guesses |= changed
+    guesses |= {name: _ask_to_keep(name, guesses[name]) for name in purpose.keep}
+    kept = [name for name in purpose.keep if guesses[name].role is not Role.IDENTIFIER]
     missed = "; ".join(not_looked_for())
     text = _join_sections(
         [
@@ -280,7 +307,7 @@ def from_guesses(
         method,
         [
             f"k-anonymity = {purpose.k}",
-            *_release(purpose, guesses, frame.height),
+            *_release(purpose, kept, _accept_few(guesses, frame.height, purpose.k)),
             *(f"# {remark}" for remark in remarks),
         ],
     )
@@ -294,21 +321,35 @@ def from_guesses(
     )
 
 
-def _release(purpose: Purpose, guesses: Mapping[str, Guess], rows: int) -> list[str]:
+def _ask_to_keep(name: str, made: Guess) -> Guess:
+    """Ask for the role of a column that is to be kept, and that a draft drops."""
+    if made.role is not Role.IDENTIFIER:
+        return made
+    question = f"'{name}' is to be kept, and is dropped. If it may be released, which role has it?"
+    return replace(made, question=question)
+
+
+def _release(
+    purpose: Purpose, kept: Collection[str] = (), accepted: Iterable[str] = ()
+) -> list[str]:
     """Write for whom the release is; a draft is for the public only once it is reviewed."""
     audience, lines = purpose.audience, []
     if audience:
         wait = "# once it is reviewed: " if audience is Audience.PUBLIC_USE else ""
         lines.append(f'{wait}audience = "{audience}"')
-    if purpose.keep:
-        lines.append(f"accept_distinct = [{', '.join(map(quote, purpose.keep))}]")
-    if rows < FEW * purpose.k:
-        keys = [name for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER]
-        lines.append(
-            f"accept_constant = [{', '.join(map(quote, keys))}]  # few rows: a column may have "
-            "one value left"
-        )
+    if kept:
+        lines.append(f"accept_distinct = [{', '.join(map(quote, kept))}]")
+    lines += accepted
     return ["", "[release]", *lines] if lines else []
+
+
+def _accept_few(guesses: Mapping[str, Guess], rows: int, k: int) -> list[str]:
+    """Accept columns of one value in a release of few rows."""
+    if rows >= FEW * k:
+        return []
+    keys = [name for name, made in guesses.items() if made.role is Role.QUASI_IDENTIFIER]
+    listed = ", ".join(map(quote, keys))
+    return [f"accept_constant = [{listed}]  # few rows: a column may have one value left"]
 
 
 def _persons(guesses: Mapping[str, Guess]) -> list[str]:

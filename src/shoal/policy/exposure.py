@@ -16,13 +16,15 @@ import polars as pl
 
 from shoal.core import Audience, Kind, Role
 from shoal.core._arrays import Floats, Ints
+from shoal.io.dates import PERIODS
 from shoal.io.validate import round_to_step
 from shoal.policy.column_values import ColumnValues
-from shoal.policy.guess import Guess, Nature
+from shoal.policy.guess import AS_STATED, Guess, Nature, guess_dropped
 
 DATE_STEPS = ("week", "month", "quarter", "year")
 """From the finest."""
-PERIODS = {"week": "1w", "month": "1mo", "quarter": "1q", "year": "1y"}
+MOST_STEPS = 100
+"""So many multiples of its step cover a range whose limits are round numbers."""
 MOST_PAIRS = 20
 """Pairs of so many columns are looked at."""
 HARDLY = 0.01
@@ -86,6 +88,15 @@ def coarsen(
     }
     coded = {name: round_values(cells[name], codings[name])
              for name, made in left.items() if _is_shown(made)}  # fmt: skip
+    if purpose.audience is not Audience.SCIENTIFIC_USE:
+        for name in [name for name in coded if left[name].kind is Kind.NUMERIC]:
+            stated = name in purpose.keep or AS_STATED in left[name].reason
+            if not stated and alone(coded[name], persons, k):
+                result[name] = guess_dropped(
+                    f"no rounding of its numbers makes {k} people share each value",
+                    advice="to release them all the same, name it in --keep",
+                )
+                del coded[name]
     return result, pairs_in_words(rare_pairs(coded, persons, k), k, "people", most=3)
 
 
@@ -127,7 +138,8 @@ def in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
         "top_code": "coded above {}",
     }
     done = [text.format(coding[key].strip('"')) for key, text in words.items() if key in coding]
-    why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share each value"
+    shared = "each value" if coding.keys() & {"step", "date_step", "prefix"} else "either end"
+    why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share {shared}"
     return f"; {', '.join(done)}{why}"
 
 
@@ -185,16 +197,18 @@ def coarsen_numbers(
     people = counts["len"].cast(pl.Int64).to_numpy()
     if seen.size < 2 or people.min() >= k or people.sum() < 2 * k:
         return {}
+    if tails_only:
+        return _code_tails(seen, people, k)
     best: tuple[float, dict[str, str]] | None = None
     for step in steps(seen) if among is None else among:
         numerator, denominator = map(float, step.as_integer_ratio())
         multiples = np.rint(seen * denominator / numerator)  # as a run rounds
-        low, high, fits = _limits(multiples, people, k, tails_only=tails_only)
+        low, high, fits = _limits(multiples, people, k)
         if not fits:
             continue
         coded = np.clip(multiples, low, high) * float(step)
         change = float(np.abs(coded - seen) @ people)
-        coding = {"step": f"{step:f}"} if not tails_only else {}
+        coding = {"step": f"{step:f}"}
         if low > multiples[0]:
             coding["bottom_code"] = f"{Decimal(int(low)) * step:f}"
         if high < multiples[-1]:
@@ -239,16 +253,32 @@ def steps(seen: Floats) -> Iterator[Decimal]:
                 yield step
 
 
-def _limits(
-    rounded: Floats, people: Ints, k: int, *, tails_only: bool
-) -> tuple[float, float, bool]:
+def _code_tails(seen: Floats, people: Ints, k: int) -> dict[str, str]:
+    """Choose limits beyond which at least k have a value; values between them stay.
+
+    They are multiples of 1, 2 or 5 times the power of ten that is about a hundredth of the range,
+    so no value of the table is stated. An end that k people share needs none.
+    """
+    usable = list(steps(seen))
+    fine = (step for step in usable if seen[-1] - seen[0] <= MOST_STEPS * float(step))
+    step = next(fine, usable[-1] if usable else None)
+    if step is None:
+        return {}
+    numerator, denominator = map(float, step.as_integer_ratio())
+    multiples = seen * denominator / numerator
+    low = np.ceil(multiples[np.argmax(np.cumsum(people) >= k)])
+    high = np.floor(multiples[::-1][np.argmax(np.cumsum(people[::-1]) >= k)])
+    if low >= high:
+        return {}
+    ends = (("bottom_code", low, people[0]), ("top_code", high, people[-1]))
+    return {key: f"{Decimal(int(limit)) * step:f}" for key, limit, at_end in ends if at_end < k}
+
+
+def _limits(rounded: Floats, people: Ints, k: int) -> tuple[float, float, bool]:
     """Return the lowest and the highest rounded value to keep, and whether any can be kept."""
     places, at = np.unique(rounded, return_inverse=True)
     counts = np.bincount(at, weights=people)
     enough = counts >= k
-    if tails_only:
-        below, above = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
-        return places[np.argmax(below >= k)], places[np.flatnonzero(above >= k)[-1]], True
     middle = int(np.argmax(np.cumsum(counts) >= counts.sum() / 2))
     if not enough[middle]:
         return 0.0, 0.0, False

@@ -7,10 +7,12 @@ from enum import StrEnum
 from functools import cached_property
 
 from shoal.core import Kind, Role
-from shoal.policy.column_values import ColumnValues, words
+from shoal.policy.column_values import LIFE, ColumnValues, words
 
 BY_COUNTS = "codes, by how often each occurs"
 """Why numbers are taken for codes that nothing else speaks for."""
+AS_STATED = "its role was stated"
+"""Why a column has a role that somebody has given it."""
 UNKNOWN = "not recognised"
 """How the reason begins of a column whose name says nothing."""
 
@@ -103,9 +105,10 @@ class NamedColumn:
         if days is not None and days.len():
             years = days.dt.year()
             first, last = int(years.min()), int(years.max())  # type: ignore[arg-type]
-            return "birth" in self.means or (last - first >= 30 and last <= 2035)
+            return "birth" in self.means or (last - first >= LIFE and last <= 2035)
         numbers = self.values.numbers
-        if numbers is None or not self.values.whole or self.values.distinct < 20:
+        named = "birth" in self.means
+        if numbers is None or not self.values.whole or (self.values.distinct < 20 and not named):
             return False
         return bool(numbers.is_between(1900, 2035).all())
 

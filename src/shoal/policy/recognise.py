@@ -35,9 +35,8 @@ from shoal.policy.column_values import (
     words,
 )
 from shoal.policy.content import NAMES, identity
-from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
+from shoal.policy.guess import AS_STATED, BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
-AS_STATED = "its role was stated"
 MOST_CATEGORIES = 50
 """Above this many distinct values, categories are not copied."""
 MOST_PERIODS = 600
@@ -159,7 +158,7 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
             + ")(?= )"
             + "".join(f"|{re.escape(word)}" for word in listed.split() if not word.isascii())
         )
-        for meaning, listed in words().items()
+        for meaning, listed in ((key, _without_marks(text)) for key, text in words().items())
         if meaning not in NO_NAMES
     }
 
@@ -172,8 +171,7 @@ def meanings(name: str) -> frozenset[str]:
     """
     for letter, plain in (("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss")):
         name = name.replace(letter, plain).replace(letter.upper(), plain.title())
-    plain = unicodedata.normalize("NFKD", name)
-    plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
+    plain = _without_marks(name)
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", plain).lower()
     spoken, written = (f" {' '.join(re.findall(part, plain))} " for part in (LETTERS, SIGNS))
     joined = frozenset({"person", "number"} if JOINED.search(name) else ())
@@ -182,6 +180,12 @@ def meanings(name: str) -> frozenset[str]:
         for meaning, pattern in _patterns().items()
         if pattern.search(spoken) or pattern.search(written)
     )
+
+
+def _without_marks(text: str) -> str:
+    """In its parts, without accents: names and the words for them alike, in any script."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(mark for mark in parts if not unicodedata.combining(mark))
 
 
 # One column

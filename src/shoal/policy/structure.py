@@ -16,8 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
-from shoal.io.validate import parse_numbers
-from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL
+from shoal.policy.column_values import FEW_ROWS, NEARLY_ALL, ColumnValues
 from shoal.policy.content import NAMES
 from shoal.policy.guess import BY_COUNTS, UNKNOWN, Guess, NamedColumn, guess_dropped
 
@@ -115,6 +114,11 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         for name in columns
         if _repeats(columns[name]) and "household" not in guesses[name].flags
     }
+    marked = {name: codes[name] for name in columns if marks[name] >= SEX}
+    for name, column in columns.items() if marked else ():
+        open_to = name not in shared and not marks[name] and "household" not in guesses[name].flags
+        if open_to and _repeats(column, few=2):
+            shared[name] = agreement({**marked, name: codes[name]}, name)
     constant = {
         name: {o for o, a in shares.items() if a >= ALWAYS} for name, shares in shared.items()
     }
@@ -161,12 +165,21 @@ def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     elif not any("privacy_unit" in made.flags for made in result.values()):
         result |= _asking(columns, result)
     for name in varying:
-        numbers_groups = small[name] and len(constant[name]) >= 2
-        if numbers_groups and not weight[name] and result[name].kind is Kind.NOMINAL:
+        numbers_groups = small[name] and len(constant[name]) >= 2 and not weight[name]
+        if numbers_groups and (result[name].kind is Kind.NOMINAL or _counts_up(columns[name])):
             result[name] = guess_dropped(
                 "the column numbers households or groups as small", "household"
             )
     return result
+
+
+def _counts_up(column: NamedColumn) -> bool:
+    """Whether whole numbers leave hardly one out, as those that number something."""
+    numbers = column.values.numbers
+    if numbers is None or not column.values.whole:
+        return False
+    span = float(numbers.max()) - float(numbers.min()) + 1  # type: ignore[arg-type]
+    return column.values.distinct > NEARLY_ALL * span
 
 
 def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
@@ -184,7 +197,14 @@ def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def _required_share(column: NamedColumn, made: Guess) -> int:
-    """How much must be constant within a column: people of one name are of one sex, too."""
+    """How much must be constant within a column: people of one name are of one sex, too.
+
+    Where a column has few values, as of a trial with twelve patients, a team is of one sex; so its
+    name must say that it numbers persons, or births must be constant beside it.
+    """
+    if not _repeats(column) and not made.flags:
+        named = "person" in column.means and "quantity" not in column.means
+        return SEX if named else SEX + BIRTH
     return BIRTH if column.holds else 1 if made.flags else SEX
 
 
@@ -200,14 +220,14 @@ def _no_unit(flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag != "privacy_unit")
 
 
-def _repeats(column: NamedColumn) -> bool:
-    """Whether a column may number persons with several rows."""
+def _repeats(column: NamedColumn, few: int = 20) -> bool:
+    """Whether a column may number persons with several rows: `few` of them, or more in many."""
     values = column.values
     amount = column.means & {"quantity", "confidential"} and values.numbers is not None
     if amount or not values.unbroken or values.days is not None:
         return False
-    few = max(20, values.rows / 500)
-    return few <= values.distinct <= values.present - PAIRS
+    least = max(few, values.rows / 500)
+    return least <= values.distinct <= values.present - PAIRS
 
 
 def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
@@ -321,7 +341,7 @@ def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect a total and its parts together: whoever has all but one of them has that one."""
     names = [n for n, made in guesses.items() if made.kind is Kind.NUMERIC and n in columns][:40]
-    cells = {name: _head(columns[name].values.cells) for name in names}
+    cells = {name: _head(columns[name].values) for name in names}
     cells = {name: numbers for name, numbers in cells.items() if np.unique(numbers).size > 5}
     result = dict[str, Guess]()
     for total, parts in _sums(cells):
@@ -338,11 +358,10 @@ def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     return result
 
 
-def _head(cells: pl.Series) -> NDArray[np.float64]:
-    """The first cells as numbers; a missing one is not a number."""
-    head = cells.head(5000)
-    values = head if head.dtype.is_numeric() else parse_numbers(head.cast(pl.String), decimal=None)
-    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+def _head(values: ColumnValues) -> NDArray[np.float64]:
+    """The first cells as the numbers that they are read as; a missing one is not a number."""
+    cells = values.to_typed(5000).cast(pl.Float64, strict=False)
+    return cells.fill_null(np.nan).to_numpy()
 
 
 def _sums(cells: Mapping[str, NDArray[np.float64]]) -> Iterator[tuple[str, list[str]]]:

@@ -66,7 +66,8 @@ def _share(values: pl.Series, share: float, persons: pl.Series | None, k: int) -
         low, high = alone_in_tails(values, persons, k)
         beside = f" ({low:.0%} in the lowest hundredth, {high:.0%} in the highest)"
     size = f"{share:.0%}" if share >= 0.01 else "less than 1%"
+    have = " that have one" if values.null_count() else ""
     return (
         f"'{values.name}' is released as it is, and fewer than {k} {who} share its value in {size} "
-        f"of the rows{beside}."
+        f"of the rows{have}{beside}."
     )

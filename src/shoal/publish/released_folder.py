@@ -24,6 +24,7 @@ from shoal.io import memory
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.csv_files import Dialect, WrittenRelease
 from shoal.io.excel_files import read_excel
+from shoal.io.validate import as_text
 from shoal.pipeline import planning
 from shoal.pipeline.manifest import MANIFEST, parse, read_raw
 from shoal.pipeline.planning import Plan
@@ -67,7 +68,7 @@ def read_recorded_policy(
 ) -> Policy:
     """The policy that a manifest holds; released values stand for categories that were observed."""
     seen = {} if frame is None else {
-        name: frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
+        name: as_text(frame[name].drop_nulls().unique()).unique().sort().to_list()
         for name, column in document.get("columns", {}).items()
         if name in frame.columns and isinstance(column, Mapping) and column.get("observed")
     }  # fmt: skip

@@ -124,6 +124,21 @@ def places_of(table: Table, name: str) -> Floats:
     return np.append(np.argsort(order), len(categories)).astype(np.float64)[table.codes(name)]
 
 
+def missing_as_value(scale: ColumnAxis, axis: ReleasedColumn) -> ReleasedColumn:
+    """Read an empty category as missing, the last place, where the original has such cells."""
+    last = float(len(scale.categories))
+    if not scale.discrete or scale.domain[1] <= last:
+        return axis
+    gone = axis.missing
+    return replace(
+        axis,
+        lower=np.where(gone, last, axis.lower),
+        upper=np.where(gone, last + 1, axis.upper),
+        suppressed=axis.suppressed & ~gone,
+        exact=axis.exact | gone,
+    )
+
+
 def _after(value: float, unit: float) -> float:
     beyond = float(np.nextafter(value, np.inf))
     return max(float(np.floor(value)) + unit, beyond) if unit else beyond

@@ -1,7 +1,6 @@
 """What a reader of an external release must know, in sentences without a cell of the original."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.core import Role, Schema
 from shoal.errors import count_noun
 from shoal.io.external.cells import Form
-from shoal.io.external.columns import ColumnAxis, ReleasedColumn
+from shoal.io.external.columns import ColumnAxis, ReleasedColumn, missing_as_value
 
 SAMPLE = 200
 """Released rows that are looked up in the original."""
@@ -132,7 +131,7 @@ def other_people(
     keys = schema.with_role(Role.QUASI_IDENTIFIER) or schema.names
     chosen = [schema.names.index(name) for name in keys]
     scales = [scales[i] for i in chosen]
-    axes = [_missing_as_value(scale, axes[i]) for scale, i in zip(scales, chosen, strict=True)]
+    axes = [missing_as_value(scale, axes[i]) for scale, i in zip(scales, chosen, strict=True)]
     shown = np.column_stack([~axis.suppressed for axis in axes])
     wide = np.column_stack([~axis.suppressed & ~axis.exact for axis in axes]).any(axis=1)
     findings, record = [], []
@@ -162,17 +161,6 @@ def other_people(
         else:
             record.append(f"{text}; averaged, perturbed and synthetic rows need not be.")
     return findings, record
-
-
-def _missing_as_value(scale: ColumnAxis, axis: ReleasedColumn) -> ReleasedColumn:
-    """Read an empty category as missing, the last place, where the original has such cells."""
-    last = len(scale.categories)
-    if not scale.discrete or scale.domain[1] <= last:
-        return axis
-    lower = np.where(axis.missing, last, axis.lower)
-    upper = np.where(axis.missing, last + 1, axis.upper)
-    suppressed, exact = axis.suppressed & ~axis.missing, axis.exact | axis.missing
-    return replace(axis, lower=lower, upper=upper, suppressed=suppressed, exact=exact)
 
 
 def _fitting(

@@ -87,8 +87,8 @@ class MicroaggregationParameters(Parameters):
     integers: bool = Field(
         default=False,
         title="Whole numbers stay whole",
-        description="Round means, half to even: whole numbers stay whole, and a column with a "
-        "`step` has no more decimals than the step.",
+        description="Round means, half to even: whole numbers stay whole, a column with a `step` "
+        "has no more decimals than the step, and dates with a `date_step` are first days of it.",
     )
 
 

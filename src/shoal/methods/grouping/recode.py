@@ -19,6 +19,7 @@ import polars as pl
 from shoal.core import Hierarchy, Kind, MixedRecords, Partition
 from shoal.core._arrays import Floats, Ints, freeze
 from shoal.core.distinct import LONG
+from shoal.io.dates import PERIODS
 from shoal.io.table import Table, leaf_edges
 from shoal.partition.kernels.univariate import add_present
 from shoal.partition.mixed_records import codes_to_centroid, mixed_records
@@ -52,7 +53,8 @@ def recode(
             apply to numbers as well. `medoid` takes all columns from the record that is nearest to
             the group's centroid, ties to the first.
         integers: keep whole numbers whole, and means of a column with a step to its decimals,
-            rounding half to even; means are then only kept up to rounding.
+            rounding half to even; dates that were rounded to a period are its first days again.
+            Means are then only kept up to rounding.
     """
     if aggregate is Aggregate.MEDOID:
         chosen = medoids(table.records(columns), partition)[partition.labels]
@@ -72,6 +74,8 @@ def recode(
             if kind is Kind.NUMERIC and aggregate is Aggregate.MEAN:
                 step = table.schema[name].step if integers else None
                 centre = shorten(centre) if step is None else to_decimals_of(step, centre)
+            elif integers and (period := table.schema[name].date_step) is not None:
+                centre = to_first_days(period, centre)
             table = table.with_numbers(name, centre[partition.labels], integers=integers)
     return table
 
@@ -99,6 +103,18 @@ def to_decimals_of(step: Decimal, values: Floats) -> Floats:
     """
     decimals = max(0, -int(step.normalize().as_tuple().exponent))
     return np.round(values, decimals) + 0.0  # never -0.0
+
+
+def to_first_days(date_step: str, values: Floats) -> Floats:
+    """Round days, counted from 1970, to the nearest first day of a week, month, quarter or year.
+
+    >>> to_first_days("month", np.array([14.0, 20.0, np.nan])).tolist()
+    [0.0, 31.0, nan]
+    """
+    half = {"week": 3, "month": 15, "quarter": 45, "year": 182}[date_step]
+    days = pl.Series(values + half, nan_to_null=True).floor().cast(pl.Int32).cast(pl.Date)
+    first = days.dt.truncate(PERIODS[date_step])
+    return first.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 Cells = Callable[[str], pl.DataFrame]
