@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # benchmark starts would compile all of ours again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup setup-dev browser r demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
+.PHONY: setup setup-dev browser r demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench calibrate papers docs requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -101,6 +101,11 @@ fuzz-parsers: setup-dev
 # than bench/results.json says. BENCH_ARGS="--keep" writes that file, "evaluate" takes some lines.
 bench: setup-dev
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
+
+# Time and memory of the methods: the constants of their cost models, on an idle machine.
+# CALIBRATE_ARGS="--write" puts them into the source, "--check" compares forecasts with runs.
+calibrate: setup-dev
+	$(BIN)/python bench/calibrate.py $(CALIBRATE_ARGS)
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup-dev

@@ -271,6 +271,6 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    cost=CostModel(0.1, 1.4),
+    cost=CostModel(0.8, 0.1, 1.4, 200),
     cells=CellFacts(classes_by_confidential=True),
 )

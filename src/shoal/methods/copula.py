@@ -78,5 +78,5 @@ METHOD = synthetic_method(
     refuse=_refuse,
     # A rank block has no place for a missing cell.
     missing=lambda parameters: parameters.margins is not Margins.BLOCKS,
-    cost=CostModel(0.03, 1.0, cell_bytes=40),
+    cost=CostModel(0.8, 0.03, 1.0, 40),
 )

@@ -45,5 +45,5 @@ METHOD = tree_method(
         "one cut per level by at most 1 and one count per level by 1; the epsilons of cuts and "
         "levels add up, and where boxes are cut depends on noisy results alone"
     ),
-    cost=CostModel(0.03, 0.8, cell_bytes=40),
+    cost=CostModel(0.8, 0.03, 0.8, 40),
 )

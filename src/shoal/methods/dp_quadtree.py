@@ -37,5 +37,5 @@ METHOD = tree_method(
         "level by 1; the epsilons of the levels add up, and which boxes are cut depends on "
         "noisy counts alone"
     ),
-    cost=CostModel(0.02, 0.7, cell_bytes=40),
+    cost=CostModel(0.8, 0.02, 0.7, 40),
 )

@@ -423,6 +423,6 @@ METHOD = Method(
     refuse=_refuse,
     distributed=DistributedRun(_run_distributed, _refuse_distributed),
     alternatives=_alternatives,
-    cost=CostModel(0.02, 0.7, cell_bytes=0),
+    cost=CostModel(0.8, 0.02, 0.7, 0),
     cells=CellFacts(generalises=True, keeps_numbers=True, has_levels=True),
 )

@@ -23,6 +23,6 @@ METHOD = microaggregation.column_method(
     "Sort each column separately and average blocks of k (k-anonymity of each column).",
     individual_ranking,
     source=SOURCE,
-    cost=CostModel(0.005, 1.0, cell_bytes=0),
+    cost=CostModel(0.8, 0.005, 1.0, 0),
     cells=CellFacts(by_column=True),
 )

@@ -118,5 +118,5 @@ METHOD = microaggregation.joint_method(
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
     distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
-    cost=CostModel(0.04, 0.9),
+    cost=CostModel(0.8, 0.04, 0.9, 200),
 )

@@ -175,5 +175,5 @@ METHOD = noisy_microaggregation.noisy_method(
         (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
     ),
     distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
-    cost=CostModel(0.03, 0.8),
+    cost=CostModel(0.8, 0.03, 0.8, 200),
 )

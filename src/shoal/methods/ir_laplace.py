@@ -151,5 +151,5 @@ METHOD = noisy_microaggregation.noisy_method(
     parameters=IndividualRankingLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
     distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
-    cost=CostModel(0.03, 0.8, cell_bytes=140),
+    cost=CostModel(0.8, 0.03, 0.8, 140),
 )

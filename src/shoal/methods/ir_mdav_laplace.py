@@ -97,5 +97,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=IrMdavLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
-    cost=CostModel(0.07, 1.1),
+    cost=CostModel(0.8, 0.07, 1.1, 200),
 )

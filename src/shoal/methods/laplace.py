@@ -82,5 +82,5 @@ METHOD = Method(
     input=noisy_microaggregation.UNSORTED,
     distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
     noise_by_row=True,
-    cost=CostModel(0.07, 1.0, cell_bytes=140),
+    cost=CostModel(0.8, 0.07, 1.0, 140),
 )

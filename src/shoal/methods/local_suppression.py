@@ -250,6 +250,6 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    cost=CostModel(2.1, 1.4),
+    cost=CostModel(0.8, 2.1, 1.4, 200),
     cells=CellFacts(keeps_numbers=True, blanks=True),
 )

@@ -95,5 +95,5 @@ METHOD = microaggregation.joint_method(
     parameters=MdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
-    cost=CostModel(0.15, 1.1),
+    cost=CostModel(0.8, 0.15, 1.1, 200),
 )

@@ -404,5 +404,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,
-    cost=CostModel(0.25, 2.1),
+    cost=CostModel(0.8, 0.25, 2.1, 200),
 )

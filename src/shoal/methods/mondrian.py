@@ -511,6 +511,6 @@ METHOD = Method(
     run=_run,
     refuse=_refuse,
     distributed=DistributedRun(_run_distributed, _refuse_distributed, mondrian.APPROXIMATE),
-    cost=CostModel(0.07, 1.0, cell_bytes=0),
+    cost=CostModel(0.8, 0.07, 1.0, 0),
     cells=CellFacts(generalises=True, tight_intervals=True),
 )

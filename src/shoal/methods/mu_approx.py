@@ -27,5 +27,5 @@ METHOD = microaggregation.joint_method(
     "Group records along a forest of nearest neighbours (k-anonymity).",
     _run,
     source=SOURCE,
-    cost=CostModel(0.3, 1.1),
+    cost=CostModel(0.8, 0.3, 1.1, 200),
 )

@@ -23,6 +23,6 @@ METHOD = microaggregation.column_method(
     optimal_univariate,
     source=SOURCE,
     cut=microaggregation.present_cut(optimal_begins),
-    cost=CostModel(0.01, 1.0, cell_bytes=0),
+    cost=CostModel(0.8, 0.01, 1.0, 0),
     cells=CellFacts(by_column=True),
 )

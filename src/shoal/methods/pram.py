@@ -122,6 +122,6 @@ METHOD = Method(
     refuse=_refuse,
     input=recordwise.INPUT,
     noise_by_row=True,
-    cost=CostModel(0.14, 1.1),
+    cost=CostModel(0.8, 0.14, 1.1, 200),
     cells=CellFacts(shrinks=True),
 )

@@ -68,5 +68,5 @@ METHOD = synthetic_method(
         "Use with many columns: each column is then halved only a few times.",
     ),
     refuse_distributed=anywhere,
-    cost=CostModel(0.04, 0.8, cell_bytes=40),
+    cost=CostModel(0.8, 0.04, 0.8, 40),
 )

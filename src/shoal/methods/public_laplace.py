@@ -112,5 +112,5 @@ METHOD = noisy_microaggregation.noisy_method(
     refuse=_refuse,
     sort_by=_public,
     distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
-    cost=CostModel(0.06, 0.9, cell_bytes=140),
+    cost=CostModel(0.8, 0.06, 0.9, 140),
 )

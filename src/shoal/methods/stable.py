@@ -30,5 +30,5 @@ METHOD = microaggregation.joint_method(
     "Stable microaggregation; on a single table it is mdav (k-anonymity).",
     _run,
     source=SOURCE,
-    cost=CostModel(0.13, 1.1),
+    cost=CostModel(0.8, 0.13, 1.1, 200),
 )

@@ -95,5 +95,5 @@ METHOD = noisy_microaggregation.noisy_method(
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=StableLaplaceParameters,
-    cost=CostModel(0.22, 2.1),
+    cost=CostModel(0.8, 0.22, 2.1, 200),
 )

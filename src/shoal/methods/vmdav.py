@@ -58,5 +58,5 @@ METHOD = microaggregation.joint_method(
     parameters=VmdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
-    cost=CostModel(3.2, 1.1),
+    cost=CostModel(0.8, 3.2, 1.1, 200),
 )

@@ -18,8 +18,8 @@ from shoal.io import memory
 from shoal.methods.method import Expectation, Method, Setting
 
 START, CELL = 0.9, 2e-7
-"""Seconds for starting and for the reports, and for reading, checking and writing a cell: 1,000 and
-400,000 rows of the sample as CSV through `full-domain`."""
+"""Seconds for starting and for the reports, and for reading, checking and writing a cell: of
+`individual-ranking`, by `make calibrate`."""
 LIBRARIES, CELL_BYTES = 0.28e9, 60
 """Bytes that a run takes with a small table, and for each cell of a larger one."""
 LONG = 20_000
@@ -62,7 +62,7 @@ def seconds(planned: Any) -> float | None:
     columns = len(planned.setting.columns) / 5
     run = cost.seconds * columns * (rows / 10_000) ** cost.power
     cells = CELL * planned.rows * len(planned.policy.schema.columns)
-    total: float = (START + cells + run) * _speed()
+    total: float = (START + cost.start + cells + run) * machine_speed()
     return total
 
 
@@ -88,7 +88,7 @@ def report_estimate(progress: Progress, planned: Any) -> Progress:
 
 
 @cache
-def _speed() -> float:
+def machine_speed() -> float:
     """How much slower this machine is than the one that the figures are of; between 1/4 and 10."""
     took = min(_probe() for _ in range(3)) / REFERENCE
     return min(max(took, 0.25), 10.0)

@@ -155,8 +155,8 @@ def fit_cost(setting: Setting[Any]) -> CostModel:
     is. A fit of more than 150,000 rows takes no longer.
     """
     if len(setting.columns) > WIDE:
-        return CostModel(0.13, 0.5, cell_bytes=40)
+        return CostModel(0.8, 0.13, 0.5, 40)
     categories = (setting.schema[name].all_categories for name in setting.columns)
     sizes = [MOST_GROUPS if known is None else min(len(known), MOST_GROUPS) for known in categories]
     seconds, power = (0.13, 0.6) if prod(sizes) <= DENSE else (1.6, 0.75)
-    return CostModel(seconds, power, cell_bytes=40, most_rows=150_000)
+    return CostModel(0.8, seconds, power, 40, most_rows=150_000)

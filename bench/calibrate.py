@@ -1,0 +1,222 @@
+"""Measure what the methods take, and write the constants of their cost models.
+
+    python bench/calibrate.py [METHOD ...] [--write] [--check]
+
+Every method protects generated people in a process of its own, as `shoal protect` does, at three
+numbers of rows. The least of two runs counts. `--write` puts the constants where they stand: those
+of a method into its file, those of all runs into `pipeline/forecast.py`. Seconds are processor
+seconds in units of this machine's speed, by the same probe that forecasts use. `--check` measures
+nothing but how forecasts of other tables compare with runs of them. Run it on an idle machine.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import log, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.io.text_files import as_toml, bare
+from shoal.methods import REGISTRY
+from shoal.pipeline import forecast
+
+SRC = Path(__file__).parents[1] / "src" / "shoal"
+SIZES = (1_000, 40_000, 400_000)
+SMALL = {"local-suppression", "mdav-laplace", "stable-laplace", "mu-approx", "vmdav"}
+"""Methods that take minutes for the largest table."""
+BASE = "individual-ranking"
+"""The method that does least: what it takes is what every run takes."""
+K, EPSILON = {"k": 5}, {"epsilon": 2}
+QUASI, SECRET = "quasi-identifier", "confidential"
+EXTRA: dict[str, dict[str, Any]] = {"bucketization": {"t": 2}, "vmdav": {"gamma": 0.2}}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run took: processor seconds in units of the probe's machine, and bytes."""
+
+    seconds: float
+    peak: float
+
+
+def people(rows: int, *, towns: int = 40) -> pl.DataFrame:
+    """Six mixed columns, of which five are protected by every method."""
+    rng = np.random.default_rng(rows)
+    job, town = rng.choice(12, rows), rng.zipf(1.4, rows) % towns
+    return pl.DataFrame({
+        "age": rng.integers(18, 95, rows),
+        "income": np.round(np.exp(10 + rng.normal(size=rows) * 0.6) / 500) * 500,
+        "sex": rng.choice(["f", "m"], rows),
+        "town": [f"T{i:04d}" for i in town],
+        "school": rng.choice(["none", "primary", "secondary", "tertiary"], rows),
+        "job": [f"J{i:02d}" for i in job],
+    })  # fmt: skip
+
+
+def numbers(rows: int, columns: int) -> pl.DataFrame:
+    """Skewed numbers that go together."""
+    rng = np.random.default_rng(rows + columns)
+    shared = rng.normal(size=rows) * 0.4
+    return pl.DataFrame({
+        f"x{j}": np.round(np.exp(shared + rng.normal(size=rows) * 0.7) * 1000, 1)
+        for j in range(columns)
+    })  # fmt: skip
+
+
+def policy(frame: pl.DataFrame, method: str, parameters: Mapping[str, Any]) -> str:
+    """A policy that protects all columns but the last one, which is confidential or public."""
+    named = REGISTRY[method].parameters.model_fields
+    protect = {key: value for key, value in (K | EPSILON).items() if key in named}
+    protect = {"method": method} | protect | EXTRA.get(method, {}) | dict(parameters)
+    lines = ["version = 1", "[columns]"]
+    for name in frame.columns:
+        series = frame[name]
+        stated: dict[str, Any] = {"role": QUASI, "kind": "nominal"}
+        if series.dtype == pl.String:
+            stated["categories"] = sorted(series.unique().to_list())
+        else:
+            low, high = float(np.floor(series.min())), float(np.ceil(series.max()))
+            stated |= {"kind": "numeric", "bounds": [low, max(high, low + 1)]}
+        if name == frame.columns[-1] and method == "public-laplace":
+            stated |= {"role": "other", "public": True}
+        elif name == frame.columns[-1] and method in {"bucketization", "kanon-dp", "pram"}:
+            stated["role"] = SECRET
+        lines.append(f"{bare(name)} = {as_toml(stated)}")
+    lines += ["[protect]", *(f"{key} = {as_toml(value)}" for key, value in protect.items())]
+    lines += ["[reading]", 'delimiter = ","', 'decimal = "."', "[release]",
+              f"accept_constant = {as_toml(frame.columns)}",
+              f"accept_distinct = {as_toml(frame.columns)}"]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def measure(frame: pl.DataFrame, method: str, **parameters: Any) -> tuple[Run, Mapping[str, Any]]:
+    """Protect a table twice; return the least of what it took, and what the plan said."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        frame.write_csv(folder / "data.csv")
+        (folder / "policy.toml").write_text(policy(frame, method, parameters), encoding="utf-8")
+        shoal = [sys.executable, "-m", "shoal"]
+        stated = ["--policy", str(folder / "policy.toml")]
+        planned = subprocess.run(
+            [*shoal, "plan", *stated, "--rows", str(len(frame)), "--json"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        runs = []
+        for number in range(2 if len(frame) <= SIZES[1] else 1):
+            out = folder / f"out{number}"
+            command = [*shoal, "protect", str(folder / "data.csv"), *stated, "--no-evaluate"]
+            child = subprocess.Popen(
+                [*command, "--out", str(out)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            said = child.stderr.read() if child.stderr else ""
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            if child.returncode:
+                raise SystemExit(f"{method}, {len(frame):,} rows: {said}")
+            took = (usage.ru_utime + usage.ru_stime) / forecast.machine_speed()
+            runs.append(Run(took, usage.ru_maxrss * 1024.0))
+    best = Run(min(run.seconds for run in runs), min(run.peak for run in runs))
+    return best, json.loads(planned.stdout)
+
+
+def calibrate(methods: list[str], *, write: bool) -> None:
+    """Fit the constants of each method, beside those of a run that does nothing else."""
+    base = {rows: measure(people(rows), BASE)[0] for rows in SIZES}
+    small, _, large = (base[rows] for rows in SIZES)
+    cells = (SIZES[2] - SIZES[0]) * 6
+    cell, cell_bytes = (large.seconds - small.seconds) / cells, (large.peak - small.peak) / cells
+    constants = {
+        "START": f"{small.seconds:.2g}", "CELL": f"{cell:.1e}",
+        "LIBRARIES": f"{small.peak * sqrt(2) / 1e9:.2g}e9", "CELL_BYTES": f"{cell_bytes:.0f}",
+    }  # fmt: skip
+    print(" ".join(f"{key} = {value}" for key, value in constants.items()))
+    if write:
+        substitute("pipeline/forecast.py", constants)
+    for method in methods:
+        sizes = [SIZES[1] // 4, SIZES[1]] if method in SMALL else SIZES[1:]
+        first, _ = measure(people(SIZES[0]), method)
+        start = max(first.seconds - small.seconds, 0.0)
+        extra = []
+        for rows in sizes:
+            run, _ = measure(people(rows), method)
+            extra.append(max(run.seconds - small.seconds - start - cell * rows * 6, 0.01))
+        power = min(max(log(extra[1] / extra[0]) / log(sizes[1] / sizes[0]), 0.5), 2.1)
+        seconds = extra[1] / (sizes[1] / 10_000) ** power
+        held = max(run.peak - first.peak - cell_bytes * rows * 6, 0.0) / (rows * 5)
+        model = f"CostModel({start:.1f}, {seconds:.2g}, {power:.1f}, {held:.0f})"
+        print(f"{method:20} {model}", flush=True)
+        if write:
+            rewrite(method, model)
+
+
+def substitute(file: str, constants: Mapping[str, str]) -> None:
+    """Put constants into a file: each name of a tuple assignment, or alone."""
+    path = SRC / file
+    text = path.read_text(encoding="utf-8")
+    for pair in (("START", "CELL"), ("LIBRARIES", "CELL_BYTES")):
+        values = ", ".join(constants[name] for name in pair)
+        text = re.sub(rf"(?m)^{', '.join(pair)} = .*$", f"{', '.join(pair)} = {values}", text)
+    path.write_text(text, encoding="utf-8")
+
+
+def rewrite(method: str, model: str) -> None:
+    """Put a cost model into the file of its method, where it stands there as constants."""
+    path = SRC / "methods" / f"{method.replace('-', '_')}.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"cost=CostModel\([^)]*\)", f"cost={model}", text), encoding="utf-8")
+
+
+def others() -> Iterator[tuple[str, pl.DataFrame, str, dict[str, Any]]]:
+    """Tables and methods that constants were not measured on."""
+    for rows in (1_000, 30_000, 200_000, 1_000_000):
+        table = people(rows, towns=311)
+        for method in ("mdav", "mondrian", "auto", "individual-ranking"):
+            yield f"mixed {rows:,}", table, method, {}
+        yield f"mixed {rows:,}", table, "mdav", {"blocks": "median"}
+    for rows, columns in ((100_000, 4), (1_000_000, 4), (100_000, 8)):
+        table = numbers(rows, columns)
+        yield f"numbers {rows:,} x {columns}", table, "mdav", {}
+        yield f"numbers {rows:,} x {columns}", table, "mondrian", {}
+        yield f"numbers {rows:,} x {columns}", table, "auto", {}
+
+
+def check() -> None:
+    """Print how forecasts compare with what runs took."""
+    off = 0
+    for name, table, method, parameters in others():
+        run, plan = measure(table, method, **parameters)
+        time = plan["seconds"] / forecast.machine_speed() / run.seconds
+        memory = plan["peak_bytes"] / run.peak
+        off += not (0.5 <= time <= 2 and 0.5 <= memory <= 2)
+        label = f"{method} {' '.join(map(str, parameters.values()))}"
+        print(f"{name:22} {label:20} {run.seconds:7.1f} s, forecast {time:5.2f} of it; "
+              f"{run.peak / 1e9:5.2f} GB, {memory:5.2f}", flush=True)  # fmt: skip
+    print(f"{off} beyond a factor of two")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("methods", nargs="*")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    if given.check:
+        check()
+    else:
+        fitted = {"auto", "maxent"}  # their models follow from the columns
+        calibrate(given.methods or sorted(set(REGISTRY) - fitted - {BASE}), write=given.write)
+
+
+if __name__ == "__main__":
+    main()
