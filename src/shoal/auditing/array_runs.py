@@ -2,7 +2,8 @@
 
 The method runs as it is. What surrounds it is arranged for speed: columns are plain arrays, and
 noise is drawn ahead for many runs at once. A method that asks for the same noise on the same
-numbers in every run gets, in each, draws that no other run got: the same law as one by one.
+numbers in every run gets, in each, draws that no other run got, so the distribution is that of
+separate runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ class Arrays(Table):
 
     @classmethod
     def of(cls, table: Table) -> "Arrays":
-        """Turn the columns that have a kind into arrays; others stay in the frame."""
+        """Convert the columns that have a kind to arrays; leave others in the frame."""
         columns: dict[str, NDArray[Any]] = {}
         for column in table.schema.columns:
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -44,15 +45,15 @@ class Arrays(Table):
         return cls(table.frame, table.schema, table.dtypes, columns)
 
     def codes(self, name: str) -> Ints:
-        """An ordinal or nominal column as positions in its categories."""
+        """Return an ordinal or nominal column as indices of its categories."""
         return self.columns[name]
 
     def numbers(self, name: str) -> Floats:
-        """A numeric or date column as floats."""
+        """Return a numeric or date column as floats."""
         return self.columns[name]
 
     def take(self, order: Ints) -> "Arrays":
-        """Rows in another order, or some of them; the frame, which nobody reads here, stays."""
+        """Select or reorder rows; the frame, which nobody reads here, stays."""
         columns = {name: cells[order] for name, cells in self.columns.items()}
         return replace(self, columns=columns)
 
@@ -68,11 +69,11 @@ class Arrays(Table):
 
 
 class Ahead:
-    """Noise that is drawn ahead for many runs.
+    """Noise that is drawn in advance for many runs.
 
-    Each run calls `begin`. The first run's request at each place is drawn many times over, once for
-    each run that is left; a later run that asks for exactly the same there takes the next of these
-    draws. A request that differs is drawn by itself.
+    Each run calls `begin`. The first run's i-th request is drawn once for each remaining run; a
+    later run whose i-th request is exactly the same takes the next of these draws. A different
+    request is drawn separately.
     """
 
     def __init__(self, noise: Noise) -> None:
@@ -81,7 +82,7 @@ class Ahead:
         self._place, self._left = 0, 1
 
     def begin(self, left: int) -> None:
-        """Start a run, the first of so many that are left."""
+        """Start a run; `left` runs remain, this one included."""
         self._place, self._left = 0, left
 
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
@@ -114,7 +115,7 @@ class Ahead:
         return self._next(values, (scale, scale), draw)
 
     def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
-        """Choose an index by the exponential mechanism, by itself."""
+        """Choose an index by the exponential mechanism, drawn separately."""
         return self._noise.select_by_weight(scores, scale=scale)
 
     def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
@@ -123,7 +124,7 @@ class Ahead:
         return self._next(codes, (Fraction(categories), epsilon), draw)
 
     def uniform(self, below: int, *, size: int) -> Ints:
-        """Draw numbers evenly, by themselves."""
+        """Draw uniform whole numbers, separately for each run."""
         return self._noise.uniform(below, size=size)
 
     def _next(
@@ -137,7 +138,7 @@ class Ahead:
 
 
 class _Pool:
-    """One request for noise, whose values `many` takes many times over, and what was drawn."""
+    """A request for noise, its values repeated in `many`, and the draws."""
 
     def __init__(
         self, values: Ints, terms: tuple[Fraction, ...], many: Callable[[Ints], Ints]
@@ -163,17 +164,17 @@ class _Pool:
 
 
 def columns_at_stake(planned: Plan) -> tuple[str, ...]:
-    """The columns that may differ between neighbours: those that epsilon is claimed for."""
+    """List the columns that may differ between neighbours: those that epsilon is claimed for."""
     claimed = [c.guarantee for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
     return claimed[0].protects if claimed else planned.setting.columns
 
 
 class ArrayRuns:
-    """Runs of a plan on one table: what the release would hold, as arrays.
+    """Runs of a plan on one table, each with the values that it would release, as arrays.
 
-    Rows that a release form shuffles are sorted, public columns first: that says as much as
-    all their orders do. So are the values of each column of marginals. Of a tree's boxes, those
-    at the corners of the space are shown: their ends and their counts.
+    Rows that a release form shuffles are sorted, public columns first, which loses no information.
+    So are the values of each column of a column-shuffled release. Of a tree's boxes, those at the
+    corners of the space are returned: their ends and their counts.
 
     Where their number is not that of the table, an output has `rows` rows: further ones are left
     out, and missing ones are -1 throughout.
@@ -195,7 +196,7 @@ class ArrayRuns:
         self._public = {name: _to_numbers(self._rows.frame[name]) for name in shown}
 
     def __call__(self, runs: int) -> Floats:
-        """Run so many times: runs x rows x protected columns."""
+        """Return `runs` runs as an array: runs x rows x protected columns."""
         rng = np.random.default_rng()
         made = []
         for left in range(runs, 0, -1):
@@ -204,7 +205,7 @@ class ArrayRuns:
         return np.stack(made)
 
     def with_noise(self, noise: Noise) -> Floats:
-        """Run once with another noise, e.g. one that adds nothing."""
+        """Run once with different noise, such as one that adds nothing."""
         return self._once(noise, np.random.default_rng(0))
 
     def _once(self, noise: Noise, rng: np.random.Generator) -> Floats:
@@ -222,7 +223,7 @@ class ArrayRuns:
         elif form is ReleaseForm.COLUMN_SHUFFLED:
             arranged = np.sort(cells, axis=0)
         else:
-            # Columns that the method changed all the same are seen as it releases them.
+            # A public column that the method changed is shown as released.
             shown = [table.columns.get(name, known) for name, known in self._public.items()]
             arranged = cells[np.lexsort([*cells.T[::-1], *shown[::-1]])]
         if self._height is not None:
@@ -232,7 +233,7 @@ class ArrayRuns:
 
 
 def _corners(boxes: SpatialDecomposition) -> tuple[list[str], Floats]:
-    """The boxes at the corners of the space, along its first axes: ends and counts, with names."""
+    """Return the corner boxes of the space, along its first axes: ends, counts and names."""
     low, high = boxes.extent
     axes = low.size
     held = []

@@ -1,8 +1,8 @@
-"""Run the whole pipeline on a file, again and again, and read all that lands in the folder.
+"""Run the whole pipeline on a file many times, and read the public folder.
 
-The slow level of the audit: what a method does not leak, a pipeline around it may, through the
-number of rows, missing cells, types, the manifest or the size of a file. The internal folder
-is not read: it is not published.
+The slow level of the audit: the pipeline may leak what the method does not, through the number of
+rows, missing cells, types, the manifest or the size of a file. The confidential folder is not read,
+because it is not published.
 """
 
 import json
@@ -46,7 +46,7 @@ class Landed:
 
 
 class Releases:
-    """Releases of one table through `protect_file.protect`, each in a folder removed after it."""
+    """Repeated releases of one table by `protect_file.protect`, each in a temporary folder."""
 
     def __init__(
         self, planned: Plan, table: pl.DataFrame, noise: Noise | None, folder: Path
@@ -55,15 +55,15 @@ class Releases:
         self._folder = folder
         self._data = folder / "people.csv"
         table.write_csv(self._data)
-        # An audit of invented people must not be booked on the population's budget, and goes to
-        # nobody. Its file is written here, and not as the steward's.
+        # An audit of invented people must not be charged to the population's budget, and has no
+        # audience. Its file is written here, so the steward's reading options do not apply.
         written = FileReading(delimiter=",", decimal=".", date_format=ISO)
         self._policy = replace(planned.policy, budget=None, audience=None, reading=written)
         self._form = planned.setting.release_form
         self._noise = noise
 
     def __call__(self, runs: int) -> list[Landed]:
-        """Release so many times."""
+        """Return `runs` releases."""
         return [self._once() for _ in range(runs)]
 
     def _once(self) -> Landed:
@@ -80,7 +80,7 @@ class Releases:
 
 
 def scores(example: Landed, *, row: int, form: ReleaseForm) -> dict[str, epsilon_lower_bound.Score]:
-    """What events may look at: every figure, and the table's cells."""
+    """Make the scores that define events: every figure, and the table's cells."""
     looks = {name: _fact(name) for name in example.facts}
     looks["number of distinct rows"] = _cells(epsilon_lower_bound.distinct_rows)
     looks["size of the largest group"] = _cells(epsilon_lower_bound.largest_group)
@@ -91,7 +91,7 @@ def scores(example: Landed, *, row: int, form: ReleaseForm) -> dict[str, epsilon
 
 
 def learners(example: Landed) -> dict[str, epsilon_lower_bound.Learner]:
-    """Scores that are fitted on the pilot."""
+    """Make the scores that are fitted on the pilot runs."""
     return {
         **{name: epsilon_lower_bound.learned_patterns(_text(name)) for name in example.texts},
         "group sizes by rank": epsilon_lower_bound.learned_patterns(
@@ -141,7 +141,7 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
 
 
 def _read_figures(folder: Path) -> dict[str, float]:
-    """The first numbers of the tables that lie beside the rows, each a figure of its own."""
+    """Read the first numbers of the extra tables, each as a figure."""
     return {
         f"{column} {row + 1} of {name}": float(value)
         for name in public_folder.EXTRAS
@@ -176,7 +176,7 @@ def _cells(score: epsilon_lower_bound.Score) -> epsilon_lower_bound.Score:
 
 
 def _stack(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) -> Floats:
-    """All tables as one array; one of another shape is cut or filled up with -2."""
+    """Stack all tables in one array; cut or fill up those of another shape with -2."""
     rows, columns = shape or [max(o.cells.shape[side] for o in outputs) for side in (0, 1)]
     stack = np.full((len(outputs), rows, columns), -2.0)
     for place, output in enumerate(outputs):

@@ -1,4 +1,4 @@
-"""The budget file: what has been spent on a population, by all runs together.
+"""The budget file: the privacy budget of a population, and what all runs have spent of it.
 
 A source is a population. Extracts and later versions of one table share its name, because
 their people overlap and what is learnt about them adds up.
@@ -58,7 +58,7 @@ _LEAST_DELTA, _MOST_DELTA = Fraction(1, 10**30), Fraction(1, 1000)
 
 @dataclass(frozen=True)
 class Reservation:
-    """A charge that is on disk. Only now may noise be drawn.
+    """A charge that is on disk. Only after it may noise be drawn.
 
     Attributes:
         id: of the entry, for `settle`.
@@ -86,7 +86,7 @@ def init(
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
     delta: Fraction | None = None,
 ) -> Account:
-    """Grant a source a budget, in a new file or in one that has other sources.
+    """Grant a budget to a source, in a new file or in one that has other sources.
 
     With a delta it holds releases that count in rho, too.
 
@@ -123,7 +123,7 @@ def init(
 
 
 def show(path: Path) -> tuple[Account, ...]:
-    """Every source of a budget file, by name.
+    """List every source of a budget file, by name.
 
     Raises:
         InputError: if there is no such file, or it is something else.
@@ -232,7 +232,7 @@ def record_inspection(
 
 
 def account(path: Path, source: str) -> Account:
-    """One source of a budget file."""
+    """Return one source of a budget file."""
     with open_log(path) as log:
         return _find_account(_accounts(log, path), source, path)
 
@@ -254,7 +254,7 @@ def settle(path: Path, reservation: int) -> None:
 
 
 def refuse_older_copy(path: Path, head: LogHead, met: Path) -> None:
-    """Refuse a file that lacks what it had when a confidential folder, `met`, was written."""
+    """Refuse a file that lacks entries known from a confidential folder, `met`."""
     with open_log(path) as log:
         if not log.continues(head):
             raise InputError(
@@ -264,7 +264,7 @@ def refuse_older_copy(path: Path, head: LogHead, met: Path) -> None:
 
 
 def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: int) -> Fraction:
-    """A price in the neighbours of the source; one of add-remove counts so many times."""
+    """Convert a privacy loss to the neighbours of the source; add-remove counts `times` times."""
     if neighbours is account.neighbours:
         return Fraction(amount)
     if account.neighbours is Neighbours.CHANGE_ONE:
@@ -276,7 +276,7 @@ def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: in
 
 
 def _find_account(accounts: dict[str, Account], source: str, path: Path) -> Account:
-    """A source by any spelling of its name."""
+    """Find a source by any spelling of its name."""
     same = [account for name, account in accounts.items() if fold_name(name) == fold_name(source)]
     if not same:
         guess = did_you_mean(source, [*accounts])
@@ -290,7 +290,7 @@ def _find_account(accounts: dict[str, Account], source: str, path: Path) -> Acco
 
 
 def _accounts(log: EventLog, path: Path) -> dict[str, Account]:
-    """Replay what happened: every source with its entries and inspections."""
+    """Replay the events: return every source with its entries and inspections."""
     grants: dict[str, Account] = {}
     entries: list[BudgetEntry] = []
     inspections: defaultdict[str, list[InspectionSummary]] = defaultdict(list)
@@ -342,12 +342,12 @@ def _entry(
 
 
 def _write_number(price: Fraction | None) -> str | None:
-    """An exact number as the file has it."""
+    """Write an exact number for the file."""
     return None if price is None else str(Fraction(price))
 
 
 def _fraction(text: object) -> Fraction:
-    """A number above 0 as it is written here, and no other text: 1e999999999 takes days to read."""
+    """Parse a positive number as `_write_number` writes it; 1e999999999 would take days to read."""
     if not (isinstance(text, str) and _NUMBER.fullmatch(text)):
         raise ValueError
     return Fraction(text)

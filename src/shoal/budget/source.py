@@ -1,7 +1,7 @@
-"""What a budget file knows of one source: its entries, who inspected its table, and what follows.
+"""A source in a budget file: its entries, inspections, and what follows for releases.
 
-Entries have numbers, and an inspection keeps the number of the last entry before it. So which came
-first never depends on a clock.
+Entries have numbers, and an inspection keeps the number of the last entry before it. So their order
+never depends on a clock.
 
 An *inspection* is somebody reading figures of the confidential table: a comparison of methods, an
 evaluation of a release against its original, a search for a neighbour to audit. A method that was
@@ -51,7 +51,7 @@ class Inspection(StrEnum):
 
 
 class What(StrEnum):
-    """The command by which somebody inspected."""
+    """The command that inspected the table."""
 
     COMPARE = "compare"
     EVALUATE = "evaluate"
@@ -61,7 +61,7 @@ class What(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "What | None":
-        # As files of before the first release call it; what they hold is never rewritten.
+        # Files of before the first release call it so; events are never rewritten.
         return cls.EVALUATE if value == "measure" else None
 
 
@@ -104,22 +104,22 @@ class Account:
 
     @property
     def inspected(self) -> bool:
-        """Whether the table itself was inspected."""
+        """Whether the confidential table was inspected."""
         return self._first_inspection is not None
 
     @property
     def spent(self) -> Fraction:
-        """The proved prices as they compose, reserved ones included: an epsilon at the delta."""
+        """The composed privacy losses, reserved ones included: an epsilon at the delta."""
         return self._sum.spent
 
     @property
     def remaining(self) -> Fraction:
-        """What may still be spent."""
+        """The part of the budget that is not spent."""
         return self.granted - self.spent
 
     @property
     def unbounded(self) -> int:
-        """How many entries have no proved price."""
+        """The number of entries without a proved privacy loss."""
         return sum(not entry.priced for entry in self.entries)
 
     @property
@@ -145,7 +145,7 @@ class Account:
 
     @property
     def scope(self) -> str:
-        """About whom the cumulative epsilon speaks."""
+        """Whom the cumulative epsilon protects."""
         return self._sum.scope
 
     @property
@@ -154,7 +154,7 @@ class Account:
 
     @property
     def _first_inspection(self) -> InspectionSummary | None:
-        """The first inspection of the table itself."""
+        """The first inspection of the confidential table."""
         return next((i for i in self.inspections if i.kind is Inspection.TABLE), None)
 
     @property

@@ -1,4 +1,4 @@
-"""Noisy counts made consistent: post-processing that costs nothing."""
+"""Make noisy counts consistent: post-processing without privacy loss."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _HALVINGS = 80
 
 
 def project(counts: NDArray[Any], total: float) -> Floats:
-    """The nearest non-negative numbers with a given sum, in squared distance.
+    """Project counts to the nearest non-negative numbers with a given sum.
 
     With u the counts in decreasing order and r the largest index with
     u_r > (u_1 + .. + u_r - total) / r =: t, the answer is max(count - t, 0). Cost O(k log k).
@@ -38,7 +38,7 @@ def project(counts: NDArray[Any], total: float) -> Floats:
 
 
 def scale_to(weights: Floats, total: float) -> Floats:
-    """Weights in proportion, with a given sum; weights without any mass all get the same.
+    """Scale weights to a given sum; equally if all weights are zero.
 
     Every step that divides an answer by its own sum asks here: noise can leave nothing to divide.
 
@@ -56,17 +56,17 @@ def scale_to(weights: Floats, total: float) -> Floats:
 def shrink(
     counts: NDArray[Any], total: float, variance: float, *, towards: Floats | None = None
 ) -> Floats:
-    """Numbers with a given sum near noisy counts, drawn towards others as far as noise asks.
+    """Shrink noisy counts towards given shares, as strongly as their noise warrants.
 
     With d counts, y = counts / total, W = total^2 / variance and q the others' shares, by default
     all equal, the answer is total times
 
         argmin over p    d KL(p || q) + (W / 2) ||p - y||^2,
 
-    as if beside the noisy counts d records had been seen, as q has them. Where noise is small
-    that is `project`, nearly; where it is large, projection keeps the luckiest codes and sets the
-    others to zero, and this does not: where its scale was three times the mean count,
-    projection was more than twice as far from the truth (docs/research/drawn-rows.md).
+    as if d further records had been observed, distributed as q. Where noise is small that is
+    `project`, nearly; where it is large, projection keeps the luckiest codes and sets the others to
+    zero, and this does not: where its scale was three times the mean count, projection was more
+    than twice as far from the truth (docs/research/drawn-rows.md).
 
     Setting the derivative to zero, p + a ln(p / q) = y - t with a = d / W and one t for all, so
     that p = a w((y - t) / a + ln(q / a)) with w the Wright omega function, w + ln w = x. The sum
@@ -103,7 +103,7 @@ def shrink(
 
 
 def apportion(weights: Floats, total: int) -> Ints:
-    """Whole numbers in proportion to weights, by largest remainders; ties to the lowest index.
+    """Apportion whole numbers by largest remainders; ties go to the lowest index.
 
     >>> apportion(np.array([1.0, 1.0, 2.0]), 5)
     array([1, 1, 3])
@@ -111,7 +111,7 @@ def apportion(weights: Floats, total: int) -> Ints:
     shares = scale_to(weights, total)
     floors: Ints = np.floor(shares).astype(np.int64)
     missing = total - int(floors.sum())
-    # The floor of a share that rounding pushed over a whole number can take one too many.
+    # Rounding can push a share up to a whole number, so the floors may add up to one too many.
     order = np.argsort(-(shares - floors), kind="stable")
     if missing >= 0:
         floors[order[:missing]] += 1

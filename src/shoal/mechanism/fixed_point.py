@@ -1,4 +1,4 @@
-"""Fixed-point grid: numbers within public bounds as whole numbers, record by record.
+"""A fixed-point grid: numbers within public bounds as whole numbers, record by record.
 
 Noise on floating-point numbers leaks through their uneven spacing (Mironov 2012), and sums of
 them depend on the order of addition. Whole numbers have neither fault. So a mechanism first
@@ -29,7 +29,7 @@ _NARROWEST, _WIDEST = Fraction(1, 10**150), 10**151
 
 @dataclass(frozen=True)
 class FixedPointGrid:
-    """2^bits equal steps between public bounds.
+    """A grid of 2^bits equal steps between public bounds.
 
     Attributes:
         low: value of unit 0; any exact number is taken, and kept as a fraction.
@@ -94,7 +94,7 @@ class FixedPointGrid:
         return np.clip(np.rint(units), 0, self.steps).astype(np.int64)
 
     def decode(self, units: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map grid units, also noisy or averaged ones, back to numbers; nothing is clamped.
+        """Map grid units, noisy or averaged ones too, back to numbers, without clamping.
 
         The result is post-processing of what comes in.
         """
@@ -103,5 +103,5 @@ class FixedPointGrid:
 
 @lru_cache(maxsize=64)
 def public_grid(low: Fraction | int, high: Fraction | int) -> FixedPointGrid:
-    """The grid of public bounds, made once: an audit asks for it in every run."""
+    """Make the grid of public bounds; cached, because an audit needs it in every run."""
     return FixedPointGrid(low, high)

@@ -1,4 +1,4 @@
-"""The number of records as a mechanism may know it: public, or an answer with noise.
+"""The number of records as a mechanism may know it: public, or measured with noise.
 
 Between add-remove neighbours the number of records differs. A mechanism that needs it before it
 draws (which marginals can be read, how far noise is believed, how many rows are drawn) must not
@@ -33,9 +33,9 @@ class RecordTotal:
     """The number of records, or an estimate of it.
 
     Attributes:
-        estimate: what is known of it.
-        variance: of the noise in it; 0 where it is public.
-        least: no number below is believed.
+        estimate: the number, or its noisy measurement.
+        variance: variance of the noise; 0 if it is public.
+        least: lower limit of the estimate.
     """
 
     estimate: float
@@ -44,11 +44,11 @@ class RecordTotal:
 
     @property
     def rows(self) -> int:
-        """The number as a whole one."""
+        """The estimate as a whole number."""
         return max(round(self.estimate), self.least)
 
     def refine(self, totals: Iterable[tuple[float, float]]) -> Self:
-        """The mean of this and of other noisy totals, each with its variance.
+        """Average this and other noisy totals, weighted by 1 / variance.
 
         >>> RecordTotal(100.0, 4.0).refine([(106.0, 2.0)]).rows
         104
@@ -66,7 +66,7 @@ class RecordTotal:
 def measure_total(
     n: int, *, price: Price, noise: Noise, least: int = 1
 ) -> tuple[RecordTotal, PrivacyLoss]:
-    """The number of records with noise; each row of a person that comes or goes moves it by 1."""
+    """Measure the number of records; a row of an added or removed person moves it by 1."""
     noisy, privacy_loss = noisy_answers(
         np.array([n]), reach=_ONE, price=price, target="the number of rows", noise=noise
     )
@@ -75,7 +75,7 @@ def measure_total(
 
 
 def permit_total(columns: Columns, price: Price, total: RecordTotal | None) -> RecordTotal:
-    """The number of records where it is public, and otherwise what was measured of it.
+    """Return the number of records if it is public, else its measurement.
 
     Raises:
         InternalError: if it is neither.

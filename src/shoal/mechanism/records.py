@@ -1,4 +1,4 @@
-"""Records that answer by whole numbers: in one array, or in blocks whose answers add up.
+"""Records that answer queries by whole numbers: one array, or blocks whose answers add up.
 
 A mechanism that only counts need not see the records. It asks a `Columns` for a total, or sends the
 records on a `Walk`: a state for each block, steps that change it, and questions that do not. Both
@@ -16,19 +16,19 @@ class Walk(Protocol):
     """Blocks of records, each with a state."""
 
     def step(self, move: Callable[[Any], Ints]) -> Ints:
-        """Change the state of each block, and add up what the blocks say."""
+        """Change the state of each block, and sum the answers of the blocks."""
 
     def ask(self, question: Callable[[Any], Ints]) -> Ints:
-        """Add up what the blocks say; their state stays as it is."""
+        """Sum the answers of the blocks without changing their state."""
 
 
 class Columns(Protocol):
-    """Columns of whole codes."""
+    """Columns of whole-number codes."""
 
     def __len__(self) -> int: ...
 
     def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
-        """Add up what the blocks say."""
+        """Sum the answers of the blocks."""
 
     def walk(self, start: Callable[[Sequence[Ints]], Any]) -> Walk:
         """Give each block a state."""
@@ -49,11 +49,11 @@ class HeldColumns:
         return len(self.columns[0])
 
     def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
-        """Ask the one block."""
+        """Compute the answer of the single block."""
         return question(self.columns)
 
     def walk(self, start: Callable[[Sequence[Ints]], Any]) -> "HeldWalk":
-        """Give the one block a state."""
+        """Give the single block a state."""
         return HeldWalk(start(self.columns))
 
 
@@ -68,5 +68,5 @@ class HeldWalk:
         return move(self.state)
 
     def ask(self, question: Callable[[Any], Ints]) -> Ints:
-        """Ask the one block."""
+        """Compute the answer of the single block."""
         return question(self.state)

@@ -1,4 +1,4 @@
-"""A public grid on a public scale: for skewed numbers, where small ones matter as much."""
+"""A public grid on a transformed scale, for skewed numbers."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Noisy counts of a tree that fit together: least squares, and no number below zero.
+"""Make noisy counts of a tree consistent: least squares, and non-negative numbers.
 
 All of it is post-processing of noisy counts, and costs nothing.
 
@@ -22,7 +22,7 @@ _FAINT = 1e-200  # A smaller sum is brought to 1 first: the scale to the total w
 
 
 class CountFit(StrEnum):
-    """What is made of noisy counts.
+    """How noisy counts are made consistent.
 
     `none`: nothing, each is released as it was drawn. `least-squares`: parents are the sums of
     their children. `non-negative`: and no number is below zero.
@@ -35,7 +35,7 @@ class CountFit(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of a tree at one depth, as they were counted.
+    """The nodes of a tree at one depth, with their counts.
 
     Attributes:
         parents: of each node, its place on the level above; non-decreasing, without gaps.
@@ -58,7 +58,7 @@ def laplace_variance(scale: float) -> float:
 
 
 def fit_levels(levels: Sequence[Level], fit: CountFit) -> list[Floats]:
-    """The numbers of each level, the root's first."""
+    """Fit the numbers of each level, root first."""
     if fit is CountFit.NONE:
         return [level.counts.astype(np.float64) for level in levels]
     numbers = least_squares(levels)
@@ -66,7 +66,7 @@ def fit_levels(levels: Sequence[Level], fit: CountFit) -> list[Floats]:
 
 
 def least_squares(levels: Sequence[Level]) -> list[Floats]:
-    """The numbers nearest to the noisy counts in which each parent is the sum of its children.
+    """Return the numbers nearest to the noisy counts in which parents are the sums of children.
 
     Nearest: the sum over nodes of (x - y)^2 / variance is least; a count of variance 0 is kept.
     For boxes that do not depend on the counts, that is the linear unbiased estimate of least
@@ -114,12 +114,12 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
 
 
 def _sums(parents: Ints, numbers: Floats) -> Floats:
-    """Sum over the children of each node."""
+    """Sum the numbers of each node's children."""
     return np.bincount(parents, numbers).astype(np.float64)
 
 
 def non_negative(fitted: Sequence[Floats], levels: Sequence[Level]) -> list[Floats]:
-    """Move estimates to numbers that are not negative, from the root downwards.
+    """Make estimates non-negative, from the root downwards.
 
     The root becomes 0 if it is negative. Then the children of each node become the nearest
     numbers >= 0, by least squares, that add up to the node: max(x - t, 0) with t the one number
@@ -152,7 +152,7 @@ def _onto_simplices(values: Floats, parents: Ints, totals: Floats) -> Floats:
 
 
 def whole(counts: Floats, total: int, offset: float) -> Ints:
-    """Round counts to whole numbers that add up to a total, in systematic sampling's way.
+    """Round counts to whole numbers with a given total, by systematic sampling.
 
     The counts are scaled to the total, added up one after another, and a person is placed
     wherever the sum passes offset, 1 + offset, 2 + offset ... With an offset that is uniform in

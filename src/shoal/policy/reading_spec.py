@@ -1,4 +1,4 @@
-"""The shape of `[reading]` and `[writing]`: how the data file and a CSV release are written."""
+"""The models of `[reading]` and `[writing]`: how the data file and a CSV release are written."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ from shoal.policy.values import Category
 
 
 class Spec(BaseModel):
-    """A table of keys: strict, and nothing in it that is unknown."""
+    """A strict table of keys, which refuses unknown ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 

@@ -11,7 +11,7 @@ from shoal.policy.values import MOST, ColumnNames, Epsilon, Number, Size, choice
 
 
 class ReleaseSpec(Spec):
-    """For whom the release is."""
+    """The audience of the release."""
 
     audience: Annotated[Audience, choice(Audience)] | None = Field(
         None, description="Who will get the release. Its claims must be enough for them."

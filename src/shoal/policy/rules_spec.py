@@ -1,4 +1,4 @@
-"""The shape of `[constraints]` and `[evaluate]`: rules between columns, and what is evaluated."""
+"""The models of `[constraints]` and `[evaluate]`."""
 
 from decimal import Decimal
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The shape of the policy file, as pydantic models; `misfits` says what does not fit it.
+"""The shape of the policy file, as pydantic models; `misfits` words their errors.
 
 `shoal.policy.load` reads a file into these and builds a `Policy` of them; methods state their
 parameters with the types of `values`.
@@ -37,7 +37,7 @@ def _pair(value: object) -> object:
 
 
 def with_days(column: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stated of a column, days that are given as texts as such."""
+    """Parse the dates that a date column states as text."""
     limits = ("bounds", "top_code", "bottom_code", "missing_as")
     dated = [key for key in limits if key in column and column.get("kind") == Kind.DATE]
     return {**column, **{key: days(column[key]) for key in dated}}
@@ -209,7 +209,7 @@ class ColumnSpec(_Spec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        # A limit of 0 is named; false and an empty list are not.
+        # A limit of 0 is a stated key; false and an empty list are not.
         named = {
             name
             for name in self.model_fields_set

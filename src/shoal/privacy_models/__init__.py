@@ -1,4 +1,4 @@
-"""Privacy models as properties of class counts, each with the group that decides.
+"""Privacy models as properties of class counts, with the class that decides.
 
 An equivalence class is a set of records that agree in all quasi-identifiers. A missing cell
 is a value of its own: two missing cells are equal, and a missing cell never equals a present
@@ -57,7 +57,7 @@ def verdict(
     edges: Ints | None = None,
     whole: Ints | None = None,
 ) -> Verdict:
-    """Decide whether a table keeps a guarantee, from its counts alone.
+    """Decide whether a table satisfies a guarantee, from its counts alone.
 
     Args:
         counts: over the classes and the confidential values that the guarantee names; of
@@ -82,7 +82,7 @@ def decide(
     width: int | None = None,
     edges: Ints | None = None,
 ) -> tuple[Verdict, Counts]:
-    """Decide whether records keep a guarantee, counted in records and in persons.
+    """Decide whether records satisfy a guarantee, counting records and persons.
 
     A person counts once in a class, and once for each value that they hold there; in the whole
     table, which t-closeness compares with, once for each value that they hold anywhere.

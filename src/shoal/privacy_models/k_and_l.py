@@ -1,4 +1,4 @@
-"""k-anonymity and l-diversity: how many persons a class has, and how many values."""
+"""k-anonymity and l-diversity: the number of persons in a class, and of their values."""
 
 import math
 from fractions import Fraction
@@ -15,7 +15,7 @@ _LARGE = 2**62
 
 
 def k_anonymity(persons: Ints, k: int) -> Verdict:
-    """Decide whether every class that has persons has at least k of them.
+    """Decide whether every non-empty class has at least k persons.
 
     References:
         Samarati and Sweeney, "Protecting privacy when disclosing information:
@@ -93,11 +93,11 @@ def l_diversity(
 
 
 def _recursive(counts: Counts, starts: Ints, c: Fraction) -> Ints:
-    """Largest l such that n_1 < c (n_l + ...) in each class, and at least 1."""
+    """Return the largest l such that n_1 < c (n_l + ...) in each class, at least 1."""
     order = np.lexsort((-counts.counts, counts.classes))
     falling = counts.counts[order]
     most = falling[starts]
-    # A tail must exceed n_1 / c, that is, reach the next whole number.
+    # A tail must exceed n_1 / c, so it must reach the next whole number.
     each, where = np.unique(most, return_inverse=True)
     need = np.array([min(int(frequency / c) + 1, _LARGE) for frequency in each.tolist()], np.int64)
     size = np.add.reduceat(falling, starts)

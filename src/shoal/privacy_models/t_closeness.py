@@ -1,4 +1,4 @@
-"""t-closeness: how far a class's confidential values are distributed from the whole table's."""
+"""t-closeness: the distance of each class's confidential values from the whole table's."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -102,7 +102,7 @@ def t_closeness(
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Counts as whole numbers wide enough for the products that a distance takes."""
+    """Counts as whole numbers wide enough for the products in a distance."""
 
     starts: Ints
     owner: Ints
@@ -130,7 +130,7 @@ def _exact(counts: Counts, starts: Ints, total: Ints, factor: int) -> _Table:
 
 
 def _ordered_distance(table: _Table) -> NDArray[Any]:
-    """Sum |N A_i - n Q_i| over all but the last value, A and Q being cumulative counts.
+    """Sum |N A_i - n Q_i| over all but the last value, with A and Q the cumulative counts.
 
     Between two values of a class A stays as it is and Q grows, so the terms change sign
     once: prefix sums of Q give each stretch at once.
@@ -187,7 +187,7 @@ def _hierarchical(table: _Table, edges: Ints) -> tuple[NDArray[Any], int]:
 
 
 def _ratio(table: _Table, present: Ints, t: Fraction) -> Verdict:
-    """Compare every quotient of shares, and infinity for a class that lacks a value."""
+    """Compare every quotient of shares; a class that lacks a value has infinity."""
     ours = table.count * table.all
     theirs = table.total[table.value] * table.size[table.owner]
     more = ours >= theirs

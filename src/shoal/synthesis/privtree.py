@@ -50,7 +50,7 @@ _TRUST = 3  # A centroid is used where a leaf counts more than so many scales of
 
 
 class Fill(StrEnum):
-    """What rows a leaf's count becomes.
+    """How a leaf's count becomes rows.
 
     `centroid`: its noisy mean, for numeric columns; least squared distance. `uniform`: spread
     evenly over the box; best for counting at small epsilon.
@@ -141,13 +141,13 @@ def _offsets(
     price: Price,
     noise: Noise,
 ) -> tuple[Floats, PrivacyLoss]:
-    """Noisy sums of distances from the middle of each leaf, in codes.
+    """Measure sums of distances from the middle of each leaf, in codes, with noise.
 
-    A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16:
-    a fixed function of the cell and of the published leaf. A changed record takes at most R
-    from the sum of one leaf and brings at most R to another, or moves one by 2 R: 2 R a
-    column, and all columns have a share in one vector. One that comes or goes moves it by R. In
-    squares that is at most (2 R)^2 a column, because 2 R^2 is less, or R^2.
+    A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16: a fixed
+    function of the cell and of the published leaf. A changed record moves the sums of two leaves by
+    at most R each, or that of one leaf by 2 R: 2 R per column, and all columns form one vector. An
+    added or removed record moves it by R per column. In squares that is at most (2 R)^2 a column,
+    because 2 R^2 is less, or R^2.
     """
     exact = tree.walk.ask(partial(_sums, lower=tree.lower, upper=tree.upper, summed=tuple(summed)))
     reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
@@ -167,7 +167,7 @@ def _offsets(
 
 
 def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> Ints:
-    """Sum the positions of the records between the ends of their leaves; see `_offsets`."""
+    """Sum the records' positions relative to the ends of their leaves; see `_offsets`."""
     labels = block.labels
     exact = np.empty((len(lower), len(summed)), dtype=np.int64)
     for number, j in enumerate(summed):
@@ -175,7 +175,7 @@ def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> In
         local = (block.columns[j] - low[labels]) * (2 * _LOCAL)
         local //= np.maximum(last, 1)[labels]
         local -= np.where(last > 0, _LOCAL, 0)[labels]
-        # Whole numbers below 2^53: floats add them up exactly.
+        # Whole numbers below 2^53 add up exactly in floating point.
         exact[:, number] = np.bincount(labels, local, minlength=len(lower)).astype(np.int64)
     return exact
 
@@ -183,7 +183,7 @@ def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> In
 def _spread(
     tree: AdaptiveTree, sizes: Ints, domains: Sequence[Domain], rng: np.random.Generator
 ) -> list[Ints | Floats]:
-    """Codes of the rows, leaf by leaf: evenly over each side of the box, sides unrelated.
+    """Draw codes leaf by leaf: evenly and independently over each side of the box.
 
     A Latin hypercube: see `strewn`.
     """

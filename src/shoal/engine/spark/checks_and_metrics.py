@@ -1,4 +1,4 @@
-"""Checks and metrics of rows in blocks: sums over blocks, added up.
+"""Checks and metrics of rows in blocks, as sums over the blocks.
 
 A class of equal rows may lie in many blocks. Its counts, by confidential value if l or t is
 asked for, are brought together by a hash of its keys, and each part of all classes is judged by
@@ -45,7 +45,7 @@ BINS, QUERIES, SAMPLE = 10, 1000, 200_000
 
 
 class Judged(NamedTuple):
-    """The verdict of some classes on a guarantee; verdicts of others are added."""
+    """The verdict of some classes on a guarantee, which can be combined with others."""
 
     holds: bool
     achieved: int | Fraction | float
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
 
 
 class CountingKeys(NamedTuple):
-    """Rows are counted by keys, which make the classes, and by other columns within them."""
+    """A grouping: key columns that form classes, and columns whose values are counted within."""
 
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def _check(guarantee: Testable, judged: Judged) -> Check:
 
 
 def classes(sources: Sequence[tuple[Blocks, CountingKeys]], *, tasks: int) -> Blocks:
-    """Count rows by several groupings; all counts of one class lie in one block.
+    """Count rows by several groupings; all counts of a class end up in one block.
 
     Blocks of the second grouping are numbered from `STRIDE`, and so on.
     """
@@ -153,7 +153,7 @@ def _least(frame: pl.DataFrame, k: int) -> Judged:
 def _values(
     blocks: Blocks, wanted: Collection[tuple[str, ...]], tasks: int
 ) -> dict[tuple[str, ...], pl.DataFrame]:
-    """The combinations of some columns in the whole table, and how often each occurs."""
+    """Count the combinations of some columns in the whole table."""
     if not wanted:
         return {}
 
@@ -180,7 +180,7 @@ def _values(
 def _judging(
     held: pl.DataFrame, guarantee: LDiversity | TCloseness, schema: Schema
 ) -> Callable[[pl.DataFrame], Judged]:
-    """Make a function that judges some of the classes, from the values of the whole table."""
+    """Make a function that judges classes against the values of the whole table."""
     columns = list(guarantee.columns)
     codes, width = value_codes(held.select(columns), columns, schema)
     totals = np.zeros(width, np.int64)
@@ -211,7 +211,7 @@ def _judging(
 
 
 def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
-    """The parts together: the worst decides, and of equals the smaller class."""
+    """Combine two verdicts: the worst decides, and among equals the smaller class."""
     ahead = one.achieved < other.achieved if least else one.achieved > other.achieved
     same = one.achieved == other.achieved
     worst = one if ahead or (same and one.size <= other.size) else other
@@ -226,7 +226,7 @@ def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
 
 
 def pairs(records: SparkRows, released: Blocks) -> Blocks:
-    """Original and released cells side by side, those of the original under other names."""
+    """Join original and released cells side by side, the original's under other names."""
 
     def narrow(number: int, frame: pl.DataFrame) -> Numbered:
         names = list(records_types)
@@ -247,7 +247,7 @@ def pairs(records: SparkRows, released: Blocks) -> Blocks:
 
 @dataclass(frozen=True, eq=False)
 class TableFacts:
-    """What evaluating a block needs to know of the whole table.
+    """Facts about the whole table that the evaluation of a block needs.
 
     Attributes:
         layout: of the original.
@@ -269,7 +269,7 @@ class TableFacts:
 
 @dataclass(frozen=True, eq=False)
 class BlockLosses:
-    """Sums over rows; those of other rows are added.
+    """Sums over rows, which can be added to those of other rows.
 
     Attributes:
         losses: of the axes of numbers, the middle of an interval standing for it.
@@ -310,14 +310,14 @@ class BlockLosses:
 
     @property
     def errors(self) -> Floats:
-        """Relative errors of the queries whose true answer is above zero."""
+        """Relative errors of the queries whose true answer is positive."""
         return count_queries.relative_errors(self.counts[0], self.counts[1])
 
 
 def facts_of(
     records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
 ) -> TableFacts:
-    """Find domains, bins from a sample, and queries: one pass over the original."""
+    """Find domains, queries, and bins from a sample, in one pass over the original."""
     layout, template = records.layout, records.template
     names = [name for name in layout.types if layout.schema[name].kind is not None]
 
@@ -349,7 +349,7 @@ def facts_of(
 
 
 def _ends(raw: Floats) -> list[float]:
-    """The largest value, the least negated, and whether some are missing or broken."""
+    """Return the extremes, the lower one negated, and whether cells are missing or fractional."""
     present = raw[~np.isnan(raw)]
     broken = bool((present != np.rint(present)).any())
     return [
@@ -361,7 +361,7 @@ def _ends(raw: Floats) -> list[float]:
 
 
 def _scale(template: Table, name: str, known: Sequence[float]) -> ColumnAxis:
-    """The axis of a column, from a table of three rows that has its ends."""
+    """Make the axis of a column from a table of three rows that holds its extremes."""
     column = template.schema[name]
     high, low, gone, broken = known
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -378,7 +378,7 @@ def _scale(template: Table, name: str, known: Sequence[float]) -> ColumnAxis:
 
 
 def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) -> BlockLosses:
-    """Add up what losses, marginals and queries are made of: one pass over both tables."""
+    """Sum up losses, marginals and queries in one pass over both tables."""
     losses: BlockLosses = pairs(records, released).fold(
         lambda _number, frame: add_up_losses(frame, facts),
         lambda one, other: one + other,
@@ -388,7 +388,7 @@ def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) ->
 
 
 def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
-    """Add up the rows of one frame of `pairs`."""
+    """Sum up the rows of one frame of `pairs`."""
     names = facts.names
     was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
     table = facts.layout.table(was)
@@ -403,7 +403,8 @@ def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     domain = np.array([scale.domain for scale in facts.scales]).T
     discrete = tuple(scale.discrete for scale in facts.scales)
     for j, (axis, scale) in enumerate(zip(axes, facts.scales, strict=True)):
-        # An empty category is missing, the last place, where the original has such cells.
+        # An empty category means missing, and has the last position, if the original has such
+        # cells.
         if scale.discrete and scale.domain[1] > len(scale.categories):
             lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
             hidden[axis.missing, j] = False
@@ -429,7 +430,7 @@ def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
 def _middles(
     lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[ColumnAxis]
 ) -> Floats:
-    """One place per cell, the middle of an interval; NaN where nothing is known."""
+    """Represent each cell by the middle of its interval; NaN where it is suppressed."""
     unit = np.array([scale.unit for scale in scales])
     # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
     middle = np.where(lower == upper, lower, (lower + upper - unit) / 2)
@@ -437,7 +438,7 @@ def _middles(
 
 
 def _count_changes(table: Table, frame: pl.DataFrame, name: str) -> int:
-    """Rows whose released cell is not the original one, as it is written."""
+    """Count the rows whose released cell is written differently from the original one."""
     before, after = table.frame[name], frame[name]
     if after.dtype == pl.String or table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         before, after = before.cast(pl.String), after.cast(pl.String)
@@ -452,7 +453,7 @@ def compare(
     *,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Compute what `local.losses_of` does, and losses, marginals and queries beside.
+    """Compute what `local.losses_of` does, and marginals and queries as well.
 
     The released rows come in canonical order. For a column-shuffled release nothing is said about
     combinations.
@@ -484,7 +485,7 @@ def compare(
 
 
 def _has_steps(schema: Schema, keys: Sequence[str]) -> bool:
-    """Whether the policy coarsens a column, so the blocks do not hold it as it came."""
+    """Whether the policy coarsens a column, so the blocks hold it coarsened."""
     columns = [schema[name] for name in keys]
     return any(
         c.step or c.date_step or c.recoded or (c.top_code, c.bottom_code) != (None, None)
@@ -518,7 +519,7 @@ def _column(sums: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any
 def _few(
     original: Blocks, released: Blocks, keys: tuple[str, ...], columns: Sequence[str], tasks: int
 ) -> tuple[int | None, int | None, dict[str, Ints]]:
-    """Count rows whose combination of values nobody else has, in the original and in the release.
+    """Count the rows with a unique combination of values, in the original and in the release.
 
     Also, for each of `columns`, the released classes in which it has a single value, and their
     rows, as second and third number.

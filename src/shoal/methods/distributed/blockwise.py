@@ -55,7 +55,7 @@ HALF_WORD = 2.0**31
 def run_blockwise(
     rows: DistributedRows, setting: Setting[Any], tools: Tools, method: Grouper
 ) -> Distributed:
-    """Group the records of each cell by a method."""
+    """Group the records of each cell by the method."""
     columns, parameters = setting.columns, setting.parameters
     size = max(int(SHARE * rows.block_rows), 1)
     least = max(min(LEAST, size), 2 * parameters.k)
@@ -96,7 +96,7 @@ def recode_groups(
     parameters: MicroaggregationParameters,
     scales: Sequence[ColumnScale] | None,
 ) -> Table:
-    """Give every group one value per column, medoids on the scale of the whole table."""
+    """Give every group one value per column, with medoids on the scale of the whole table."""
     if parameters.aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns, scales), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
@@ -117,7 +117,7 @@ def _routing(
     sizes_wanted: tuple[int, int],
     method: Grouper,
 ) -> Callable[[Table, Ints], Ints]:
-    """Cut cells by a sample, count what they hold, and merge small ones into their siblings."""
+    """Cut cells by a sample, count their records, and merge small cells into their siblings."""
     columns, k = setting.columns, setting.parameters.k
     size, least = sizes_wanted
     count = max(-(-SAMPLED * len(rows) // size), SAMPLED * 64)
@@ -150,7 +150,7 @@ def _sizes(
 
 
 class SampledRecords(NamedTuple):
-    """Sampled records: their places in the canonical order, and their raw values by column."""
+    """Sampled records: their canonical positions, and their raw values by column."""
 
     places: Ints
     raws: Floats
@@ -159,37 +159,37 @@ class SampledRecords(NamedTuple):
         return SampledRecords(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
     def in_order(self) -> Floats:
-        """Raw values in canonical order, one column each."""
+        """Return the raw values in canonical order, one column each."""
         return self.raws[np.argsort(self.places)]
 
 
 class Sample(NamedTuple):
-    """A sample of the records; which are in it depends on places in the canonical order alone."""
+    """A rule that samples records by their canonical positions alone."""
 
     columns: tuple[str, ...]
     share: float
 
     def of(self, table: Table, places: Ints) -> SampledRecords:
-        """The sampled records of a block."""
+        """Sample the records of a block."""
         chosen = np.flatnonzero(_mix(places) < self.share)
         raws = np.column_stack([table.raw(name) for name in self.columns])
         return SampledRecords(places[chosen], raws[chosen])
 
 
 def sample_rows(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
-    """Raw values of about `count` records, in canonical order: one column each."""
+    """Sample about `count` records in canonical order, as one array column each."""
     draw = Sample(tuple(columns), min(count / len(rows), 1.0))
     drawn: SampledRecords = rows.fold(draw.of, operator.add)
     return drawn.in_order()
 
 
 def scatter(places: Ints, parts: Ints) -> Ints:
-    """Divide records into `parts`, by their places in the canonical order."""
+    """Divide records into `parts` pseudo-randomly, by their canonical positions."""
     return np.minimum((_mix(places) * parts).astype(np.int64), parts - 1)
 
 
 def _mix(places: Ints) -> Floats:
-    """A pseudo-random number in [0, 1) for each place: the finaliser of splitmix64."""
+    """Hash each position to a number in [0, 1): the finaliser of splitmix64."""
     x = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -197,7 +197,7 @@ def _mix(places: Ints) -> Floats:
 
 
 def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScale, ...]:
-    """Centre and spread of each column, the same whatever blocks the rows lie in.
+    """Compute centre and spread of each column, independently of how rows lie in blocks.
 
     A first pass finds the ends of each column, a second adds up fixed-point numbers around their
     middle, in two words of 31 bits below the largest: whole numbers add up to the same in any
@@ -221,7 +221,7 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
     reach, counts = rows.fold(ends, join)
     reach = np.where(np.isfinite(reach), reach, 0.0)  # a column without values has no ends
     middle = reach[0] / 2 + reach[1] / 2
-    # A power of two within which all values lie around the middle, so dividing loses nothing.
+    # Half the range, rounded up to a power of two, so dividing by it is exact.
     half = np.ldexp(1.0, np.frexp(np.maximum(reach[1] - middle, middle - reach[0]))[1])
 
     def add(table: Table, _places: Ints) -> Ints:
@@ -243,7 +243,7 @@ def _ends(
     schema: Sequence[Column],
     categories: Sequence[Ints | None],
 ) -> tuple[Floats, list[Ints]]:
-    """Least and largest value of each column, and how many cells have each category or none."""
+    """Return the extremes of each column, and how many cells have each category or are missing."""
     limits, counts = np.zeros((2, len(columns))), []
     for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
         raw = transform(table.raw(name), column)
@@ -260,7 +260,7 @@ def _ends(
 
 
 def _moments(values: Floats, middle: float, half: float) -> Ints:
-    """Sums of u and u^2 over the present values, u = (x - middle) / half, in words of 31 bits."""
+    """Sum u and u^2 over the present values, u = (x - middle) / half, in words of 31 bits."""
     u = (values[~np.isnan(values)] - middle) / half
     sums = []
     for power in (u, u * u):

@@ -16,7 +16,7 @@ def descend(
     child: Ints,
     nodes: int,
 ) -> Ints:
-    """Move each record of a level to its place on the next one, and count it there.
+    """Move each record of a level to its node on the next one, and count it there.
 
     A label is a node of the level, or -1 - leaf for records that have arrived. `child` is the first
     of a node's two children, or -1 - leaf for a node that is a leaf from now on. The counts of

@@ -1,4 +1,4 @@
-"""Kernel of `copula`: concordant less discordant pairs in O(n log n)."""
+"""Kernel of `copula`: concordant minus discordant pairs in O(n log n)."""
 
 import numpy as np
 

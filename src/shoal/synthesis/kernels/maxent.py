@@ -9,7 +9,7 @@ from shoal.core.jit import kernel
 
 @kernel
 def energies(cells: Ints32, starts: Ints, theta: Floats) -> Floats:
-    """The energy of each particle: the parameters of the cells it lies in, one per table."""
+    """Sum for each particle the parameters of the cells that it lies in, one per table."""
     out = np.zeros(cells.shape[1])
     for table in range(cells.shape[0]):
         start = starts[table]
@@ -20,10 +20,10 @@ def energies(cells: Ints32, starts: Ints, theta: Floats) -> Floats:
 
 @kernel
 def marginals(cells: Ints32, starts: Ints, weights: Floats) -> Floats:
-    """The weight of the particles in each cell of the tables, one table after the other.
+    """Sum the weights of the particles in each cell, table after table.
 
-    Particles are sorted, so neighbours lie in one cell and each addition would wait for the
-    one before. Four quarters with sums of their own do not.
+    Particles are sorted, so consecutive ones often lie in one cell, and each addition would wait
+    for the one before. Four separate quarters avoid that.
     """
     count = cells.shape[1]
     quarter = count // 4
@@ -127,7 +127,7 @@ def exchange(
     starts: Ints,
     surplus: Floats,
 ) -> None:
-    """Exchange chosen rows for offered ones wherever two-way marginals come nearer, in place.
+    """Exchange chosen rows for offered ones while two-way marginals come closer, in place.
 
     `surplus` has the counts of the chosen rows less those that are wanted, pair after pair of
     columns; the sum of its squares decreases with every exchange. A row that leaves a cell of
@@ -159,7 +159,7 @@ def exchange(
 
 @kernel
 def direction(gradient: Floats, steps: Floats, changes: Floats, newest: int, kept: int) -> Floats:
-    """Minus the inverse Hessian of the last steps, times the gradient: two loops (L-BFGS).
+    """Return minus the inverse Hessian of the last steps, times the gradient (L-BFGS).
 
     Rows of `steps` and `changes` are a ring; `newest` is its latest row and `kept` how many count.
     """

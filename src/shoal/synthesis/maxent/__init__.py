@@ -1,4 +1,4 @@
-"""Rows from noisy marginals, by the maximum-entropy distribution that fits them.
+"""Draw rows from the maximum-entropy distribution that fits noisy marginals.
 
 `maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
 
@@ -243,7 +243,7 @@ def maxent(
             {**facts, **drawn.facts},
         )
 
-    # Measure what groups lose; if that is much, a tree takes the place of marginals.
+    # Measure the discretisation error of groups; if it is large, a tree replaces marginals.
     rest = price * (1 - plan.one_way_share - plan.coarseness_share)
     if plan.coarseness_share:
         progress("testing what grouping values loses", 0, 1)
@@ -371,7 +371,7 @@ def _fit_twice(
     *,
     tau: float,
 ) -> tuple[Fitted, list[Target]]:
-    """The fit to some tables, and again without what it implies and pairs deny; and its tables."""
+    """Fit some tables, then again without dependence that is implied but contradicted by pairs."""
     fitted = fit(targets, tau=tau)
     if pairs:
         targets = without_implied(targets, pairs, fitted, zeros)
@@ -380,7 +380,7 @@ def _fit_twice(
 
 
 def _total(measured: Measurement, zeros: GroupedZeros) -> tuple[float, float]:
-    """The sum of the counts of the allowed cells, and its variance."""
+    """Return the sum of the counts of the allowed cells, and its variance."""
     if not zeros.components:
         return measured.total
     mask = zeros.mask(measured.columns)
@@ -398,7 +398,7 @@ def _one_way(
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[OneWayMarginal], RecordTotal]:
-    """One-way marginals within atoms, and what is then known of the number of records."""
+    """Measure one-way marginals within atoms, and refine the number of records."""
     atoms = {j: codes for zero in zeros for j, codes in zip(zero.columns, zero.atoms, strict=True)}
     each = price * plan.one_way_share / sum(plan.weights)
     counted = []

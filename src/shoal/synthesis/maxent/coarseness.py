@@ -1,4 +1,4 @@
-"""How much two-way marginals lose when codes are counted by groups: one answer that is paid for.
+"""The discretisation error of two-way marginals over groups of codes, measured with noise.
 
 `maxent` counts two columns together over groups of their codes. What happens inside groups is
 taken to be independent. Where columns nearly determine each other that loses most of what there
@@ -47,7 +47,7 @@ _UNIT = 1 << 10
 def measure_coarseness(
     columns: Columns, one_way: Sequence[OneWayMarginal], *, n: int, price: Price, noise: Noise
 ) -> tuple[float, Measurement, PrivacyLoss]:
-    """Mean total variation that groups lose on two-way marginals, the answer, and its price.
+    """Measure the mean discretisation error of two-way marginals, in total variation.
 
     n is the number of records, or what is known of it. The noise of the mean has scale
     2 / (n epsilon), or half of that for a record that comes or goes.
@@ -86,7 +86,7 @@ def measure_coarseness(
 
 
 def mean_deviation(means: Floats) -> Floats:
-    """E|X - a| of Poisson numbers with these means.
+    """Return E|X - a| of Poisson variables X with these means a.
 
     >>> mean_deviation(np.array([1.0])).round(4)
     array([0.7358])
@@ -99,7 +99,7 @@ def mean_deviation(means: Floats) -> Floats:
 
 
 def _finer(marginal: OneWayMarginal) -> Ints:
-    """Fine cell of each bin: bins themselves, or runs of a group's bins where there are many."""
+    """Return the fine cell of each bin: itself, or a run within its group if bins are many."""
     labels = np.empty(marginal.members.size, dtype=np.int64)
     used = 0
     for group in range(marginal.size):
@@ -111,7 +111,7 @@ def _finer(marginal: OneWayMarginal) -> Ints:
 
 
 def _nests(fine: Ints, marginal: OneWayMarginal, believed: Floats) -> tuple[Ints, Ints]:
-    """The group of each fine cell, and its share of that group in whole units."""
+    """Return the group of each fine cell, and its share of that group in whole units."""
     groups = np.zeros(believed.size, dtype=np.int64)
     groups[fine] = marginal.members
     shares = np.zeros(believed.size, dtype=np.int64)
@@ -123,7 +123,7 @@ def _nests(fine: Ints, marginal: OneWayMarginal, believed: Floats) -> tuple[Ints
 
 
 def _discretisation_loss(table: Ints, first: tuple[Ints, Ints], second: tuple[Ints, Ints]) -> int:
-    """The loss of one pair, in units of 2^-20."""
+    """Compute the discretisation error of one pair, in units of 2^-20."""
     (rows, down), (across, right) = first, second
     coarse = np.zeros((int(rows.max()) + 1, int(across.max()) + 1), dtype=np.int64)
     np.add.at(coarse, (rows[:, None], across[None, :]), table)

@@ -1,9 +1,9 @@
-"""Wide tables: a forest of pairs of columns, selected with noise, and rows drawn along it.
+"""Wide tables: select a forest of column pairs with noise, and draw rows along it.
 
 Of m columns there are P = m (m - 1) / 2 pairs. Beyond some twenty columns all of them together have
-too little of a budget for each, and a fit to all of them takes too long. So a few are selected, no
-more than a forest has, which is a graph without a circle. For the records c of a pair over groups,
-and e = n p_a p_b, what its one-way marginals say, the score is
+too little of a budget for each, and a fit to all of them takes too long. So a few are selected, at
+most as many as form a forest, which is a graph without cycles. For the records c of a pair over
+groups, and e = n p_a p_b, what its one-way marginals say, the score is
 
     K = floor(sum over cells of |c - e|) - what it would be if the cells were Poisson numbers,
 
@@ -118,9 +118,9 @@ def _select(
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
-    """Select so many pairs of columns that form no circle; they come in the order of columns.
+    """Select pairs of columns that form a forest, sorted by their columns.
 
-    Together the selections cost the price. n is the number of records, or what is known of it.
+    The selections together spend `price`. n is the number of records, or an estimate of it.
     """
     progress("selecting two-way marginals", 0, pairs)
     sets = list(combinations(range(len(one_way)), 2))
@@ -162,7 +162,7 @@ def _fit(
     rng: np.random.Generator,
     progress: Progress,
 ) -> Fitted:
-    """As many rows of groups as n says, from one-way marginals and the pairs of a forest."""
+    """Draw n rows of groups from one-way marginals and the pairs of a forest."""
     tables = {}
     for number, target in enumerate(targets):
         progress("fitting the distribution", number, len(targets))
@@ -185,7 +185,7 @@ def _fit(
 def _table(
     one_way: Sequence[OneWayMarginal], target: Target, n: int, tau: float, rng: np.random.Generator
 ) -> Floats:
-    """What is believed of a pair, with the margins that are believed of its columns."""
+    """Estimate the table of a pair, with the posterior margins of its columns."""
     sizes = [marginal.size for marginal in one_way]
     targets = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
     priors = [marginal.prior(n) for marginal in one_way]
@@ -201,7 +201,7 @@ def _table(
 
 
 def _from_the_roots(m: int, pairs: Sequence[tuple[int, ...]]) -> list[tuple[int, int | None]]:
-    """Every column after its parent; a root has none.
+    """List every column after its parent; a root has None.
 
     >>> _from_the_roots(4, [(0, 2), (1, 2)])
     [(0, None), (2, 0), (1, 2), (3, None)]

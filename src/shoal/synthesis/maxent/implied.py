@@ -1,9 +1,9 @@
-"""Dependence of two columns that a fit implies, and that their own table denies.
+"""Remove dependence of two columns that a fit implies but that their own table contradicts.
 
 Two columns that both depend on a third depend on each other in a fit, whatever their own table
-says: of a table that shows nothing nothing is believed, its parameters stay at zero, and zero means
-no dependence *beyond* what all other tables imply. If the two do not depend on each other, the fit
-is then farther from the truth than their columns by themselves.
+says: a table that shows nothing above noise has parameters of zero, and zero means no dependence
+*beyond* what all other tables imply. If the two do not depend on each other, the fit is then
+farther from the truth than their columns by themselves.
 
 What others imply. Parameters theta of columns a and b are one factor exp(theta(x_a, x_b)) of the
 fitted p, which is the same for all cells that a sum over the other columns adds up. So without
@@ -55,12 +55,12 @@ _STEEP = 5.0
 def without_implied(
     targets: Sequence[Target], pairs: Sequence[Target], fitted: Fitted, zeros: GroupedZeros
 ) -> list[Target]:
-    """What a second fit has to meet: the same tables, their parameters drawn to other centres.
+    """Re-centre the parameters of tables whose implied dependence is contradicted, for a refit.
 
     Args:
         targets: what was fitted.
         pairs: the noisy table of every two columns, as it was measured.
-        fitted: to these targets.
+        fitted: the fit to these targets.
         zeros: cells that have no mass, and the prior.
     """
     sizes = [prior.size for prior in zeros.priors]
@@ -70,7 +70,7 @@ def without_implied(
         a, b = table.columns
         ends = margins[a], margins[b]
         indep = _to_margins(zeros.table((a, b)), *ends)
-        # A cell without particles is not empty: all cells together have one particle more.
+        # A cell without particles is not impossible: one more particle is spread over all cells.
         shares = fitted.pair(a, b, sizes) + indep / len(fitted.weights)
         interaction = fitted.parameters(a, b, sizes, targets)
         interaction = interaction - (interaction * indep).sum()
@@ -90,7 +90,7 @@ def without_implied(
 
 
 def _observed_multiple(table: Target, fitted: Floats, implied: Floats) -> float:
-    """How many times what is implied is there, by the noisy table."""
+    """Estimate which multiple of the implied dependence the noisy table supports."""
     weights = np.broadcast_to(table.weight, implied.size).reshape(implied.shape)
     precision = float((weights * implied**2).sum())
     off = table.shares.reshape(implied.shape) - fitted
@@ -101,7 +101,7 @@ def _observed_multiple(table: Target, fitted: Floats, implied: Floats) -> float:
 
 
 def _to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The table in proportion, row by row and column by column, that has these margins."""
+    """Scale the table's rows and columns iteratively to these margins."""
     for _ in range(_FITTED):
         factors = rows / np.maximum(table.sum(axis=1), 1e-300)
         table = table * factors[:, None]

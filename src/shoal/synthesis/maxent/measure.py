@@ -1,4 +1,4 @@
-"""Noisy marginals: counts of records by the codes, or groups of codes, of one or more columns.
+"""Measure noisy marginals: counts of records by the codes or groups of some columns.
 
 A changed record leaves one cell of a marginal and enters another, so its counts move by at
 most 2 in all: noise of scale 2 / e costs e (`noisy_table`). One that comes or goes moves them by 1,
@@ -37,7 +37,7 @@ def measure_one_way(
     noise: Noise,
     atoms: Ints | None = None,
 ) -> NoisyHistogram:
-    """Count a column with noise: its categories, or the leaves of its tree, within its atoms."""
+    """Measure one column with noise, by category or by tree leaf, within its atoms."""
     if is_line(domain):
         breaks = () if atoms is None else tuple((np.flatnonzero(np.diff(atoms)) + 1).tolist())
         return tree_histogram(columns, member, domain, price=price, noise=noise, breaks=breaks)
@@ -58,7 +58,7 @@ def measure_cover(
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
-    """The marginals of a cover over groups, with noise; each takes its part of the price."""
+    """Measure the marginals of a cover over groups; each takes its share of the budget."""
     measurements: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     progress("measuring marginals", 0, len(cover.blocks))
@@ -77,7 +77,7 @@ def measure_cover(
 
 @dataclass(frozen=True, eq=False)
 class CandidateMarginal:
-    """A marginal that may be selected. Its exact counts never leave the mechanism."""
+    """A candidate marginal for selection. Its exact counts never leave the mechanism."""
 
     columns: tuple[int, ...]
     axes: tuple[JoinedCodes, ...]
@@ -87,7 +87,7 @@ class CandidateMarginal:
 def measure_selected(
     selected: Sequence[CandidateMarginal], *, price: Price, noise: Noise, progress: Progress
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
-    """Count the selected marginals with noise, each for an equal part of the price."""
+    """Measure the selected marginals, each with an equal part of the budget."""
     measurements: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     each = price / len(selected)
@@ -113,7 +113,7 @@ def _make_measurement(
 def exact_marginals(
     columns: Columns, axes: Sequence[tuple[int, OneWayMarginal]], sets: Sequence[Sequence[int]]
 ) -> list[Ints]:
-    """Records in each cell of marginals over groups, in one pass; they never leave the mechanism.
+    """Count records in each cell of marginals over groups, in one pass; not for release.
 
     Axes are columns, by index, with their groups; a column may have several. Each set names the
     axes of a marginal by their index.

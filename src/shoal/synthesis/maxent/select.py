@@ -1,4 +1,4 @@
-"""Which three-way marginals are measured: those that a fit to fewer columns misses most.
+"""Select the three-way marginals that a fit to fewer columns approximates worst.
 
 No two-way marginal shows whether a column follows from two others together that say nothing alone,
 nor whether a dependence turns with a third column. Of m columns there are
@@ -57,16 +57,16 @@ def select_three_way(
     noise: Noise,
     progress: Progress = silent,
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
-    """Select so many three-way marginals by what a fit misses; they come in the order of columns.
+    """Select three-way marginals by their deviation from a fit, sorted by their columns.
 
-    Each has at most so many cells, unless two groups per column are too many. Together the
-    selections cost the price. n is the number of records, or what is known of it.
+    Each has at most `cells` cells, unless two groups per column are already more. The selections
+    together spend `price`. n is the number of records, or an estimate of it.
 
     Cost in time: O(n m^3) for the scores.
     """
     progress("selecting three-way marginals", 0, marginals)
     candidates = _candidates(columns, domains, one_way, cells)
-    # With a column of one group, a marginal shows two columns, which were measured before.
+    # If a column has one group, the marginal shows only two columns, which were measured before.
     scores = np.array(
         [
             score(c.exact, n * _predict(fitted, c)) if min(c.exact.shape) > 1 else -2 * n
@@ -92,7 +92,7 @@ def _candidates(
     one_way: Sequence[OneWayMarginal],
     cells: int,
 ) -> list[CandidateMarginal]:
-    """All three-way marginals, counted in one pass over the records."""
+    """Count all three-way marginals in one pass over the records."""
     sets = list(combinations(range(len(one_way)), 3))
     most = [_finest([one_way[j].size for j in members], cells) for members in sets]
     names = sorted({(j, g) for members, g in zip(sets, most, strict=True) for j in members})
@@ -108,7 +108,7 @@ def _candidates(
 
 
 def score(exact: Ints, means: Floats) -> int:
-    """How many records lie elsewhere than expected, beyond what chance alone does.
+    """Return how many records lie in other cells than expected, beyond chance.
 
     >>> score(np.array([10, 0]), np.array([5.0, 5.0]))
     6
@@ -119,13 +119,13 @@ def score(exact: Ints, means: Floats) -> int:
 
 
 def _finest(sizes: Sequence[int], cells: int) -> int:
-    """The most groups per column for which a table has no more cells than that, at least two."""
+    """Return the most groups per column, at least two, for which a table has so few cells."""
     fits = [most for most in range(3, FINEST + 1) if prod(min(s, most) for s in sizes) <= cells]
     return max(fits, default=2)
 
 
 def _predict(fitted: Fitted, one: CandidateMarginal) -> Floats:
-    """What a fit says of a marginal: the shares of its cells."""
+    """Return the fit's shares of the cells of a marginal."""
     cell = np.zeros(len(fitted.weights), dtype=np.int64)
     for j, axis in zip(one.columns, one.axes, strict=True):
         cell = cell * axis.marginal.size + axis.codes[fitted.groups[:, j]]
