@@ -19,13 +19,14 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Column, Distance, Kind, ReleaseForm, Schema, TCloseness, Testable
+from shoal.core.constraints import CATEGORICAL
 from shoal.core.manifest import CheckRecord
 from shoal.core.serialise import plain
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.cells import compose, is_plain
 from shoal.io.external.cells import Form
-from shoal.io.external.columns import CATEGORICAL, ColumnAxis, read_column
+from shoal.io.external.columns import ColumnAxis, read_column
 from shoal.methods import Method, Setting
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import Plan

@@ -218,10 +218,7 @@ class SparkOutcome:
             return bare
         if self._prepared:
             return bare | {"remarks": [_PREPARED]}
-        rng = np.random.default_rng()
-        return checks_and_metrics.compare(
-            self.records, _require_kept(self.protected), columns, form, rng=rng
-        )
+        return checks_and_metrics.compare(self.records, _require_kept(self.protected), columns)
 
     @property
     def _prepared(self) -> bool:

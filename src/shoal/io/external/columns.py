@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
+from shoal.core.constraints import CATEGORICAL
 from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.cells import is_plain
@@ -19,7 +20,6 @@ from shoal.io.external.cells import Categories, Cell, Form, numeric, read_date
 from shoal.io.original import read_original
 from shoal.io.table import Table
 
-CATEGORICAL = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
 

@@ -14,12 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Policy, Schema, SpatialDecomposition
+from shoal.core.constraints import CATEGORICAL
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.external import columns, sentences
 from shoal.io.external.columns import (
     BY_ROW,
-    CATEGORICAL,
     places_of,
     read_column,
     scale_of,
