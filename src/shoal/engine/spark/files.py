@@ -2,7 +2,6 @@
 
 import csv
 import io as streams
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -164,66 +163,20 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
 
 
 def note(path: Path, key: str, text: str) -> None:
-    """Add a text to the metadata of a Parquet file, in its place.
+    """Add a text to the metadata of a Parquet file, by writing it again, one row group at a time.
 
-    Spark's writer takes no metadata of ours. A file's own metadata stands in its footer, as a list
-    in Thrift's compact protocol. The known list is encoded, found in the footer, and put back one
-    entry longer, so no data is written again. If the footer of another Spark differs, the file is
-    rewritten, one row group at a time.
-
-    References:
-        Apache Parquet, `parquet.thrift` (FileMetaData, KeyValue). Apache Thrift, "Thrift compact
-        protocol encoding".
+    Spark's writer takes no metadata of ours. Only drawn rows have such a text, and they were made
+    on the driver.
     """
-    stated = [_entry(*pair) for pair in (pq.read_metadata(path).metadata or {}).items()]
-    with path.open("r+b") as file:
-        file.seek(-8, os.SEEK_END)
-        length = int.from_bytes(file.read(4), "little")
-        start = file.seek(-8 - length, os.SEEK_END)
-        footer = file.read(length)
-        stated.sort(key=footer.find)  # they come in no order
-        before = _encode_list(stated)
-        known = bool(stated) and footer.count(before) == 1
-        if known:
-            footer = footer.replace(
-                before, _encode_list([*stated, _entry(key.encode(), text.encode())])
-            )
-            file.seek(start)
-            file.write(footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    if not known:
-        _rewrite(path, {key: text})
-
-
-def _rewrite(path: Path, more: dict[str, str]) -> None:
-    """Rewrite a Parquet file with more metadata."""
     beside = path.with_name(f".{path.name}.noted")
     with pq.ParquetFile(path) as old:
-        schema = old.schema_arrow
-        schema = schema.with_metadata({**(schema.metadata or {}), **more})
+        stated = {**(old.metadata.metadata or {}), key.encode(): text.encode()}
+        stated.pop(b"ARROW:schema", None)  # the writer adds its own
+        schema = old.schema_arrow.with_metadata(stated)
         with pq.ParquetWriter(beside, schema) as new:
             for group in range(old.num_row_groups):
                 new.write_table(old.read_row_group(group).cast(schema))
     beside.replace(path)
-
-
-def _encode_list(entries: Sequence[bytes]) -> bytes:
-    """Encode a list of structs in Thrift's compact protocol; a struct has type 12."""
-    count = len(entries)
-    head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + _varint(count)
-    return head + b"".join(entries)
-
-
-def _entry(*texts: bytes) -> bytes:
-    """Encode a struct of texts: each is the next field, of type 8, and a zero ends it."""
-    return b"".join(b"\x18" + _varint(len(text)) + text for text in texts) + b"\0"
-
-
-def _varint(number: int) -> bytes:
-    more = b""
-    while number > 127:
-        more += bytes([number & 127 | 128])
-        number >>= 7
-    return more + bytes([number])
 
 
 def fetch(frame: DataFrame) -> pl.DataFrame:
