@@ -23,15 +23,11 @@ from shoal.io.table import Table
 HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
 
-Ends = Callable[[pl.Series], Floats]
-"""Reads texts as places at once, NaN where a text is not a single value."""
-
 MOST_NAMES = 8
 """How many names a sentence lists."""
 BY_ROW = ("lower", "upper", "suppressed", "exact", "missing", "gap")
 """What a release has for each of its cells."""
 
-_BRACKETS = r"^([\[(\]])([^,;\[\](){}]+)[,;]([^,;\[\](){}]+)([\])\[])$"
 _COMMA = r"\d,\d"
 _BARE_COMMA = r"^[+-]?\d*,\d+$"
 
@@ -166,13 +162,8 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
         plain = plain.set(text.str.contains(".", literal=True).fill_null(value=False), None)
     values = plain.cast(pl.Float64, strict=False)
     values = values.set(~values.is_finite().fill_null(value=False), None)
-    return _mix_boxes(
-        text,
-        values,
-        scale,
-        lambda cell: numeric(cell, marks, whole=scale.unit == 1.0),
-        _numbers if marks[0] == "." else None,
-    )
+    whole = scale.unit == 1.0
+    return _mix_boxes(text, values, scale, lambda cell: numeric(cell, marks, whole=whole))
 
 
 def _marks(text: pl.Series, scale: ColumnAxis, decimal: str | None) -> Sequence[str]:
@@ -201,18 +192,15 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     text = _trim(series)
     form = scale.column.date_format
 
-    def dates(text: pl.Series) -> Floats:
-        values = read_days(text, form or "%Y-%m-%d")
-        if form:  # whatever the policy says, dates may be written as we write them
-            values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
-        return values.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
-
     def parse(cell: str) -> Cell:
         return read_date(cell, form, days=days)
 
     if not days:  # there, a day is an interval of times
         return _texts(text, scale, parse)
-    return _mix_boxes(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
+    values = read_days(text, form or "%Y-%m-%d")
+    if form:  # whatever the policy says, dates may be written as we write them
+        values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
+    return _mix_boxes(text, values.to_physical().cast(pl.Float64), scale, parse)
 
 
 def _categories(scale: ColumnAxis) -> Categories:
@@ -237,17 +225,13 @@ def _values(values: pl.Series, gone: pl.Series, scale: ColumnAxis) -> ReleasedCo
 
 
 def _mix_boxes(
-    text: pl.Series,
-    values: pl.Series,
-    scale: ColumnAxis,
-    parse: Callable[[str], Cell],
-    ends: Ends | None,
+    text: pl.Series, values: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell]
 ) -> ReleasedColumn:
     """Make the intervals of a column of texts; `values` has those that are plain values."""
     done = values.is_not_null()
     if done.all():
         return _values(values, values.is_null(), scale)
-    rest = _texts(text.set(done, "*"), scale, parse, ends)
+    rest = _texts(text.set(done, "*"), scale, parse)
     if not done.any():
         return rest
     at = done.to_numpy()
@@ -260,50 +244,12 @@ def _mix_boxes(
     return replace(rest, counts=counts, notes=notes)
 
 
-def _texts(
-    text: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell], ends: Ends | None = None
-) -> ReleasedColumn:
+def _texts(text: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell]) -> ReleasedColumn:
     """Make the intervals of a column of texts, parsing each distinct text once."""
     distinct = text.drop_nulls().unique()
     codes = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64)
-    lower, upper = brackets(distinct, ends, whole=scale.unit == 1.0) if ends else ((), ())
-    quick = zip(lower, upper, strict=True) if ends else ((np.nan, np.nan),) * distinct.len()
-    cells = [
-        Cell(Form.RANGE, low, high) if low < high else parse(cell)
-        for cell, (low, high) in zip(distinct.to_list(), quick, strict=True)
-    ]
-    cells.append(Cell(Form.MISSING))
+    cells = [*map(parse, distinct.to_list()), Cell(Form.MISSING)]
     return _box(scale, cells, codes.fill_null(len(cells) - 1).to_numpy())
-
-
-def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float], list[float]]:
-    """Read all bracketed intervals of a column, as `cells.interval` reads one.
-
-    Return the two ends of each, NaN where a text is not an interval.
-    """
-    parts = texts.str.extract_groups(_BRACKETS).struct.unnest()
-    low, high = (ends(parts.to_series(at).str.strip_chars()) for at in (1, 2))
-    first, after = zip(_around(low, whole=whole), _around(high, whole=whole), strict=True)
-    included = [(parts.to_series(at) == mark).fill_null(value=False).to_numpy()
-                for at, mark in ((0, "["), (3, "]"))]  # fmt: skip
-    lower = np.where(included[0], first[0], after[0])
-    upper = np.where(included[1], after[1], first[1])
-    valid = lower < upper
-    return np.where(valid, lower, np.nan).tolist(), np.where(valid, upper, np.nan).tolist()
-
-
-def _around(values: Floats, *, whole: bool) -> tuple[Floats, Floats]:
-    """Vectorise `cells.around`."""
-    beyond = np.nextafter(values, np.inf)
-    if not whole:
-        return values, beyond
-    up = np.ceil(values)
-    return up, np.where(up == values, np.maximum(up + 1, beyond), up)
-
-
-def _numbers(text: pl.Series) -> Floats:
-    values = text.cast(pl.Float64, strict=False)
-    return values.set(~(values.abs() <= validate.LARGEST), None).fill_null(np.nan).to_numpy()
 
 
 def _box(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
