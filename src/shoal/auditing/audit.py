@@ -26,9 +26,9 @@ import numpy as np
 import polars as pl
 
 from shoal import io
-from shoal.auditing import file_runs, neighbouring_tables, privacy_losses
-from shoal.auditing.array_runs import ArrayRuns, columns_at_stake
+from shoal.auditing import neighbouring_tables, privacy_losses
 from shoal.auditing.neighbouring_tables import NeighbouringTables
+from shoal.auditing.runs import ArrayRuns, Releases, columns_at_stake, file_learners, file_scores
 from shoal.core import (
     GAUSSIAN,
     LAPLACE,
@@ -373,12 +373,12 @@ def _finding(
     if level == "files":
         with folders.temporary() as folder:
             sides = [
-                file_runs.Releases(planned, frame, noise, folder / str(side))
+                Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
             (example,) = sides[0](1)
-            looks = file_runs.scores(example, row=pair.row, form=planned.setting.release_form)
-            learn = file_runs.learners(example)
+            looks = file_scores(example, row=pair.row, form=planned.setting.release_form)
+            learn = file_learners(example)
             bound = epsilon_lower_bound.lower_bound(*sides, scores=looks, learners=learn, **terms)
     else:
         source = secure_noise() if noise is None else noise

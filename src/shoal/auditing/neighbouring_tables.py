@@ -18,7 +18,7 @@ import polars as pl
 import scipy
 
 from shoal import core
-from shoal.auditing.array_runs import ArrayRuns, columns_at_stake
+from shoal.auditing.runs import ArrayRuns, columns_at_stake
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError

@@ -99,7 +99,7 @@ class EvaluationChoices:
 class ConstraintChoices:
     """Public rules between columns, as the policy states them.
 
-    `shoal.policy.rules_spec.ConstraintsSpec` says what each key means.
+    `shoal.policy.sections.ConstraintsSpec` says what each key means.
     """
 
     rules: tuple[Constraint, ...] = ()

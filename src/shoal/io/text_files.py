@@ -117,7 +117,7 @@ def refuse_absurd(content: Mapping[str, Any], where: str) -> None:
 
 
 def is_ordinary(value: object) -> bool:
-    """Whether a value is not a number, or a number that is safe to compute with."""
+    """Whether a value is not a number, or a number of ordinary size."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return True
     if isinstance(value, int):

@@ -69,9 +69,9 @@ from numpy.typing import NDArray
 
 from shoal.core import SELECTION, Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
+from shoal.mechanism.consistent_counts import CountFit, Level, fit_levels, laplace_variance
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
-from shoal.mechanism.tree_consistency import CountFit, Level, fit_levels, laplace_variance
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""

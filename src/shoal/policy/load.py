@@ -44,8 +44,7 @@ from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
-from shoal.policy.release_spec import RequireSpec
-from shoal.policy.rules_spec import ConstraintsSpec
+from shoal.policy.sections import ConstraintsSpec, RequireSpec
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path

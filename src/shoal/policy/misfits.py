@@ -8,16 +8,18 @@ from pydantic_core import ErrorDetails
 
 from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import brief
-from shoal.policy.reading_spec import ReadingSpec, WritingSpec
-from shoal.policy.release_spec import (
+from shoal.policy.sections import (
     ClosenessSpec,
+    ConstraintsSpec,
     ContextSpec,
     DiversitySpec,
+    EvaluateSpec,
+    ReadingSpec,
     ReleaseSpec,
     RequireSpec,
     StochasticSpec,
+    WritingSpec,
 )
-from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.spec import (
     BudgetSpec,
     ColumnSpec,

@@ -15,10 +15,17 @@ from shoal.core import Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
-from shoal.policy.reading_spec import ReadingSpec, WritingSpec
-from shoal.policy.reading_spec import Spec as _Spec
-from shoal.policy.release_spec import ContextSpec, ReleaseSpec, RequireSpec, ReviewSpec
-from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
+from shoal.policy.sections import (
+    ConstraintsSpec,
+    ContextSpec,
+    EvaluateSpec,
+    ReadingSpec,
+    ReleaseSpec,
+    RequireSpec,
+    ReviewSpec,
+    WritingSpec,
+)
+from shoal.policy.sections import Spec as _Spec
 from shoal.policy.values import (
     LARGEST,
     Category,

@@ -22,7 +22,7 @@ from shoal.core import KAnonymity, LDiversity, TCloseness
 from shoal.core._arrays import Ints
 from shoal.privacy_models.class_counts import Counts, k_when_missing_matches, persons_agreeing
 from shoal.privacy_models.exact_comparison import Verdict
-from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
+from shoal.privacy_models.k_l_and_t import k_anonymity, l_diversity, t_closeness
 from shoal.privacy_models.stochastic_t_closeness import (
     epsilon_for_t,
     epsilon_from_t,
@@ -30,7 +30,6 @@ from shoal.privacy_models.stochastic_t_closeness import (
     t_for_epsilon,
     t_from_epsilon,
 )
-from shoal.privacy_models.t_closeness import t_closeness
 
 __all__ = [
     "Counts",

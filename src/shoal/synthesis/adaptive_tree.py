@@ -81,7 +81,7 @@ from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import COUNTS, noise_variance, noisy_answers
 from shoal.mechanism.records import Columns, Walk
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.kernels.adaptive_tree import descend
+from shoal.synthesis.kernels import descend
 
 PATH = {
     Neighbours.CHANGE_ONE: Fraction(3607, 1000),

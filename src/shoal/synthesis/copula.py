@@ -50,7 +50,7 @@ from shoal.mechanism.records import Columns, HeldColumns
 from shoal.mechanism.systematic_sampling import spread
 from shoal.synthesis.adaptive_tree import tree_histogram
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, check_codes
-from shoal.synthesis.kernels.kendall import concordance
+from shoal.synthesis.kernels import concordance
 
 
 class Margins(StrEnum):

@@ -11,7 +11,7 @@ most 2 in all, or by 1. A leaf's sums are taken in units of its own width, so th
 most that width, which is far less than the column's, or by half of it (`_offsets`). Everything that
 chooses (the shares of the price, the axis to halve, where to halve it) is public, so the three
 prices add up. For add-remove neighbours the number of records is used nowhere but as an answer
-that was paid for (`shoal.mechanism.record_total`). QED
+that was paid for (`shoal.mechanism.records`). QED
 
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
@@ -31,8 +31,7 @@ from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import noise_variance, noisy_answers
-from shoal.mechanism.record_total import RecordTotal, permit_total
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import (
     UNITS,

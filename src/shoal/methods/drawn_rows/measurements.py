@@ -6,7 +6,7 @@ One row per answer. Columns:
     sort          table or tree: a count of records. blocks: a sum of a column's grid units over
                   records that follow one another in rank. concordances: concordant less
                   discordant pairs of records, of two columns. loss: records that groups of
-                  values misplace, over all pairs of columns (`shoal.synthesis.maxent.coarseness`)
+                  values misplace, over all pairs of columns (`shoal.synthesis.maxent.measure`)
     answer        with noise; a whole number, which may be negative
     scale         of the two-sided geometric noise that it has, or of the noise that `noise` names
     noise         which noise it has; only present if some of it is discrete Gaussian

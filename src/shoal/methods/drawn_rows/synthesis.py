@@ -41,8 +41,7 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
-from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measure_total
-from shoal.mechanism.records import Columns, HeldColumns
+from shoal.mechanism.records import TOTAL_SHARE, Columns, HeldColumns, RecordTotal, measure_total
 from shoal.methods.distributed_rows import Coded, CountableRows, Distributed
 from shoal.methods.drawn_rows import strata
 from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace

@@ -33,8 +33,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.io.decomposition_table import category_order
 from shoal.io.table import Table
-from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
-from shoal.mechanism.skewed_grid import SkewedGrid
+from shoal.mechanism.fixed_point import FixedPointGrid, SkewedGrid, public_grid
 from shoal.mechanism.spatial_trees import SpatialAxis
 from shoal.partition import hierarchy_order
 

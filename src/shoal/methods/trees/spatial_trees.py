@@ -53,8 +53,8 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
+from shoal.mechanism.consistent_counts import CountFit, Level, whole
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
-from shoal.mechanism.tree_consistency import CountFit, Level, whole
 from shoal.methods.distributed_rows import CountableRows, Distributed, HeldTable
 from shoal.methods.method import (
     ContributionProof,

@@ -11,7 +11,7 @@ from shoal.core import Distance, Diversity, Kind, Policy, Role, Schema
 from shoal.core.constraint_language import write_name
 from shoal.errors import InputError, ShoalError
 from shoal.methods import Method
-from shoal.policy.release_spec import RequireSpec
+from shoal.policy.sections import RequireSpec
 from shoal.studio.pages.fields import as_number, as_text, as_value
 
 COMPARISONS = {

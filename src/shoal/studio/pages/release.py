@@ -23,7 +23,7 @@ from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.methods import find
 from shoal.pipeline import booking
 from shoal.pipeline.scheme_files import read as read_scheme
-from shoal.policy.release_spec import ContextSpec
+from shoal.policy.sections import ContextSpec
 from shoal.publish.verify_folder import verify
 from shoal.report import html, phrases
 from shoal.studio import invalid_input, schemes, workspace

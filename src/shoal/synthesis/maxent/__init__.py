@@ -82,7 +82,7 @@ Post-processing. The plan sees n, epsilon, and the kinds and sizes of public dom
 (`one_way`, `posterior`, `fit`, `implied`, `generate`, the facts) sees noisy answers, their scales,
 n and fresh randomness. For add-remove neighbours n is a noisy answer too: the plan follows the one
 that was measured first, so that it is the same for n and n + 1 records given equal answers, and
-what comes later follows its mean with the totals of the marginals (`shoal.mechanism.record_total`).
+what comes later follows its mean with the totals of the marginals (`shoal.mechanism.records`).
 The exact number is not looked at: a `Columns` is asked for counts alone. QED
 
 Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
@@ -118,16 +118,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Noise, Price, Progress, silent
-from shoal.mechanism.record_total import RecordTotal, permit_total
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
-from shoal.synthesis.maxent.coarseness import measure_coarseness
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.mass_tree import mass_tree
-from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
+from shoal.synthesis.maxent.measure import (
+    measure_coarseness,
+    measure_cover,
+    measure_one_way,
+    measure_selected,
+)
 from shoal.synthesis.maxent.one_way import (
     OneWayMarginal,
     estimate_marginal,

@@ -36,7 +36,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import Measurement
-from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
+from shoal.synthesis.kernels import energies, gibbs, marginals
 from shoal.synthesis.maxent.lbfgs import minimise
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 

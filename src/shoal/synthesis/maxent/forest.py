@@ -43,8 +43,7 @@ import numpy as np
 from shoal.core import Noise, Price, PrivacyLoss, Progress
 from shoal.core._arrays import Floats
 from shoal.mechanism.noisy_answers import COUNTS, noisy_choice
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal
 from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import SyntheticRows
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution

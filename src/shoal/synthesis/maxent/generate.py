@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal.core._arrays import Ints
 from shoal.mechanism.systematic_sampling import systematic
-from shoal.synthesis.kernels.maxent import exchange
+from shoal.synthesis.kernels import exchange
 from shoal.synthesis.maxent.fit import Fitted
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 from shoal.synthesis.maxent.plan import WIDE

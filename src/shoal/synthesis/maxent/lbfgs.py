@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shoal.core._arrays import Floats
-from shoal.synthesis.kernels.maxent import direction
+from shoal.synthesis.kernels import direction
 
 _MEMORY = 20
 _DECREASE = 1e-4  # Armijo's condition

@@ -28,8 +28,7 @@ from shoal.core import Noise, Price, Progress, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
 from shoal.mechanism.noisy_answers import noise_variance
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import Descent, grow, leaf_counts, structure_price
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows

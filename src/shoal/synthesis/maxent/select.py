@@ -33,9 +33,8 @@ from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import COUNTS, noisy_choice
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import Fitted
-from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals
+from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals, mean_deviation
 from shoal.synthesis.maxent.one_way import OneWayMarginal, join_groups
 
 FINEST = 10

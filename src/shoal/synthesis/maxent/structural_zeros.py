@@ -119,7 +119,7 @@ def allot_groups(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
 
 
 class PriorTables(NamedTuple):
-    """The arrays of a prior that `shoal.synthesis.kernels.maxent.gibbs` reads.
+    """The arrays of a prior that `shoal.synthesis.kernels.gibbs` reads.
 
     Attributes:
         single: logarithm of the share of each group in its atom, by column.
