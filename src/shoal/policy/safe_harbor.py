@@ -1,4 +1,4 @@
-"""Draft the fields that the Safe Harbor rule lists: 45 CFR 164.514(b)(2).
+"""Draft the fields of the Safe Harbor list: 45 CFR 164.514(b)(2).
 
 Of the 18 kinds, those that lead to a person are dropped by any draft (`recognise`). This module has
 those that only the rule asks for: places below the state, dates to the year, and high ages.
@@ -44,7 +44,7 @@ REMARKS = (
 def draft_safe_harbor(
     values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], year: int | None = None
 ) -> dict[str, Guess]:
-    """Coarsen or drop the columns that the Safe Harbor list names.
+    """Coarsen or drop the columns on the list, 45 CFR 164.514(b)(2)(i).
 
     `year` is that of the release, by default the current one.
     """
