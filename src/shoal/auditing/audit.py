@@ -8,8 +8,8 @@ a counterexample has refuted already stays refuted, whatever the runs find.
 Where prices are counted in rho, an event bounds rho (`shoal.metrics.epsilon_lower_bound`). And some
 runs are given back on the neighbour (`privacy_losses`): in each, the squared moves of answers over
 twice the variance of their noise, and the prices of selections and trees, must not exceed rho
-together, or the accounting is wrong. Whether the claim is, a single run decides only by what it
-asks first. No answer comes before that, so its moves are the same in every run; Gaussian noise of
+together, or the accounting is wrong. A single run decides this for a claim only by its first
+question. No answer comes before that, so its moves are the same in every run; Gaussian noise of
 scale s that moves by d has a Renyi divergence of a d^2 / (2 s^2) at every whole order a > 1, and
 what follows an answer cannot lower that of all answers. So rho is at least d^2 / (2 s^2). A later
 question may depend on answers that are rare, and its divergence is a mean over them.
@@ -241,7 +241,7 @@ def audit(
     """Try to refute the differential privacy that a policy claims.
 
     Without a pair or a table, worst cases of the methods' families are built for the policy's
-    columns; those whose exact answers lie furthest apart, measured in noise, are run.
+    columns; those whose exact answers are furthest apart, relative to the noise, are run.
 
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its

@@ -188,8 +188,8 @@ def apartness(planned: Plan, pair: NeighbouringTables) -> float:
 
     The L1 distance of the exact answers over the scale of their noise, answers matched where the
     release form hides their order: an upper bound on the loss through noisy answers alone.
-    `STRUCTURE` is added where the tables differ in who shares a row, which no noise hides. It
-    guides the search, and is not a bound.
+    `STRUCTURE` is added if the tables differ in which records share a row, which noise does not
+    hide. It guides the search, and is not a bound.
     """
     sides = [
         ArrayRuns(planned, table_of(planned, frame), _Exact())

@@ -16,8 +16,8 @@ among scores is the log-ratio of the probabilities that permute-and-flip chooses
 of a response epsilon where it is one of the two truths. Uniform numbers see no data: both runs get
 the same.
 
-If the neighbour asks another question (another number of answers, another scale), something that
-was not paid for decided what to ask: the loss is infinite.
+If the neighbour asks a different question (a different number of answers, or scale), the choice of
+the question was not paid for: the loss is infinite.
 
 `replay` is sharper still. It keeps the loss of each part of a run: of a question, or of all
 decisions of a tree, which have one price. Parts are added up as composition does, by mechanism and

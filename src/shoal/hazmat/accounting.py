@@ -13,14 +13,14 @@ Between neighbours, an entry's output changes only if its part changes. Its pric
 neighbours of the whole table (`PrivacyLoss.sensitivity`), so a changed part costs at most the sum
 of its entries, and the division costs the most that parts changing together can cost:
 
-    add-remove           one record comes or goes, one part changes: the dearest part
+    add-remove           one record comes or goes, one part changes: the costliest part
                          (McSherry 2009, Theorem 4)
-    change-one, fixed    the record stays in its part: the dearest part
-    change-one, else     the record may leave one part and enter another: the two dearest
+    change-one, fixed    the record stays in its part: the costliest part
+    change-one, else     the record may leave one part and enter another: the two costliest
 
 Where a person has several rows, they may lie in several parts. Entries of a division are then
 stated as r times the price of one row, and r_p rows in part p cost at most r_p / r of that part's
-entries: over all parts no more than the dearest. Prices that are not in proportion to rows
+entries: over all parts no more than the costliest. Prices that are not in proportion to rows
 would have to be added up.
 
 Different divisions, and entries without one, are a sequence: they add up.
@@ -30,8 +30,8 @@ and an addition. There is no way back: a price for change-one says nothing about
 another size.
 
 Rho. A release with a delta may state its entries in zero-concentrated differential privacy. Prices
-in rho add up over a sequence, adaptive or not, and a division costs its dearest part, or the two
-dearest, by the same arguments (Bun and Steinke 2016, Lemma 1.7): a part that does not change has
+in rho add up over a sequence, adaptive or not, and a division costs its costliest part, or the two
+costliest, by the same arguments (Bun and Steinke 2016, Lemma 1.7): a part that does not change has
 divergence 0. A pure entry of e counts as e^2 / 2. A price for add-remove is, times 4, one for
 change-one, because divergence grows with the square of the distance (Proposition 1.9). An epsilon
 at a delta comes from the sum alone, once, by OpenDP's conversion: epsilons at deltas are never

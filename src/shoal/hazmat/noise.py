@@ -219,13 +219,13 @@ class CheckedNoise(ABC):
         so p = 1 / (1 + exp(-h)). That is the textbook's p up to a factor of 1 - 2^-38, or
         up to 1 - exp(-40) where epsilon is so large that no lie will be seen.
 
-        Price. P(truth) / P(another) = (L - 1) exp(h) <= (L - 1) exp(epsilon - r), which is at
-        most exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h
-        = 40, and r < ln(L - 1) + 2^-38, so P(another) / P(truth) < exp(2^-37 - epsilon):
-        below exp(epsilon) from epsilon = 2^-30 on. Below that the answer is uniform over all
-        categories and says nothing. Where the output is a lie for both codes the ratio is 1.
-        Hence for any codes c, c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'):
-        each record pays epsilon, and a table in which one record changes pays epsilon too.
+        Price. P(truth) / P(another) = (L - 1) exp(h) <= (L - 1) exp(epsilon - r), which is at most
+        exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h = 40, and
+        r < ln(L - 1) + 2^-38, so P(another) / P(truth) < exp(2^-37 - epsilon): below exp(epsilon)
+        from epsilon = 2^-30 on. Below that the answer is uniform over all categories, without
+        information. Where the output is a lie for both codes the ratio is 1. Hence for any codes c,
+        c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'): each record pays epsilon,
+        and a table in which one record changes pays epsilon too.
 
         Coin. A coin of log odds -x for heads, x > 0, is one draw of OpenDP: for Z discrete
         Laplace of scale 1/x, G = Z if Z >= 0, else -Z - 1, is geometric with P(G = j) ~
@@ -307,7 +307,7 @@ class OpenDPNoise(CheckedNoise):
     +-2^62, happens with probability below exp(-2^62 / scale) a draw.
 
     Args:
-        threads: at most so many at a time; as many as this process may use by default.
+        threads: the largest number at a time; by default, as many as this process may use.
     """
 
     def __init__(self, *, threads: int | None = None) -> None:

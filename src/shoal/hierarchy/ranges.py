@@ -85,7 +85,7 @@ def quantiles(
     last end. Each further level joins `join` neighbours, until one is left.
 
     Raises:
-        InputError: the ends do not ascend, or do not lie on the grid of the steps.
+        InputError: the ends do not ascend, or are not on the grid of the steps.
 
     >>> quantiles([0, 18, 40, 65, 99]).paths[20]
     ('20', '18-39', '0-39', '*')

@@ -1,9 +1,9 @@
 """How much memory a file takes once decoded, computed before it is decoded where possible.
 
 The file may be hostile: a few kilobytes can stand for terabytes, by compression or by one value
-that is repeated. Polars reads the number of rows of a Parquet file from its metadata. Of an Arrow
-file it believes the length that stands before a compressed buffer, and ends the process where so
-much memory cannot be had; so these lengths are read here, with bounds on everything.
+that is repeated. Polars reads the number of rows of a Parquet file from its metadata. For an Arrow
+file it trusts the length stated before a compressed buffer, and ends the process if so much memory
+is not available; so these lengths are read here, with bounds on everything.
 
 References:
     Apache Arrow, "IPC file format", `File.fbs` and `Message.fbs` as FlatBuffers.

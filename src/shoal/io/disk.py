@@ -1,8 +1,8 @@
 """File locks that end with their process, and writes that survive a power cut.
 
-The locks are those of `filelock`: `flock` on Unix, `LockFileEx` on Windows. The system lets go of
-them when their process ends, however it ends, so nobody has to guess whether a lock that lies
-around is still meant. Budget files lock themselves: see SQLite.
+The locks are those of `filelock`: `flock` on Unix, `LockFileEx` on Windows. The system releases
+them when their process ends, however it ends, so no lock can be left behind. Budget files lock
+themselves: see SQLite.
 """
 
 import os

@@ -5,8 +5,8 @@ column is, and no cell decides how another is read. A day becomes `2023-09-17`, 
 `2023-09-17T08:30:00`, a truth value `true` or `false`; a formula is the value that was stored with
 it; an error such as `#N/A` is a missing cell.
 
-A workbook is a zip archive of XML, and may be hostile. One cell in the last row and column makes a
-reader lay out 17 billion cells, and a long text is stored once for all the cells that show it. So
+A workbook is a zip archive of XML, and may be hostile. A cell in the last row and column makes a
+reader allocate 17 billion cells, and a long text is stored once for all cells with that text. So
 the archive is searched before the reader sees it. Bytes are added up, each cell's own: one long
 cell counts once, and does not multiply with the number of cells.
 """
@@ -93,7 +93,7 @@ class _Facts:
 
 
 class UntidySheetError(InputError):
-    """The header of a sheet is not one plain first row; `reading` has what to state."""
+    """The header of a sheet is not one plain first row; the error suggests what to state."""
 
     reading: Mapping[str, str] = {}
 

@@ -1,7 +1,7 @@
 """The original that a release is compared with: the table as handed in, with types.
 
 Missing cells are missing, and no step of the policy is taken: what a run imputes, clamps, codes,
-rounds or repairs is a change, and the figures of an evaluation show it. Missing marks and `recode`
+rounds or repairs is a change, which the figures of an evaluation show. Missing marks and `recode`
 are part of reading, because they say what a cell means.
 """
 

@@ -52,7 +52,7 @@ def project(counts: NDArray[Any], total: float) -> Floats:
 def scale_to(weights: Floats, total: float) -> Floats:
     """Scale weights to a given sum; equally if all weights are zero.
 
-    Every step that divides an answer by its own sum asks here: noise can leave nothing to divide.
+    Every step that divides an answer by its own sum uses it, because noise can make that sum zero.
 
     >>> scale_to(np.array([1.0, 3.0]), 8), scale_to(np.zeros(2), 8)
     (array([2., 6.]), array([4., 4.]))

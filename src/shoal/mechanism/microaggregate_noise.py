@@ -157,9 +157,9 @@ def choose_categories(
 ) -> tuple[Ints, PrivacyLoss]:
     """Choose each group's category privately, with a small total distance to its members.
 
-    A category's score is minus its total distance to the group's records. One record moves
-    a score by at most the largest distance D, and it changes `touched` groups, each of which
-    selects at the price epsilon / touched.
+    A category's score is minus its total distance to the group's records. One record moves a score
+    by at most the largest distance D, and it changes `touched` groups, each of which selects with
+    epsilon / touched.
 
     Args:
         codes: category of each record, 0 to c - 1.

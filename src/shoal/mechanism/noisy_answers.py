@@ -26,7 +26,7 @@ Reach = Mapping[Neighbours, int]
 """How far one record can move an answer, by whether it changes, or comes or goes."""
 COUNTS: Reach = {Neighbours.CHANGE_ONE: 2, Neighbours.ADD_REMOVE: 1}
 """Of counts of cells that divide the records: a changed record leaves one cell and enters another,
-by 1 each; one that comes or goes does so in one cell. The square of the L2 change is the same."""
+by 1 each; an added or removed one does so in one cell. The square of the L2 change is the same."""
 
 
 def noise_variance(privacy_loss: PrivacyLoss) -> Fraction:

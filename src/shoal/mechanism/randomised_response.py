@@ -21,8 +21,8 @@ Price. For fixed pi, v depends on c through u alone, so for any c, c'
     R[c, v] = sum_u P[c, u] Q[u, v] <= e^epsilon sum_u P[c', u] Q[u, v] = e^epsilon R[c', v].
 
 pi is read off the table. Who takes the table's pi for a public constant may use the line above; for
-tables with different pi it says nothing, and nothing finite can be said: a category that nobody
-has is never released, and one that somebody has is released with positive probability.
+tables with different pi it gives no bound, and there is no finite one: a category that nobody has
+is never released, and one that somebody has is released with positive probability.
 
 References:
     Gouweleeuw, Kooiman, Willenborg, de Wolf, "Post randomisation for statistical disclosure

@@ -6,9 +6,9 @@ see one block at a time, and must not care how the records are cut into blocks. 
 one block, in memory.
 
 Between add-remove neighbours the number of records differs. A mechanism that needs it before it
-draws (which marginals can be read, how far noise is believed, how many rows are drawn) must not
-look: it takes `measure_total`, for a hundredth of its price. Everything that follows it is the
-same for n and n + 1 records, given equal answers.
+draws (which marginals are accurate enough, how strongly noise is smoothed, how many rows are drawn)
+must not use it: it takes `measure_total`, for a hundredth of its price. Everything that follows it
+is the same for n and n + 1 records, given equal answers.
 
 Marginals that are counted anyway have totals of their own, each with the noise of its cells. The
 mean with weights 1 / variance of all of them has the least variance (`RecordTotal.refine`): that

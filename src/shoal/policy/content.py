@@ -1,9 +1,9 @@
 """Recognise personal data by the content of a column alone.
 
-One table, `RECOGNISERS`, says what is looked for. A pattern speaks for itself where hardly anything
-else is written so. Check digits do not: of random nine-digit numbers 89 in 100 pass as an American
-social security number. So a validator is believed only as far as it accepts more cells than values
-of the same shape with other digits, drawn from a seed. The names of people are recognised by words
+One table, `RECOGNISERS`, says what is looked for. A pattern suffices if hardly anything else is
+written that way. Check digits do not: of random nine-digit numbers 89 in 100 pass as an American
+social security number. So a validator counts only as far as it accepts more cells than values of
+the same shape with random digits, drawn from a seed. The names of people are recognised by words
 that occur in them (`people.toml`), in any script.
 
 Check digits come from python-stdnum and phone numbers from phonenumbers, both of the extra

@@ -1,6 +1,6 @@
 """Coarsen columns that are released unprotected, until at least k people share each value.
 
-k-anonymity of the quasi-identifiers says nothing about an exact salary beside them: whoever knows
+k-anonymity of the quasi-identifiers does not protect an exact salary in the same row: whoever knows
 the salary finds the row. So a draft rounds such numbers and codes their tails until at least k
 people share every value, and says so in the column's line. Limits are multiples of the step, which
 is 1, 2 or 5 times a power of ten: round numbers, not the values of the largest and the smallest.
@@ -42,7 +42,7 @@ class Purpose:
             public, and where no audience is stated; for scientific use tails are coded, and for
             secure use all is kept.
         k: how many people must share a value.
-        keep: columns that are released as they are whatever they show.
+        keep: columns that are released unchanged in any case.
         template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2), or nothing.
     """
 

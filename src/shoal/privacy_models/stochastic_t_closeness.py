@@ -144,7 +144,7 @@ def t_for_epsilon(epsilon: float) -> float:
     """Return the t for which t-closeness by ratio gives an attacker's epsilon: exp(epsilon / 2).
 
     The inverse of `epsilon_from_t`, under the same conditions: it does not give differential
-    privacy of the release. Ask `bucketization` for this t, rounded down.
+    privacy of the release. Give `bucketization` this t, rounded down.
 
     >>> round(t_for_epsilon(1.0), 4)
     1.6487

@@ -1,10 +1,9 @@
 """Random draws that come out the same on every machine.
 
-A seeded table is only worth shipping if everybody can make it again. So uniform numbers
-come straight from PCG64, whose stream NumPy keeps as it is, and all that follows is
-addition, multiplication, comparison and looking up in tables; logarithms and
-exponentials, which differ in the last bit between processors, occur only in tables that
-are rounded before use.
+A shipped table should be reproducible by everybody. So uniform numbers come straight from PCG64,
+whose stream NumPy keeps as it is, and all that follows is addition, multiplication, comparison and
+looking up in tables; logarithms and exponentials, which differ in the last bit between processors,
+occur only in tables that are rounded before use.
 """
 
 import math

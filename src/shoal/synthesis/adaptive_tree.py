@@ -55,7 +55,7 @@ The noise is drawn at the least float >= s. D is computed from an upper bound of
 room for it.
 
 Given the tree, a changed record leaves one leaf and enters another: leaf counts move by at most 2
-in all. One that comes or goes does so in one leaf: they move by 1. The proof uses n nowhere: for
+in all. An added or removed one does so in one leaf: they move by 1. The proof uses n nowhere: for
 add-remove neighbours the root's count is one of those on the path.
 
 References:

@@ -1,8 +1,8 @@
 """Choose the mechanism that draws the rows, by a rule over public facts, with reasons.
 
 The rule is a function of the columns' kinds and domain sizes, of n, of epsilon and of what the rows
-are wanted for. It never sees a record, so following it costs nothing. For a price in rho epsilon is
-the one that has as much noise (`maxent.worth`), and copula, which has pure noise alone, is out.
+are wanted for. It never sees a record, so following it costs nothing. For a budget in rho, epsilon
+is the one with as much noise (`maxent.worth`), and copula, which has only pure noise, is excluded.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 

@@ -23,7 +23,7 @@ moves by at most 2 (n - 1) P in L1.
 The size of blocks follows from n, m and epsilon. The rest is post-processing. QED
 
 Not promised: ties make tau-a smaller than the copula's tau; we divide by the share of untied pairs
-that the noisy lists show. Only rank correlation survives, no other dependence.
+in the noisy lists. Only rank correlation survives, no other dependence.
 
 References:
     Li, Xiong, Jiang, "Differentially private synthesization of multi-dimensional data using copula

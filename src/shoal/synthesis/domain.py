@@ -34,7 +34,7 @@ class Domain:
             side by side; by default as they are.
         joins: for a hierarchy, how deep the common ancestor of each two neighbours of the order
             lies, 0 being the root; by default 0 throughout, which is a flat nominal.
-        gap: the last code stands for a missing cell. It is cut off before the others are halved.
+        gap: the last code stands for a missing cell. It is separated before the others are halved.
 
     >>> Domain("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
     2

@@ -73,9 +73,9 @@ def privtree(
 ) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a private tree.
 
-    Of the price, 0.4 goes to the tree, 0.4 to the leaves' counts and 0.2 to their sums; without
-    sums 0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2, goes to
-    counts.
+    The budget is divided into 0.4 for the tree, 0.4 for the leaves' counts and 0.2 for their sums;
+    without sums 0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2,
+    goes to counts.
 
     Noisy counts are projected on non-negative numbers with sum n and rounded. A leaf's rows take
     its centroid in numeric columns, where the leaf is large enough that the centroid beats

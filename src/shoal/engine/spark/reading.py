@@ -3,8 +3,8 @@
 What `validate` decides for a column may depend on all of its cells: text is read as whole numbers
 if all of it is, the categories are those that occur. So a first pass brings evidence to the driver,
 a few cells of each column that decide how it is read, and every block is read together with it:
-each block decides as the whole column would. The evidence is confidential as the table is, and goes
-where the table goes: to the driver and to the workers, into no log.
+each block decides as the whole column would. The evidence is as confidential as the table, and is
+sent only where the table is: to the driver and to the workers, and never to a log.
 
 Persons with several rows are brought together, and as many rows stay as the policy states. Which
 stay is decided by the rows of that person alone (`shoal.io.persons.at_most`), wherever all of them

@@ -2,9 +2,9 @@
 
 The base: every record once, typed, in blocks by canonical order; a record has its place in that
 order and its place in the file. Groups that are runs of another order get blocks of their own, with
-only the columns that they are about. A group whose records lie in two blocks is brought together
-by shipping those records, never sums, so a mean is added up in the order in which one machine
-adds it up, and has the same bits.
+only the columns that they are about. If a group's records are in two blocks, the records are
+shipped, not their sums, so a mean is summed in the same order as on one machine, and equals it in
+every bit.
 """
 
 from abc import ABC, abstractmethod

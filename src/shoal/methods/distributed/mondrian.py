@@ -8,9 +8,9 @@ confidential values on both sides. So a level takes two or three passes. A node 
 is finished by the same function that cuts a whole table, with the ranges and the counts of the
 whole table.
 
-Strict cuts lie between values and so are those of one machine: the released rows are the same. With
-`relaxed`, equal values are separated only in nodes that are small enough, which gives other groups
-than on one machine; what is promised holds all the same.
+Strict cuts are between values, and are therefore those of one machine: the released rows are the
+same. With `relaxed`, equal values are separated only in nodes that are small enough, which gives
+other groups than on one machine; what is promised holds all the same.
 """
 
 from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ One row per answer. Columns:
     noise         which noise it has; only present if some of it is discrete Gaussian
     cell_NAME     for each released column, which values were counted; empty if not counted
 
-Whoever fits a model of their own can weight each answer by its scale, which drawn rows do not show.
+Users who fit their own model can weight each answer by its scale, which drawn rows do not show.
 """
 
 from collections.abc import Mapping, Sequence

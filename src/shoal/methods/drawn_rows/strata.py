@@ -5,13 +5,13 @@ their own, and a mechanism is run on each.
 
 Theorem (McSherry 2009, Theorem 4). Let each run cost epsilon for neighbours of its own table. If a
 record that changes keeps its stratum, all runs together cost epsilon: two neighbours differ in the
-records of one stratum, and all other outputs have the same law. The same holds for a record that
-comes or goes, since it does so in one stratum.
+records of one stratum, and all other outputs have the same distribution. The same holds for an
+added or removed record, which affects a single stratum.
 
 A person with exactly r rows may have them in several strata, r_s of them in stratum s. If a run
 costs e for one record, these cost sum r_s e = r e together (`shoal.methods.noise.contributions`),
-which is what each stratum's entries state once they are restated for a person: the dearest part is
-the price.
+which is what each stratum's entries state once they are restated for a person: the total is the
+loss of the costliest part.
 
 Rows that are left out. Which row of a person stays depends on its protected cells too. So a
 person's one row may change its stratum with them, and if sizes of strata are released exactly,

@@ -10,7 +10,7 @@ beside the rows, since they are paid for.
 
 For change-one neighbours the number of rows is public, and used throughout. For add-remove
 neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privtree` have a proof of
-their own for a record that comes or goes, and take the noisy number where they need one. `copula`
+their own for an added or removed record, and take the noisy number where they need one. `copula`
 has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
 is every table where a person may have several rows and changes them (`contributions`). Public
 strata are learnt one by one (`strata`).
@@ -171,7 +171,7 @@ def synthetic_method(
         choose: the mechanism, with its parameters.
         parameters: of the method.
         basis: of its proof, in a sentence.
-        added: of its proof for a record that comes or goes; without one, the table is brought to a
+        added: of its proof for an added or removed record; without one, the table is brought to a
             noisy number of rows, and `basis` holds for it.
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are not suited.

@@ -161,7 +161,7 @@ def fit_rows(
 ) -> list[Ints]:
     """Cut or pad a table to `total` records; added ones come from the public domain.
 
-    A record that comes or goes changes at most one record of the result (step 2 above), for
+    An added or removed record changes at most one record of the result (step 2 above), for
     given priorities and records of the domain. Nobody may know these, so they are drawn where
     noise is, and the generator that places released rows has no part in them.
     """

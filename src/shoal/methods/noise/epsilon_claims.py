@@ -154,8 +154,8 @@ def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) ->
 def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:
     """Whether the release is an unordered list of one column's block means.
 
-    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
-    nothing about categories that are chosen for groups which follow the data.
+    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and does not apply
+    to categories chosen for groups that depend on the data.
     """
     if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
         return False

@@ -8,7 +8,7 @@ half the epsilon, and the accounting doubles it back: a change is a removal and 
 The number of rows n. For change-one it is public and the root's exact count. For add-remove it is
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
 and the number of rows that are drawn follow from the noisy one. The same is done for change-one
-where a person may have up to r rows. A person that comes or goes with r rows is r records, one
+where a person may have up to r rows. An added or removed person with r rows is r records, one
 after the other, so the tree is grown at epsilon / r (`shoal.methods.noise.contributions`).
 
 The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so a

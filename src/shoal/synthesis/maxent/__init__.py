@@ -38,7 +38,7 @@ tables of which one has a record more, if it is given a number of records that w
 noise, which is paid for apart.
 
 Proof. These are all draws that see the records. D is how far a changed record can move the answer,
-and A how far a record that comes or goes: in L1 for discrete Laplace noise, which costs D or A over
+and A how far an added or removed record: in L1 for discrete Laplace noise, which costs D or A over
 its scale; the largest move of a score for permute-and-flip, which costs twice that
 (`shoal.hazmat.noise` proves both).
 
@@ -61,7 +61,7 @@ rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and
 which the splits of a tree are proved (PATH / SHALLOWEST), 2.500 for D and 1.807 for A.
 
 Counts: the cells of a marginal, and the leaves of a given tree, divide the records. A changed
-record leaves one and enters another, by 1 each; one that comes or goes does so in one. Splits: a
+record leaves one and enters another, by 1 each; an added or removed one does so in one. Splits: a
 record changes counts along two paths, or along one, but only near the threshold is a split in
 doubt, and the penalty for depth keeps all but a few nodes of a path away from it; D and A are in
 records, of which entries count 64ths, whatever the depth (proved in `adaptive_tree`, for halves
@@ -88,7 +88,7 @@ The exact number is not looked at: a `Columns` is asked for counts alone. QED
 Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
 the same composition; shares are shares of rho. Counts, and what groups lose, get discrete Gaussian
 noise of scale sqrt(D2 / (2 rho)), rounded up, D2 being the square of how far they move in L2: 2 for
-counts, of which two move by 1, or 1 for a record that comes or goes; (4 P)^2 or (2 P)^2 for what
+counts, of which two move by 1, or 1 for an added or removed record; (4 P)^2 or (2 P)^2 for what
 groups lose. Selections are by the exponential mechanism, of scale D / sqrt(2 rho). Splits keep
 Laplace noise at the pure price sqrt(2 rho), rounded down, which is a rho of no more.
 

@@ -102,7 +102,7 @@ class Fitted:
         weights: with sum 1.
         spread: effective sample size of the particles, as a share of them; 1 for a dense fit.
         stages: how many times particles were fitted; 1 for a dense fit.
-        tau: as asked for, or larger where particles did not settle with it.
+        tau: as requested, or larger if particles did not converge with it.
         dense: whether every cell has a number of its own.
         theta: the parameters of all tables, one after the other.
         settled: whether particles did.
@@ -399,9 +399,9 @@ def _fit_particles(
     From where an earlier fit ended its particles and its parameters are taken, and tau is its own
     from the first stage on.
 
-    It is not settled if after the last stage less than half of the sample is effective, or if the
-    fit is no fit (`_improves`): particles that have all become one have equal weights too. In the
-    latter case the prior is in its place.
+    It has not converged if after the last stage less than half of the sample is effective, or if
+    the fit is worse than the prior (`_improves`): particles that have all become one have equal
+    weights too. In the latter case the prior is in its place.
     """
     order = _lexicographic(sizes)
     theta, weights, spread, stage = np.zeros(0), np.zeros(0), 0.0, 0

@@ -10,7 +10,7 @@ groups, and e = n p_a p_b, what its one-way marginals say, the score is
 as for three-way marginals (`select`). One pair after the other is selected, of those that join two
 trees of the forest; so three columns that all depend on each other take two pairs, not three.
 
-Lemma (ours, unreviewed): a changed record moves a score by at most 2, one that comes or goes by at
+Lemma (ours, unreviewed): a changed record moves a score by at most 2, an added or removed one by at
 most 1. Proof: that of `select`, e being a function of noisy one-way counts. Which pairs are left to
 select from follows from earlier selections. QED
 
@@ -31,8 +31,8 @@ References:
     Chow, Liu, "Approximating discrete probability distributions with dependence trees", IEEE
     Trans. Inf. Theory 14 (1968). doi:10.1109/TIT.1968.1054142
     McKenna, Miklau, Sheldon, "Winning the NIST contest", JPC 11 (2021). doi:10.29012/jpc.778: a
-    spanning tree that is selected with noise (MST). Ours has no more pairs than the budget can
-    tell apart.
+    spanning tree that is selected with noise (MST). Ours has at most as many pairs as the budget
+    can resolve.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ exceeds that of privacy where epsilon is large: of 27,000 rows and 200 cells a t
 0.03. So rows are drawn systematically, and then exchanged: each is compared with rows of the same
 distribution, ten in all, and gives way to one wherever the counts of every two columns together
 come nearer to what the distribution says of them, in squared distance. On two generated tables of
-ten columns that was worth 2 points of the K-marginal score, and three-way marginals came nearer
-too; more offers gained nothing.
+ten columns that improved the K-marginal score by 2 points, and three-way marginals, too; more
+offers gained nothing.
 """
 
 from collections.abc import Sequence

@@ -8,10 +8,10 @@ empty space, and a leaf says only what one-way marginals do not: how columns go 
 Theorem (ours, unreviewed): the price is that of `adaptive_tree`. Proof. Where a node is halved
 follows from one-way marginals that are published already, and the theorem of `adaptive_tree` holds
 for any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
-changed record moves its leaves' counts by at most 2 in all, one that comes or goes by 1. Filling
+changed record moves its leaves' counts by at most 2 in all, an added or removed one by 1. Filling
 leaves sees noisy counts and fresh randomness. QED
 
-Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
+Leaves' counts are shrunk towards those of independent columns, as strongly as their noise warrants
 (`consistent_counts.shrink`). Fitting the drawn rows to the one-way marginals afterwards was no
 better: what the leaves know of a column is as good (docs/research/drawn-rows.md).
 """

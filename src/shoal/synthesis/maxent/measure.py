@@ -1,13 +1,13 @@
 """Measure noisy marginals: counts of records by the codes or groups of some columns.
 
-A changed record leaves one cell of a marginal and enters another, so its counts move by at
-most 2 in all: noise of scale 2 / e costs e (`noisy_table`). One that comes or goes moves them by 1,
-and noise of half that scale costs as much. A column that is a line is counted over the leaves of a
-private tree of its own, which costs what `adaptive_tree` proves.
+A changed record leaves one cell of a marginal and enters another, so its counts move by at most 2
+in all: noise of scale 2 / e costs e (`noisy_table`). An added or removed one moves them by 1, and
+noise of half that scale costs as much. A column with many ordered codes is counted over the leaves
+of a private tree, which costs what `adaptive_tree` proves.
 
-`maxent` counts two columns together over groups of their codes. What happens inside groups is
-taken to be independent. Where columns nearly determine each other that loses most of what there
-is to know, and nothing public says so.
+`maxent` counts two columns together over groups of their codes. Within groups, columns are taken to
+be independent. If columns nearly determine each other, that loses most of the information, and
+nothing public shows it.
 
 For a pair of columns let c(x, y) be the records in a fine cell, C(g, h) those in the groups' cell
 that has it, and u(x), v(y) the shares of x and y within their groups, as published one-way
@@ -16,7 +16,7 @@ marginals have them. The groups say C u v of a cell. The loss is
     K = sum over pairs and cells of |c - C u v|,      and K / (2 n P) the mean total variation.
 
 Theorem (ours, unreviewed): K, floored, moves by at most 4 P if a record changes, and by at most 2 P
-if one comes or goes. Proof. For a pair, a record that comes or goes moves c by 1 in one cell, and C
+if one comes or goes. Proof. For a pair, an added or removed record moves c by 1 in one cell, and C
 by 1 in one cell. Since u and v sum to 1 within groups, C u v moves by 1 in all: a pair's sum moves
 by at most 2. Shares are whole multiples of 2^-10, so 2^20 K is whole and moves by at most
 2 P 2^20, which floor(K) follows. A change is a removal and an addition. QED
@@ -177,7 +177,7 @@ def measure_coarseness(
     """Measure the mean discretisation error of two-way marginals, in total variation.
 
     n is the number of records, or what is known of it. The noise of the mean has scale
-    2 / (n epsilon), or half of that for a record that comes or goes.
+    2 / (n epsilon), or half of that for an added or removed record.
     """
     pairs = comb(len(one_way), 2)
     fine = [_finer(marginal) for marginal in one_way]

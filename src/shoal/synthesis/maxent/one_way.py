@@ -211,9 +211,9 @@ def _estimate_counts(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
 def _smooth(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:
     """Smooth the counts of leaves of equal width within a group, as far as noise explains them.
 
-    Of k such leaves the noisy counts depart from their mean; noise alone of variance v gives these
-    departures the variance v (1 - 1 / k). As far as the squared departures of all leaves exceed
-    that, leaves are believed to differ (James and Stein). Those of unlike widths are not alike: a
+    The noisy counts of k such leaves deviate from their mean; noise of variance v alone gives these
+    deviations the variance v (1 - 1 / k). As far as the squared deviations of all leaves exceed
+    that, differences are kept (James and Stein). Leaves of different widths are not comparable: a
     tree halves where records are.
     """
     wide = np.diff(found.edges)

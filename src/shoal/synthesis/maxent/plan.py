@@ -29,7 +29,7 @@ COARSENESS = 60
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
-"""How many times an epsilon counts: a record that comes or goes needs half the noise."""
+"""How many times an epsilon counts: an added or removed record needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
 FOREST_SELECTION = Fraction(1, 4)
@@ -61,9 +61,9 @@ class MaxentPlan:
         tau: how many times the fit overstates the noise's variance.
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair; for
             add-remove neighbours epsilon counts twice.
-        cover: the columns of each marginal of step 4, and its part of what is left of epsilon.
+        cover: the columns of each marginal of step 4, and its share of the remaining epsilon.
         coarseness_share: of epsilon, for measuring what groups lose; 0 if that is not measured.
-        learns: whether two-way marginals say themselves how far they are believed.
+        learns: whether the shrinkage of two-way marginals is estimated from them.
         three_way: how many three-way marginals are selected after a first fit.
         three_way_share: of epsilon, for selecting and measuring them.
         pairs: how many pairs of columns are selected and measured for a forest, with all that
@@ -258,7 +258,7 @@ class _Terms:
         asked = Fraction(COARSENESS, 2 * self.n * WORTH[self.price.neighbours])
         return asked * asked / self.price.amount
 
-    def dearest(self, share: Fraction, pairs: int) -> float:
+    def costliest(self, share: Fraction, pairs: int) -> float:
         """Return the largest acceptable cost of a cover, given the share of one-way marginals."""
         if self.pure:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
@@ -403,7 +403,7 @@ def foresee_errors(
     are weighted by the inverse. With s the standard deviation of what comes of it, and 0.8 s its
     mean absolute value, that is 0.4 A B s / n, at most 1.
 
-    For a record that comes or goes the scale is half of that. A price of rho gives Gaussian noise
+    For an added or removed record the scale is half of that. A price of rho gives Gaussian noise
     of variance 1 / rho, or half of that, and 0.8 of its standard deviation; a tree's counts have
     half the column's price.
 
@@ -445,8 +445,8 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
     """Return the cells that each of several marginals may have, which share a budget.
 
     The mean of Laplace noise's absolute value is its scale, 2 / e, so a marginal of c cells
-    has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For a record
-    that comes or goes the scale is half of that. Gaussian noise has 0.8 of its standard deviation.
+    has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For an added
+    or removed record the scale is half of that. Gaussian noise has 0.8 of its standard deviation.
 
     >>> room(12_000, Price(Fraction(17, 20)), 4)
     229
@@ -494,7 +494,7 @@ def _finest(
     More groups cost more, so halving finds it.
     """
     one_way = terms.one_way(share, len(sizes))
-    most = terms.dearest(one_way, comb(len(sizes), 2))
+    most = terms.costliest(one_way, comb(len(sizes), 2))
     power = PURE if terms.pure else CONCENTRATED
 
     def find_cover(groups: int) -> Cover:

@@ -2,25 +2,24 @@
 
 Of a column (`posterior_mean`): its true counts are modelled as draws from a gamma distribution with
 the public mean n / d, whose shape is not known. A small shape means a few large codes and many that
-are nearly empty, a large one that all are alike. The noisy counts tell which, because the noise's
-law is known. One count in fifty may go its own way, by a law so wide that noise decides: else many
-codes that are alike would outvote the one that is not. Believed is the mean of the true counts
-given the noisy ones, over shapes in proportion to how well each explains them.
+are nearly empty, a large one that all are alike. The noisy counts show which, because the
+distribution of the noise is known. One count in fifty may be an outlier, with a prior so wide that
+the data decide: otherwise many similar codes would outvote one that differs. The estimate is the
+posterior mean of the true counts, over shapes weighted by their likelihood.
 
-Of a column whose codes have an order (`smooth`): neighbouring codes are alike as often as not.
-The noisy counts say at each width how far the two halves of a run of codes differ beyond noise.
+Of a column whose codes have an order (`smooth`): neighbouring codes are alike as often as not. The
+noisy counts show, for runs of each width, how far their two halves differ beyond noise.
 
-Of two-way marginals (`by_levels`): how far each cell is believed where it departs from what its
-columns say by themselves, by how far it and the others depart beyond their noise. Neighbouring
-codes of a column that has an order are alike, so its pairs are believed at several levels of
-coarseness.
+Of two-way marginals (`by_levels`): each cell's deviation from independence is shrunk, depending on
+how far it and the other cells deviate beyond their noise. Neighbouring codes of an ordered column
+are similar, so its pairs are shrunk at several levels of coarseness.
 
-Departures are taken as drawn from a mixture of normal laws around zero, of which some are narrow
-and some wide; how often each occurs, the noisy departures say themselves (`_fit_mixture_weights`).
-So a few large departures are believed, and many small ones beside them are not.
+Deviations are modelled by a mixture of narrow and wide normal distributions around zero, whose
+weights are estimated from the noisy deviations (`_fit_mixture_weights`). So a few large deviations
+are kept, while many small ones are shrunk to zero.
 
-Nothing here sees a record, and no promise rests on the assumed laws: where they are wrong, rows are
-less accurate.
+Nothing here sees a record, and no promise rests on the assumed distributions: if they are wrong,
+rows are less accurate.
 
 References:
     Robbins, "An empirical Bayes approach to statistics", Proc. 3rd Berkeley Symp. Math. Statist.
@@ -49,7 +48,7 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
 _OTHERS, _WIDE = 0.02, np.array([0.1])
-"""Share of the counts that go their own way, and the shape of those."""
+"""Share of the counts that are outliers, and their shape."""
 _FAR = 30.0
 """Scales of the noise, beyond which it lies once in 10^13 times."""
 _GRAIN = 32
@@ -57,7 +56,7 @@ _SIDE = np.geomspace(0.05, _FAR, 36)
 _AROUND = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
 _FROM_ZERO = np.concatenate([[0.0], np.geomspace(1e-4, _FAR, 44)])
 _LAWS = np.array([0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8, 1.6, 4.0, 10.0])
-"""Standard deviations of departures, as shares of what is departed from."""
+"""Standard deviations of deviations, relative to the expected share."""
 _ROUNDS = 50
 """How often the weights of these laws are improved."""
 _SHARED = 4.0
@@ -73,7 +72,7 @@ _LEAST, _MOST = 1e-2, 1e7
 def posterior_mean(
     counts: NDArray[Any], total: float, scale: float, *, gaussian: bool = False
 ) -> Floats:
-    """The mean of the true counts given noisy ones; positive, with a given sum.
+    """Return the posterior mean of the true counts; positive, with a given sum.
 
     With d noisy counts y, Laplace noise of scale s, m = total / d, and a uniform prior on the shape
     a of all counts, the posterior density of the true counts x is
@@ -81,10 +80,10 @@ def posterior_mean(
         sum over a of the product over i of (0.98 g_a(x_i) + 0.02 g_0.1(x_i)) e^(-|x_i - y_i| / s)
         with g_a(x) = (a / m)^a / Gamma(a) x^(a-1) e^(-a x / m),
 
-    normalised; Gaussian noise has e^(-(x_i - y_i)^2 / (2 s^2)) there. That their sum is known is
-    met by a further factor e^(-b sum x), with b such that the means have it. A count's law is
-    summed over steps around y_i and near zero. Noisy counts are whole numbers, and are rounded to
-    1/32 of s, so that few of them are distinct.
+    normalised; Gaussian noise has e^(-(x_i - y_i)^2 / (2 s^2)) there. A further factor e^(-b sum x)
+    accounts for their known sum, with b such that the means have it. Each count's distribution is
+    integrated over steps around y_i and near zero. Noisy counts are whole numbers, and are rounded
+    to 1/32 of s, so that few of them are distinct.
 
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
@@ -140,10 +139,10 @@ def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
     Every run of 2^l codes is divided into its halves, from all codes down to single ones. The
     difference of the halves from equal shares is modelled by a mixture of normal distributions
     around zero, one mixture for each l, whose weights are estimated from the noisy sums (EM, with
-    one run added for each component). Believed is the mean of that difference given the noisy one;
-    halves are never below zero. A code stands in two runs of each length that begin elsewhere, as
-    their left and their right half, and gets the mean of both: so it does not matter where runs
-    begin. Codes stand on a ring, with codes of no width up to a power of two.
+    one run added for each component). The estimate is the posterior mean of that difference; halves
+    are never negative. A code is in two runs of each length, in the left half of one and the right
+    half of the other, and gets the mean of both, so it does not matter where runs begin. Codes form
+    a ring, padded with codes of no width to a power of two.
 
     Cost: O(d log d).
 
@@ -273,8 +272,8 @@ def two_way_targets(
 ) -> list[Target]:
     """Derive two-way marginals from noisy marginals of more columns.
 
-    A cell that sums c cells that are not zero has c times their noise's variance. Where several
-    show a pair, their mean is taken with weights in proportion to 1 / variance, which has the least
+    A cell that sums c cells that are not zero has c times their noise's variance. If several
+    marginals contain a pair, they are averaged with weights 1 / variance, which gives the least
     variance.
     """
     targets: dict[tuple[int, ...], Target] = {}
@@ -479,23 +478,23 @@ def by_levels(
     nearest table with these margins, which are known much more precisely.
 
     Then neighbouring groups of ordered columns are joined by twos until three are left. The
-    departure of a cell is taken as the sum of several: its own, one in common with the cells of its
-    run, one in common with those of its run of runs, and so on, each of variance q / tau with a tau
-    of its own. A fit that has to meet all levels, each cell as often as its tau says, has just that
-    prior: where p is near q its parameters are these departures, and the residual of a cell, which
-    is counted once, moves them all. Taus are learnt from the finest level on, by what cells show
-    beyond their runs; for a coarser level what finer ones explain is noise.
+    deviation of a cell is modelled as a sum: its own, one common to the cells of its run, one
+    common to those of its run of runs, and so on, each of variance q / tau with a separate tau. A
+    fit with targets at all levels, each weighted by its tau, has exactly that prior: where p is
+    near q its parameters are these deviations, and the residual of a cell, which is counted once,
+    moves them all. Taus are estimated from the finest level upwards, by the deviations of cells
+    from their runs; what finer levels explain is noise to a coarser one.
 
-    A departure r of a cell has a normal law of standard deviation c q around zero, for one of the
-    values of c in `_LAWS`. How often each c occurs is learnt from all tables of a level together,
-    which then count as four more degrees of freedom of each. Of a noisy departure with variance v
-    the mean of c^2 q^2 / (c^2 q^2 + v) is believed, and tau is the one that does so. So a table of
-    noise is believed nowhere, and one of a few strong cells at these.
+    A deviation r of a cell has a normal distribution of standard deviation c q around zero, for one
+    of the values of c in `_LAWS`. The frequency of each c is estimated from all tables of a level
+    jointly, which then count as four further degrees of freedom of each. A noisy deviation with
+    variance v is shrunk by the mean of c^2 q^2 / (c^2 q^2 + v), and tau is set accordingly. So a
+    table of pure noise is shrunk everywhere, and one with a few strong cells everywhere else.
 
-    With structural zeros q is what their prior says, on the cells that are allowed; groups are
-    joined within their atoms, so runs are allowed or not as a whole.
+    With structural zeros q is their prior, on the allowed cells; groups are joined within their
+    atoms, so runs are allowed or not as a whole.
 
-    Returned besides: how much of its departures is believed at the coarsest level, of each table.
+    Also return for each table the share of its deviations that is kept at the coarsest level.
     """
     levels = [_fit_margins(table, zeros, margins) for table in tables]
     targets: list[Target] = []

@@ -8,9 +8,9 @@ are compared with what the fit says of them, e. The score is
 
     K = floor(sum over cells of |c - e|) - what it would be if the cells were Poisson numbers.
 
-So many as the plan says are selected, one after the other, by permute-and-flip.
+As many as the plan states are selected, one after the other, by permute-and-flip.
 
-Lemma (ours, unreviewed): a changed record moves a score by at most 2, one that comes or goes by at
+Lemma (ours, unreviewed): a changed record moves a score by at most 2, an added or removed one by at
 most 1. Proof. e and what is taken off follow from noisy answers and fresh randomness: given these
 they are constants. A changed record moves c by 1 in two cells and the sum by at most 2; one that
 comes or goes in one cell, and by at most 1. e is in whole units of 2^-10, so that 2^10 times the

@@ -6,7 +6,7 @@ constraint tells apart form an *atom*, and a table over atoms says which combina
 of income.
 
 The model has this structure. Bins and groups of a column lie inside atoms, so a cell over groups is
-allowed or not as a whole (`GroupedZeros`), and what is drawn inside a group cannot break a
+allowed or not as a whole (`GroupedZeros`), and a code drawn within a group cannot violate a
 constraint. Forbidden cells have no mass in the prior, and hence none in the fit. Noise of a
 marginal in forbidden cells is set to zero, and a cover of pairs counts allowed cells alone.
 
