@@ -80,8 +80,8 @@ class _Facts:
     """What a part of the archive states about its cells.
 
     Attributes:
-        texts: where the texts begin that cells share, and where the part ends.
-        used: how many cells show each of them, by its number.
+        texts: where each shared text begins, and where the part ends.
+        used: the number of cells with each shared text, by its index.
     """
 
     rows: int = 0

@@ -134,8 +134,8 @@ class ReleaseSpec(Spec):
     )
     accept_distinct: list[str] = Field(
         default_factory=list,
-        description="Columns released as they are though few share their values: nobody is told of "
-        "them again, and the confidential report lists them. If every row of another column has "
+        description="Columns released unchanged although few share their values, without further "
+        "warnings. The confidential report lists them. If every row of another column has "
         "its own value, a method without epsilon writes nothing.",
     )
 
@@ -332,6 +332,6 @@ class EvaluateSpec(Spec):
     )
     smoothing: Annotated[Number, Field(ge=0, le=1000)] = Field(
         Decimal(1),
-        description="Records of which nothing is known that the naive Bayes attack adds to each "
+        description="The number of pseudo-records that the naive Bayes attack adds to each "
         "value. 0 is the paper's attacker.",
     )

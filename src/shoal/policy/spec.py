@@ -147,8 +147,8 @@ class ColumnSpec(_Spec):
     )
     sampling_weight: bool = Field(
         default=False,
-        description="The column holds how many people of the population a row stands for. It is "
-        "carried along, and not used in averages.",
+        description="How many people of the population a row represents. The weight is not used in "
+        "averages.",
     )
     stratum: bool = Field(
         default=False,
@@ -169,7 +169,7 @@ class ColumnSpec(_Spec):
     )
     prefix: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
-        description="Codes are cut to so many first characters, before recode and any method.",
+        description="Codes are cut to this many first characters, before recode and any method.",
     )
     recode: str | dict[str, Category] | None = Field(
         None,

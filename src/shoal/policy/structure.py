@@ -188,7 +188,7 @@ def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
         values = column.values
         if column.holds and _repeats(column):
             question = (
-                f"{values.distinct:,} values of '{name}' stand in {values.present:,} rows. If a "
+                f"{values.distinct:,} values of '{name}' occur in {values.present:,} rows. If a "
                 "person has several rows, which column numbers the persons? Write privacy_unit = "
                 "true there."
             )
@@ -292,7 +292,7 @@ def find_names(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
             text = both.cast(pl.String).drop_nulls().head(2000)
             stands = [word.strip() in name for word, name in text.rows()]
             if stands and np.mean(stands) > OFTEN:
-                result[name] = guess_dropped(f"its values stand in those of '{other}'")
+                result[name] = guess_dropped(f"its values are part of those of '{other}'")
         if name not in result and alike and beside and values.distinct >= FEW_ROWS:
             result[name] = guess_dropped(f"single words, beside the names in '{min(beside)}'")
     return result
@@ -392,7 +392,7 @@ def protect_something(_columns: Columns, guesses: Guesses) -> dict[str, Guess]:
     """Protect the confidential columns if there are no quasi-identifiers to protect."""
     if any(made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
         return {}
-    why = ", and no column is one that others know, so it is protected itself"
+    why = ", and there is no quasi-identifier, so it is protected itself"
     return {
         name: replace(made.because(why), role=Role.QUASI_IDENTIFIER)
         for name, made in guesses.items()

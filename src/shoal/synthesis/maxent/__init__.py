@@ -249,7 +249,7 @@ def maxent(
     # Measure the discretisation error of groups; if it is large, a tree replaces marginals.
     rest = price * (1 - plan.one_way_share - plan.coarseness_share)
     if plan.coarseness_share:
-        progress("testing what grouping values loses", 0, 1)
+        progress("measuring the discretisation error", 0, 1)
         part = price * plan.coarseness_share
         lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=part, noise=noise)
         privacy_losses.append(loss)
