@@ -162,8 +162,9 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
         plain = plain.set(text.str.contains(".", literal=True).fill_null(value=False), None)
     values = plain.cast(pl.Float64, strict=False)
     values = values.set(~values.is_finite().fill_null(value=False), None)
-    whole = scale.unit == 1.0
-    return _mix_boxes(text, values, scale, lambda cell: numeric(cell, marks, whole=whole))
+    return _mix_boxes(
+        text, values, scale, lambda cell: numeric(cell, marks, whole=scale.unit == 1.0)
+    )
 
 
 def _marks(text: pl.Series, scale: ColumnAxis, decimal: str | None) -> Sequence[str]:

@@ -12,10 +12,9 @@ Cells are cut by the data. Nothing that rests on groups being a function of publ
 survives that, so methods with a claim of differential privacy do not work within cells.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -148,38 +147,21 @@ def _sizes(
     return sizes
 
 
-class SampledRecords(NamedTuple):
-    """Sampled records: their canonical positions, and their raw values by column."""
-
-    places: Ints
-    raws: Floats
-
-    def __add__(self, other: Any) -> "SampledRecords":
-        return SampledRecords(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
-
-    def in_order(self) -> Floats:
-        """Return the raw values in canonical order, one column each."""
-        return self.raws[np.argsort(self.places)]
-
-
-class Sample(NamedTuple):
-    """A rule that samples records by their canonical positions alone."""
-
-    columns: tuple[str, ...]
-    share: float
-
-    def of(self, table: Table, places: Ints) -> SampledRecords:
-        """Sample the records of a block."""
-        chosen = np.flatnonzero(_mix(places) < self.share)
-        raws = np.column_stack([table.raw(name) for name in self.columns])
-        return SampledRecords(places[chosen], raws[chosen])
-
-
 def sample_rows(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
-    """Sample about `count` records in canonical order, as one array column each."""
-    draw = Sample(tuple(columns), min(count / len(rows), 1.0))
-    drawn: SampledRecords = rows.fold(draw.of, operator.add)
-    return drawn.in_order()
+    """Sample about `count` records by their canonical positions, in canonical order."""
+    share = min(count / len(rows), 1.0)
+
+    def draw(table: Table, places: Ints) -> tuple[Ints, Floats]:
+        chosen = np.flatnonzero(_mix(places) < share)
+        raws = np.column_stack([table.raw(name) for name in columns])
+        return places[chosen], raws[chosen]
+
+    def join(one: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> tuple[Ints, Floats]:
+        return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+
+    places, raws = rows.fold(draw, join)
+    ordered: Floats = raws[np.argsort(places)]
+    return ordered
 
 
 def scatter(places: Ints, parts: Ints) -> Ints:
