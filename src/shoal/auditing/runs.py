@@ -1,9 +1,9 @@
 """Run a method, or the whole pipeline, many times: the two levels of the audit.
 
 The fast level runs the method as it is. What surrounds it is arranged for speed: columns are plain
-arrays, and noise is drawn ahead for many runs at once. A method that asks for the same noise on the same
-numbers in every run gets, in each, draws that no other run got, so the distribution is that of
-separate runs.
+arrays, and noise is drawn ahead for many runs at once. A method that asks for the same noise on
+the same numbers in every run gets, in each, draws that no other run got, so the distribution is
+that of separate runs.
 
 The slow level of the audit: the pipeline may leak what the method does not, through the number of
 rows, missing cells, types, the manifest or the size of a file. The confidential folder is not read,

@@ -1,4 +1,4 @@
-"""Columns one by one, joined by a private Gaussian copula.
+"""One-way models of columns, joined by a private Gaussian copula.
 
 Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.synthesis.copula`, and
 `shoal.methods.drawn_rows.synthesis` says what happens around it.

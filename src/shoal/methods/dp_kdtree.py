@@ -1,4 +1,4 @@
-"""Private kd-tree: space is cut near medians, which are chosen privately, and boxes are counted.
+"""Private kd-tree: cut space near privately chosen medians, and count boxes with noise.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 `shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what

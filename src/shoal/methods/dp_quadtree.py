@@ -1,4 +1,4 @@
-"""Private quadtree: space is cut in the middle of its axes, and boxes are counted with noise.
+"""Private quadtree: cut space in the middle of its axes, and count boxes with noise.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 `shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what

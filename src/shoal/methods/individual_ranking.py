@@ -1,4 +1,4 @@
-"""Individual ranking: each column is sorted and averaged in blocks of k, on its own.
+"""Individual ranking: sort each column separately, and average blocks of k.
 
 Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`); a missing
 cell is sorted last and takes part in the blocks like any other.

@@ -1,4 +1,4 @@
-"""Local suppression: the fewest cells blanked so no combination of the key columns is rarer than k.
+"""Local suppression: blank the fewest cells so no combination of key values is rarer than k.
 
 Claims, proved: k-anonymity of each set of key columns, with what a missing cell means in it. Under
 `own-value` every combination of released values, missing ones included, is shared by k records:
@@ -97,7 +97,7 @@ class LocalSuppressionParameters(Parameters):
 
 
 def _sets(setting: Setting[LocalSuppressionParameters]) -> list[tuple[str, ...]]:
-    """The sets of columns that are protected."""
+    """List the sets of columns that are protected."""
     parameters = setting.parameters
     if parameters.subsets is not None:
         return list(combinations(setting.columns, parameters.subsets))

@@ -1,4 +1,4 @@
-"""Mu-Approx: groups cut from a forest of near neighbours.
+"""Mu-Approx: groups cut from a forest of nearest neighbours.
 
 Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """

@@ -1,4 +1,4 @@
-"""Optimal univariate groups: each column is cut into k to 2k-1 values by rank, of least loss.
+"""Optimal univariate groups: divide each column by rank into groups of k to 2k - 1, of least loss.
 
 Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`). Not claimed:
 joint k-anonymity, as for `individual-ranking`.

@@ -52,7 +52,7 @@ FIXED_SHARES = (
 
 
 def counterexample(k: int) -> Pair:
-    """Two tables of 2k records: all with the first category, and all but one."""
+    """Make two tables of 2k records: all with the first category, and all but one."""
     before = np.zeros((2 * k, 1))
     after = before.copy()
     after[0] = 1.0

@@ -1,4 +1,4 @@
-"""PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
+"""PrivTree: halve space where people are, count boxes with noise, and draw rows from them.
 
 Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem is in
 `shoal.synthesis.adaptive_tree`; `shoal.methods.drawn_rows.synthesis` says what happens around it.

@@ -1,4 +1,4 @@
-"""Stable microaggregation on one table, which is MDAV.
+"""Stable microaggregation of one table, which is MDAV.
 
 The published Algorithm 1 takes two neighbouring tables and groups the second one after the first
 (`shoal.partition.stable`). A release has one table, and for one table the algorithm forms the

@@ -31,7 +31,7 @@ from shoal.policy.values import choice
 
 
 class DeltaReading(StrEnum):
-    """What Delta is if a table has several columns."""
+    """The meaning of Delta if a table has several columns."""
 
     PER_ATTRIBUTE = "per-attribute"
     SUMMED = "summed"

@@ -1,4 +1,4 @@
-"""V-MDAV: groups of variable size, k to 2k-1, that take in what lies close to them.
+"""V-MDAV: groups of variable size, k to 2k - 1, extended by close records.
 
 Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """

@@ -27,7 +27,7 @@ class ReadingOptions:
     skip: str | None = None
 
     def marks(self, policy: Policy) -> dict[str, Any]:
-        """The same, with what the policy says of its files."""
+        """Fill in the reading options with those of the policy."""
         return io.marks(policy, **vars(self))
 
 
@@ -39,7 +39,7 @@ class BudgetOptions:
     source: str | None = None
 
     def apply_to(self, policy: Policy | Path) -> Policy:
-        """The policy with them."""
+        """Return the policy with these budget options."""
         policy = load(policy)
         if self.file is None and self.source is None:
             return policy

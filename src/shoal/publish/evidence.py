@@ -1,4 +1,4 @@
-"""What the officer is shown beside the figures: attacks, digests, versions, how to do it again.
+"""What the officer sees besides the figures: attacks, digests, versions, and commands.
 
 All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
 """
@@ -78,7 +78,7 @@ def evaluate_release(
 
 
 def check_control(control: io.Raw | None, policy: Policy) -> None:
-    """Refuse people who cannot be compared, before the release is paid for."""
+    """Refuse a control that cannot be compared, before the release is paid for."""
     if control is None:
         return
     missing = [name for name in policy.schema.released if name not in control.frame.columns]
@@ -98,7 +98,7 @@ def facts(
     alone: bool,
     **options: Any,
 ) -> dict[str, Any]:
-    """What else the officer is shown: a comparison, files that went in, versions, commands."""
+    """Collect what else the officer sees: a comparison, input files, versions, commands."""
     named = None if isinstance(policy, Policy) else policy
     names = {Path(path).name: label for path, label in evaluation.names.items()}
     files = inputs(data=data, policy=named, control=evaluation.control)
@@ -135,7 +135,7 @@ def read_comparison(path: Path | None) -> dict[str, Any] | None:
 
 
 def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
-    """Name, digest and size of each file that went in; never its folder."""
+    """List name, digest and size of each input file, without its folder."""
     return {
         name: {"name": path.name, "sha256": digest(path), "bytes": size_of(path)}
         for name, path in paths.items()
@@ -151,9 +151,9 @@ def again(
     *,
     alone: bool = False,
 ) -> dict[str, str]:
-    """Write the command, and the same in Python, without the folders of this machine.
+    """Write the command and the Python call of this run, without local folders.
 
-    `alone` is as `shoal.read` has it: so beside an epsilon.
+    `alone` is that of `shoal.read`; it is set for an epsilon release.
     """
     stated = "policy.toml" if policy is None else policy.name
     words = ["shoal", "protect", data.name, "--policy", stated, "--out", out.name]
@@ -194,7 +194,7 @@ def again(
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files of a folder."""
+    """Return the bytes of a file, or of all files of a folder."""
     if path.is_dir():
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size
