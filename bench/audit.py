@@ -32,7 +32,7 @@ from shoal.auditing.privacy_losses import losses
 from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.mechanism.record_total import RecordTotal
+from shoal.mechanism.records import RecordTotal
 from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain

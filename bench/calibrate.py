@@ -18,6 +18,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,18 @@ from shoal.methods import REGISTRY
 from shoal.pipeline import forecast
 
 SRC = Path(__file__).parents[1] / "src" / "shoal"
-SIZES = (1_000, 40_000, 400_000)
-SMALL = {"local-suppression", "mdav-laplace", "stable-laplace", "mu-approx", "vmdav"}
+SIZES = (1_000, 5_000, 20_000, 120_000, 1_000_000)
+"""Numbers of rows; the last one is for what every run takes alone."""
+SMALL = {"bucketization", "mdav-laplace", "stable-laplace", "vmdav"}
 """Methods that take minutes for the largest table."""
+OF_NUMBERS = {"mdav", "mu-approx", "stable", "vmdav"}
+"""Methods that drafts choose for numbers, so they are measured on five columns of those."""
+COARSE = "local-suppression"
 BASE = "individual-ranking"
 """The method that does least: what it takes is what every run takes."""
+CLEAR, ENOUGH = 0.1, 3.0
+"""Seconds below which the smaller table does not tell how time grows; and those of the larger one
+from which on no larger one is tried. Both are beside what every run takes."""
 K, EPSILON = {"k": 5}, {"epsilon": 2}
 QUASI, SECRET = "quasi-identifier", "confidential"
 EXTRA: dict[str, dict[str, Any]] = {"bucketization": {"t": 2}, "vmdav": {"gamma": 0.2}}
@@ -62,6 +70,11 @@ def people(rows: int, *, towns: int = 40) -> pl.DataFrame:
     })  # fmt: skip
 
 
+def coarse(rows: int) -> pl.DataFrame:
+    """The same people as drafts recode them: local suppression is for few values in a column."""
+    return people(rows).with_columns(pl.col("age") // 10 * 10, pl.col("income") // 20_000 * 20_000)
+
+
 def numbers(rows: int, columns: int) -> pl.DataFrame:
     """Skewed numbers that go together."""
     rng = np.random.default_rng(rows + columns)
@@ -77,6 +90,9 @@ def policy(frame: pl.DataFrame, method: str, parameters: Mapping[str, Any]) -> s
     named = REGISTRY[method].parameters.model_fields
     protect = {key: value for key, value in (K | EPSILON).items() if key in named}
     protect = {"method": method} | protect | EXTRA.get(method, {}) | dict(parameters)
+    forms = REGISTRY[method].forms
+    if forms.must_choose:
+        protect["release_form"] = forms.offered[0].value
     lines = ["version = 1", "[columns]"]
     for name in frame.columns:
         series = frame[name]
@@ -108,10 +124,12 @@ def measure(frame: pl.DataFrame, method: str, **parameters: Any) -> tuple[Run, M
         stated = ["--policy", str(folder / "policy.toml")]
         planned = subprocess.run(
             [*shoal, "plan", *stated, "--rows", str(len(frame)), "--json"],
-            capture_output=True, text=True, check=True,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
+        if planned.returncode:
+            raise SystemExit(f"{method}: {planned.stderr}")
         runs = []
-        for number in range(2 if len(frame) <= SIZES[1] else 1):
+        for number in range(2 if len(frame) <= SIZES[2] else 1):
             out = folder / f"out{number}"
             command = [*shoal, "protect", str(folder / "data.csv"), *stated, "--no-evaluate"]
             child = subprocess.Popen(
@@ -132,9 +150,9 @@ def measure(frame: pl.DataFrame, method: str, **parameters: Any) -> tuple[Run, M
 def calibrate(methods: list[str], *, write: bool) -> None:
     """Fit the constants of each method, beside those of a run that does nothing else."""
     base = {rows: measure(people(rows), BASE)[0] for rows in SIZES}
-    small, _, large = (base[rows] for rows in SIZES)
-    cells = (SIZES[2] - SIZES[0]) * 6
-    cell, cell_bytes = (large.seconds - small.seconds) / cells, (large.peak - small.peak) / cells
+    small, middle, large = (base[rows] for rows in (SIZES[0], *SIZES[-2:]))
+    cells = (SIZES[-1] - SIZES[-2]) * 6
+    cell, cell_bytes = (large.seconds - middle.seconds) / cells, (large.peak - middle.peak) / cells
     constants = {
         "START": f"{small.seconds:.2g}", "CELL": f"{cell:.1e}",
         "LIBRARIES": f"{small.peak * sqrt(2) / 1e9:.2g}e9", "CELL_BYTES": f"{cell_bytes:.0f}",
@@ -143,16 +161,24 @@ def calibrate(methods: list[str], *, write: bool) -> None:
     if write:
         substitute("pipeline/forecast.py", constants)
     for method in methods:
-        sizes = [SIZES[1] // 4, SIZES[1]] if method in SMALL else SIZES[1:]
-        first, _ = measure(people(SIZES[0]), method)
+        table = coarse if method == COARSE else people
+        if method in OF_NUMBERS:
+            table = partial(numbers, columns=5)
+        first, _ = measure(table(SIZES[0]), method)
         start = max(first.seconds - small.seconds, 0.0)
-        extra = []
-        for rows in sizes:
-            run, _ = measure(people(rows), method)
-            extra.append(max(run.seconds - small.seconds - start - cell * rows * 6, 0.01))
+        sizes: list[int] = []
+        extra: list[float] = []
+        for rows in SIZES[1:3] if method in SMALL else SIZES[2:]:
+            if len(extra) < 2 or extra[-1] < ENOUGH:
+                run, _ = measure(table(rows), method)
+                sizes, extra = [*sizes[-1:], rows], [
+                    *extra[-1:], max(run.seconds - base[rows].seconds - start, 0.01)
+                ]  # fmt: skip
         power = min(max(log(extra[1] / extra[0]) / log(sizes[1] / sizes[0]), 0.5), 2.1)
+        if extra[0] < CLEAR:
+            power = 1.0
         seconds = extra[1] / (sizes[1] / 10_000) ** power
-        held = max(run.peak - first.peak - cell_bytes * rows * 6, 0.0) / (rows * 5)
+        held = max(run.peak - base[sizes[1]].peak - first.peak + small.peak, 0.0) / (sizes[1] * 5)
         model = f"CostModel({start:.1f}, {seconds:.2g}, {power:.1f}, {held:.0f})"
         print(f"{method:20} {model}", flush=True)
         if write:
@@ -173,7 +199,8 @@ def rewrite(method: str, model: str) -> None:
     """Put a cost model into the file of its method, where it stands there as constants."""
     path = SRC / "methods" / f"{method.replace('-', '_')}.py"
     text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"cost=CostModel\([^)]*\)", f"cost={model}", text), encoding="utf-8")
+    kept = r"cost=CostModel\([^)m]*(, most_rows=\w+)?\)"
+    path.write_text(re.sub(kept, rf"cost={model[:-1]}\1)", text), encoding="utf-8")
 
 
 def others() -> Iterator[tuple[str, pl.DataFrame, str, dict[str, Any]]]:

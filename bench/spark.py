@@ -79,7 +79,7 @@ def protect(engine: str, method: str, folder: Path, out: Path) -> None:
         release = shoal.protect(pl.read_parquet(folder), policy, progress=progress)
         release.data.write_parquet(out)
     else:
-        from shoal.engine.spark.session import session  # noqa: PLC0415 (optional)
+        from shoal.engine.spark.files import session  # noqa: PLC0415 (optional)
 
         spark = session({
             "spark.master": "local[2]",

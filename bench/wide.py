@@ -21,7 +21,7 @@ from _generated import Made, wide
 from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.core.concentrated import rho_of
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism.record_total import RecordTotal
+from shoal.mechanism.records import RecordTotal
 from shoal.synthesis.maxent import MaxentPlan, PairMarginals, maxent
 from shoal.synthesis.maxent.plan import plan_of
 

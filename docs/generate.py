@@ -43,7 +43,7 @@ from shoal.methods.grouping.microaggregation import STATED
 from shoal.methods.noise.contributions import NOT_EMPTY
 from shoal.methods.noise.epsilon_claims import FILE_ORDER
 from shoal.methods.noise.noisy_microaggregation import Origin
-from shoal.policy import release_spec, spec
+from shoal.policy import sections, spec
 from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
@@ -399,7 +399,7 @@ def _marked(one: Sorts, shape: Sorts) -> str:
 
 
 def _find_model(name: str) -> Any:
-    return getattr(spec, name, None) or getattr(release_spec, name)
+    return getattr(spec, name, None) or getattr(sections, name)
 
 
 def keys_part(name: str) -> str:

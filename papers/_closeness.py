@@ -228,7 +228,7 @@ COVERED = (
         "`joint = false`; a list of requirements; `mondrian` for plain t-closeness",
         f"{KANON_DP}, {MONDRIAN}",
     ),
-    ("Proposition 2", "what every check by ratio computes", "`shoal.privacy_models.t_closeness`"),
+    ("Proposition 2", "what every check by ratio computes", "`shoal.privacy_models.k_l_and_t`"),
     (
         "Proposition 3, exp(ε/2)-closeness",
         "a conversion, stated as not claimed: `epsilon_from_t`, `t_for_epsilon`, `shoal closeness`",

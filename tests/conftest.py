@@ -60,7 +60,7 @@ SLOW = frozenset(
     evaluation/test_frontier.py evaluation/test_private_selection.py evaluation/test_running.py
     faults fuzz hazmat/test_noise.py io/test_decomposition_table.py io/test_external.py
     io/test_headerless.py mechanism/test_consistent_counts.py mechanism/test_randomised_response.py
-    mechanism/test_spatial_trees.py mechanism/test_tree_consistency.py
+    mechanism/test_spatial_trees.py
     methods/drawn_rows/test_strata.py methods/drawn_rows/test_synthesis.py
     methods/grouping/test_recode.py methods/grouping/test_whole_persons.py
     methods/noise/test_contributions.py methods/noise/test_recordwise.py
@@ -78,7 +78,7 @@ SLOW = frozenset(
     studio/test_profile.py studio/test_screens.py studio/test_security.py studio/test_serving.py
     studio/test_unseen.py studio/test_uploads.py studio/test_way.py studio/test_whose_rows.py
     studio/test_workspace.py synthesis/test_adaptive_tree.py synthesis/test_auto.py
-    synthesis/test_coarseness.py synthesis/test_fit.py synthesis/test_lbfgs.py
+    synthesis/test_fit.py synthesis/test_lbfgs.py synthesis/test_measure.py
     synthesis/test_maxent.py synthesis/test_posterior.py synthesis/test_three_way.py
     test_bad_input.py test_bench.py test_bench_tables.py test_boundary.py test_docs.py
     test_goldens.py test_papers.py

@@ -41,7 +41,7 @@ from shoal.methods.insensitive import RecordOrder
 from shoal.methods.mdav_laplace import GroupingAlgorithm, GroupingScale
 from shoal.methods.noise.noisy_microaggregation import NominalOrder, Origin, Split
 from shoal.methods.stable_laplace import DeltaReading
-from shoal.policy import release_spec, spec
+from shoal.policy import sections, spec
 from shoal.publish import protect_file
 
 ROOT = Path(__file__).parents[1]
@@ -382,9 +382,9 @@ SECTIONS = {
     spec.ReviewSpec: "## `[review]`",
     spec.ReadingSpec: "## `[reading]`",
     spec.WritingSpec: "## `[writing]`",
-    release_spec.DiversitySpec: "### `l-diversity`",
-    release_spec.ClosenessSpec: "### `t-closeness`",
-    release_spec.StochasticSpec: "### `stochastic-t-closeness`",
+    sections.DiversitySpec: "### `l-diversity`",
+    sections.ClosenessSpec: "### `t-closeness`",
+    sections.StochasticSpec: "### `stochastic-t-closeness`",
     spec.BudgetSpec: "## `[budget]`",
     spec.ContextSpec: "## `[context]`",
     spec.EvaluateSpec: "## `[evaluate]`",
@@ -394,7 +394,7 @@ SECTIONS = {
 def test_every_section_of_a_policy_has_a_place_in_the_documentation():
     models = {
         thing
-        for name, thing in {**vars(spec), **vars(release_spec)}.items()
+        for name, thing in {**vars(spec), **vars(sections)}.items()
         if isclass(thing) and issubclass(thing, BaseModel) and name.endswith("Spec")
     } - {spec._Spec}
 

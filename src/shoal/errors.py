@@ -104,7 +104,7 @@ EARLIER = {
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name, as a sentence that can be appended to an error.
+    """Suggest the closest known name, as a sentence to append to an error.
 
     >>> did_you_mean("incme", ["age", "income"])
     " Did you mean 'income'?"
@@ -130,7 +130,7 @@ def count_noun(number: int, one: str, many: str = "") -> str:
 
 
 def columns_named(names: Sequence[str]) -> str:
-    """The columns that a sentence is about.
+    """Name the columns that are the subject of a sentence.
 
     >>> columns_named(["age"]), columns_named(["age", "sex", "region"])
     ("Column 'age'", "Columns 'age', 'sex' and 'region'")
@@ -140,7 +140,7 @@ def columns_named(names: Sequence[str]) -> str:
 
 
 def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:
-    """Say that a table has hardly any name of its policy; nothing if it has at least half of them.
+    """Explain that a table has hardly any column of its policy; None if it has half of them.
 
     In a file without a header the first person's cells stand where names are expected, so no name
     is quoted unless enough others are known.
@@ -176,15 +176,15 @@ def unlike(what: str, names: Collection[str], known: Collection[str]) -> str:
 
 
 def quotable(name: str) -> bool:
-    """Whether a column name may be shown: one with a line break may hold other people's cells.
+    """Whether a column name may be shown: one with a line break may contain cells.
 
-    A quote that is opened in a header and not closed there has this effect.
+    A quote that is not closed in the header has this effect.
     """
     return name.isprintable() and len(name) <= 100
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; libraries have their own words for it.
+    """Whether an error means that memory ran out, by the messages of various libraries.
 
     >>> lacks_memory(MemoryError()), lacks_memory(ValueError())
     (True, False)
@@ -220,10 +220,10 @@ def is_spark_lost(error: BaseException) -> bool:
 
 
 def withheld(error: BaseException) -> str:
-    """Say that an error is a bug of ours, and where, without its message.
+    """Report an error as our bug with its location, without its message.
 
-    Messages that we did not write may quote a cell. The place is the last line of our code that the
-    error came through.
+    Messages that we did not write may quote a cell. The location is the last line of our code in
+    the traceback.
     """
     ours = [frame for frame in extract_tb(error.__traceback__) if "shoal" in frame.filename]
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"

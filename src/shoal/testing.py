@@ -1,4 +1,4 @@
-"""The contract that every method meets, for methods of other packages, and the fakes for the noise.
+"""A contract test for methods of other packages, and fake noise.
 
 `shoal methods NAME --test` runs it, or in Python
 
@@ -6,8 +6,8 @@
         print(result)
 
 on invented tables, most of them odd: missing cells, one row, one value, noise of a million. It can
-refute what a method says of itself and proves nothing: a price may be wrong although all draws are
-paid for. `shoal audit` attacks the claim itself.
+refute what a method claims, and proves nothing: a price may be wrong although all draws are paid
+for. `shoal audit` attacks the claim itself.
 """
 
 from collections import Counter
@@ -48,12 +48,12 @@ EXTREMES = ([0], [-1_000_000], [1, 0], [500, -1], [-1_000_000, 1_000_000])
 
 @dataclass(frozen=True)
 class ContractResult:
-    """One part of the contract on one method.
+    """The result for one part of the contract.
 
     Attributes:
         part: what the method has to do.
-        holds: it did so on every table that was tried.
-        fault: what it did instead on the first table where it did not.
+        holds: whether it did so on every table.
+        fault: what it did instead, on the first table that failed.
     """
 
     part: str
@@ -99,7 +99,7 @@ def _try(part: Callable[["_Case"], None], case: "_Case") -> ContractResult:
 
 
 class _Case:
-    """A method, the policy under which it runs, and tables for it."""
+    """A method, its policies and its tables."""
 
     def __init__(self, method: Method[Any], tables: int, seed: int) -> None:
         self.method, self._tables, self._seed = method, tables, seed
@@ -107,7 +107,7 @@ class _Case:
         self.forms = [form for form in ReleaseForm if self._plans(form)]
 
     def policy(self, form: ReleaseForm, batch: Any = "identifier") -> dict[str, Any]:
-        """State invented columns, the method's own example and a release form."""
+        """Make a policy with invented columns, the method's own example and a release form."""
         protected = {"role": "quasi-identifier"}
         categories = {"categories": LEVELS}
         columns: dict[str, Any] = {
@@ -137,7 +137,7 @@ class _Case:
         return bool(output) and "output" not in self.method.parameters.model_fields
 
     def stated(self, form: ReleaseForm) -> dict[str, Any]:
-        """Find a policy that the method plans: some need a public column, and some refuse one."""
+        """Find a policy for which the method can be planned: some methods need a public column."""
         public = {"role": "other", "kind": "numeric", "public": True}
         policies = [self.policy(form), self.policy(form, public)]
         for policy in policies:
@@ -159,7 +159,7 @@ class _Case:
         return True
 
     def frames(self, *, odd: bool = False) -> Iterator[pl.DataFrame]:
-        """Draw tables; odd ones are short, and columns of theirs are missing or have one value."""
+        """Draw tables; odd ones are short, with columns that are missing or constant."""
         rng = np.random.default_rng(self._seed)
         for _ in range(self._tables):
             n = int(rng.integers(self.least, self.least + 6) if odd else rng.integers(24, 60))

@@ -11,8 +11,8 @@ from tests import opening
 from typer.testing import CliRunner
 
 import shoal
-from shoal.auditing import file_runs, neighbouring_tables
-from shoal.auditing.array_runs import Ahead, ArrayRuns, Arrays, columns_at_stake
+from shoal.auditing import neighbouring_tables
+from shoal.auditing.runs import Ahead, ArrayRuns, Arrays, Releases, columns_at_stake, file_scores
 from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.core import ReleaseForm, Status
@@ -485,9 +485,9 @@ def test_files_of_a_proved_form_show_no_violation():
 
 def test_all_that_lands_in_the_folder_is_looked_at(tmp_path):
     planned = shoal.plan(policy("laplace", release_form="row-aligned"))
-    (landed,) = file_runs.Releases(planned, FRAME.select("a", "b"), None, tmp_path / "x")(1)
+    (landed,) = Releases(planned, FRAME.select("a", "b"), None, tmp_path / "x")(1)
 
-    looks = file_runs.scores(landed, row=0, form=planned.setting.release_form)
+    looks = file_scores(landed, row=0, form=planned.setting.release_form)
 
     assert {"number of rows", "number of missing cells", "size of release.csv",
             "size of manifest.json", "size of report.html"} <= looks.keys()  # fmt: skip

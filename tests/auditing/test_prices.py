@@ -22,7 +22,7 @@ from shoal.core import GAUSSIAN, Kind, Neighbours, Price, PrivacyMeasure, Releas
 from shoal.core.concentrated import rho_of
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism.record_total import RecordTotal
+from shoal.mechanism.records import RecordTotal
 from shoal.policy.load import load
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain

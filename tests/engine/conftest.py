@@ -32,7 +32,7 @@ def needs_spark():
 def spark():
     """One session for all tests of a process."""
     needs_spark()
-    from shoal.engine.spark.session import session  # noqa: PLC0415
+    from shoal.engine.spark.files import session  # noqa: PLC0415
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in JAVA.items():

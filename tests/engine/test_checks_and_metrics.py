@@ -27,9 +27,6 @@ from shoal.engine.spark.source import order_rows
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
 from shoal.methods import Tools
-from shoal.metrics import information_loss
-from shoal.metrics.boxes import WeightedBoxes
-from shoal.metrics.distributions import box_total_variations
 from shoal.pipeline.planning import plan
 
 KEYS = ("größe", "income", "age", "region")
@@ -117,54 +114,10 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     one = for_method(one.evidence)
     came = one.whole().take(one.rows)
     mine = local.losses_of(came, one.protected, own.setting.columns, form=form, raw=one.raw)
-    theirs = checks_and_metrics.compare(
-        rows, kept, own.setting.columns, form, rng=np.random.default_rng(0)
-    )
+    theirs = checks_and_metrics.compare(rows, kept, own.setting.columns)
 
     for key in ("rows", "unique_on_quasi_identifiers", "homogeneous"):
         assert theirs[key] == mine[key]
     for here, there in zip(theirs["columns"], mine["columns"], strict=True):
         assert {**here, "loss": None} == {**there, "loss": None}
         assert here["loss"] == pytest.approx(there["loss"], rel=1e-9)
-    if method == "mdav":
-        names = ["größe", "income", "age", "born"]
-        X, Y = (
-            np.column_stack([part.numbers(name) for name in names])
-            for part in (came, one.protected)
-        )
-        measures = theirs["measures"]
-        assert measures["SSE"] == pytest.approx(information_loss.sse(X, Y), rel=1e-9)
-        assert measures["SAE"] == pytest.approx(information_loss.sae(X, Y), rel=1e-9)
-        assert measures["IL1s"] == pytest.approx(information_loss.il1s(X, Y), rel=1e-9)
-
-
-def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
-    own = planned("mdav")
-    table = validate.validate(people(1_200, seed=4), own.policy.schema)
-    rows = order_rows(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
-    rows.store.block_rows = 100_000
-    tools = Tools(SeededNoise(0))
-    kept = outcomes.replace_columns(
-        rows, own.method.distributed.run(rows, own.setting, tools).changes
-    )
-    facts = checks_and_metrics.facts_of(rows, rng=np.random.default_rng(6), queries=50)
-
-    added = checks_and_metrics.losses_of_blocks(rows, kept, facts)
-
-    joined = pl.concat(checks_and_metrics.pairs(rows, kept).frames())
-    whole = checks_and_metrics.add_up_losses(joined, facts)
-    assert added.rows == whole.rows == 1_200
-    np.testing.assert_allclose(added.counts, whole.counts)
-    for one, other in zip(added.marginals, whole.marginals, strict=True):
-        assert one.columns == other.columns
-        assert one.distance == pytest.approx(other.distance, abs=1e-12)
-    points = [facts.names.index(name) for name in ("größe", "income")]
-    X = joined.select("\0was:größe", "\0was:income").to_numpy()
-    Y = joined.select("größe", "income").to_numpy()
-    low, high = (np.array([facts.scales[j].domain[side] for j in points]) for side in (0, 1))
-    boxes = [WeightedBoxes.points(Z, discrete=(False, False), domain=(low, high)) for Z in (X, Y)]
-    expected = box_total_variations(*boxes, [facts.edges[j] for j in points])
-    found = {one.columns: one.distance for one in added.marginals}
-    for one in expected:
-        there = tuple(sorted(points[j] for j in one.columns))
-        assert found[there] == pytest.approx(one.distance, abs=1e-12)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shoal import io
 from shoal.errors import InputError
 from shoal.io.csv_files import Dialect, choose_dialect, read_csv
+from shoal.io.sheet_rows import StatedRows
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.publish import protect_file
 from shoal.publish.verify_folder import verify
@@ -169,6 +170,11 @@ def test_a_stated_delimiter_that_splits_nothing_is_refused_with_the_one_of_the_f
 
     with pytest.raises(InputError, match="seems to have the delimiter ';'"):
         io.read(path, delimiter=",")
+
+
+def test_a_row_of_names_cannot_be_skipped():
+    with pytest.raises(InputError, match="Row 4 is stated both as a row of names and as one to"):
+        StatedRows(header=(3, 4), skip=(4, 9))
 
 
 @pytest.mark.parametrize("stated", [{"header_row": "3"}, {"skip": "5"}])

@@ -17,7 +17,6 @@ from shoal.core import SpatialDecomposition
 from shoal.io import decomposition_table
 from shoal.io.external import read
 from shoal.io.external.cells import Form, interval, moment, numeric
-from shoal.io.external.columns import _numbers, brackets
 
 TAXONOMY = """13053,1305*,130**,*
 13058,1305*,130**,*
@@ -174,30 +173,6 @@ def test_numbers_read_the_same_as_numbers_and_as_text(values):
     assert boxes == texts
     assert (as_numbers.suppressed == as_text.suppressed).all()
     assert as_numbers.how == as_text.how
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from("[(]"),
-            st.floats(-100, 100)
-            | st.integers(-100, 100)
-            | st.sampled_from(["", "inf", "x", "1e3"]),
-            st.sampled_from([",", ";", ", ", " ; ", "-"]),
-            st.floats(-100, 100) | st.integers(-100, 100) | st.sampled_from(["-inf", "nan", " 7"]),
-            st.sampled_from("])["),
-        ).map(lambda parts: "".join(map(str, parts))),
-        min_size=1,
-    ),
-    st.booleans(),
-)
-def test_intervals_read_at_once_are_as_those_read_one_by_one(texts, whole):
-    quick = brackets(pl.Series(texts), _numbers, whole=whole)
-
-    for text, low, high in zip(texts, *quick, strict=True):
-        cell = numeric(text, ["."], whole=whole)
-        if not np.isnan(low):
-            assert cell == (Form.RANGE, low, high, False, False)
 
 
 ODD = st.text(st.sampled_from("019.,;:-–+*<>=[](){}|~/ ex'abnto∞−\u0661²\t"), max_size=12)

@@ -10,6 +10,7 @@ from shoal.core import LAPLACE, SELECTION, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism import spatial_trees
+from shoal.mechanism.consistent_counts import CountFit, least_squares
 from shoal.mechanism.spatial_trees import (
     Design,
     SpatialAxis,
@@ -18,7 +19,6 @@ from shoal.mechanism.spatial_trees import (
     noisy_total,
     prices,
 )
-from shoal.mechanism.tree_consistency import CountFit, least_squares
 
 TAXONOMY = SpatialAxis(6, np.array([0, 2, 1, 0, 1]))
 """Two branches of 2 and 4 leaves; the second has branches of 1, 2 and 1."""

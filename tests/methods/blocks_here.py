@@ -39,6 +39,9 @@ class RowsHere:
         self.passes += 1
         return reduce(add, (ask(self.table.take(part), part) for part in self.parts))
 
+    def bring(self, columns):
+        return self._some(self.table, list(columns))
+
     def within(self, columns, route, change, *, needs=()):
         cell = np.empty(len(self), np.int64)
         for part in self.parts:
@@ -49,11 +52,11 @@ class RowsHere:
             self.cells[int(number)] = inside.size
             table = self.table.take(inside)
             names = list(needs or columns)
-            seen = Table(table.frame.select(names), _schema(table, names), table.dtypes)
-            done = change(int(number), seen)
+            done = change(int(number), self._some(table, names))
             frames.append(done.frame.select(columns).with_columns(pl.Series(RID, inside)))
         return ReplacedColumns(tuple(columns), pl.concat(frames).sort(RID).drop(RID))
 
-
-def _schema(table: Table, names: list[str]):
-    return type(table.schema)(tuple(c for c in table.schema.columns if c.name in names))
+    @staticmethod
+    def _some(table: Table, names: list[str]) -> Table:
+        schema = type(table.schema)(tuple(c for c in table.schema.columns if c.name in names))
+        return Table(table.frame.select(names), schema, table.dtypes)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from shoal import io
 from shoal.cli.commands import app
 from shoal.errors import InputError
+from shoal.io import memory
 from shoal.pipeline import protect_table
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.pipeline.planning import plan
@@ -47,21 +48,22 @@ def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
         assert digest.encode() not in path.read_bytes()
 
 
-def test_many_rows_are_measured_only_on_request(people, policy):
+def test_an_evaluation_that_does_not_fit_into_memory_is_not_begun_unless_asked(
+    people, policy, monkeypatch
+):
     planned, raw = plan(policy), io.from_native(people)
     made = protect_table.run(planned, raw).release
-    many = io.from_native(pl.DataFrame({"x": range(evidence.MEASURED + 1)}))
+    monkeypatch.setattr(memory, "available", lambda: 1000)
 
     found, why = evidence.evaluate_release(
-        planned, many, made, wanted=None, control=None, progress=lambda *_: None
+        planned, raw, made, wanted=None, control=None, progress=lambda *_: None
     )
     asked, _ = evidence.evaluate_release(
         planned, raw, made, wanted=True, control=None, progress=lambda *_: None
     )
 
     assert found is None
-    assert "more than 50,000 rows" in why
-    assert "nobody asked for it" in why
+    assert "of memory, and less is free" in why
     assert asked is not None
 
 

@@ -15,7 +15,7 @@ from shoal.mechanism.records import HeldColumns
 from shoal.synthesis import adaptive_tree
 from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, tree_histogram
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.kernels.adaptive_tree import descend
+from shoal.synthesis.kernels import descend
 
 MIXED = (
     Domain("number", Kind.NUMERIC, 33),

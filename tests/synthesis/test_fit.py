@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from shoal.errors import InternalError
-from shoal.synthesis.kernels.maxent import gibbs
+from shoal.synthesis.kernels import gibbs
 from shoal.synthesis.maxent import fit as module
 from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros

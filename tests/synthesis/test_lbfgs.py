@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from shoal.synthesis.kernels.maxent import direction
+from shoal.synthesis.kernels import direction
 from shoal.synthesis.maxent.lbfgs import minimise
 
 

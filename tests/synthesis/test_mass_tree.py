@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import HeldColumns
+from shoal.mechanism.records import HeldColumns, RecordTotal
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent.mass_tree import BinnedAxis, Masses, mass_tree
 from shoal.synthesis.maxent.measure import measure_one_way

@@ -23,7 +23,7 @@ from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.mechanism.record_total import RecordTotal
+from shoal.mechanism.records import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, UNITS
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent import (

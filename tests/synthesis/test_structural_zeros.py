@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.core import Kind, Neighbours, Price, PrivacyMeasure
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import HeldColumns
+from shoal.mechanism.records import HeldColumns, RecordTotal
 from shoal.synthesis.adaptive_tree import tree_histogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import fit as module

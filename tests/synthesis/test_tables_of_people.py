@@ -8,8 +8,8 @@ import pytest
 
 from shoal.core import Kind, Price, Transform
 from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.fixed_point import SkewedGrid
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.mechanism.skewed_grid import SkewedGrid
 from shoal.synthesis.copula import copula
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent

@@ -16,9 +16,8 @@ from shoal.mechanism.noisy_answers import table_counts
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent, maxent_plan
-from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import fit_distribution
-from shoal.synthesis.maxent.measure import measure_one_way, measure_selected
+from shoal.synthesis.maxent.measure import mean_deviation, measure_one_way, measure_selected
 from shoal.synthesis.maxent.one_way import estimate_marginal, join_groups
 from shoal.synthesis.maxent.plan import SELECTION_SHARE, room
 from shoal.synthesis.maxent.select import FINEST, score, select_three_way

@@ -11,11 +11,10 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 import shoal
-from shoal.synthesis.kernels import adaptive_tree, kendall, maxent
+from shoal.synthesis import kernels as room
 from shoal.synthesis.warmup import warmup
 
-rooms = (adaptive_tree, kendall, maxent)
-kernels = [one for room in rooms for one in vars(room).values() if hasattr(one, "py_func")]
+kernels = [value for value in vars(room).values() if hasattr(value, "py_func")]
 def compiled():
     return {kernel.py_func.__name__: len(kernel.dispatcher.signatures) for kernel in kernels}
 

@@ -72,7 +72,7 @@ _BOOTSTRAP = (
 def mean(
     source: Source, column: str, *, estimand: str = "population", confidence: float = 0.95
 ) -> AnalysisResult:
-    """The mean of a numeric column.
+    """Estimate the mean of a numeric column.
 
     Args:
         source: the public folder, or a release.
@@ -111,7 +111,7 @@ def total(
     estimand: str = "population",
     confidence: float = 0.95,
 ) -> AnalysisResult:
-    """The total of a numeric column.
+    """Estimate the total of a numeric column.
 
     Args:
         source: the public folder, or a release.
@@ -153,7 +153,7 @@ def proportion(
     estimand: str = "population",
     confidence: float = 0.95,
 ) -> AnalysisResult:
-    """The share of people with a category."""
+    """Estimate the share of people with a category."""
     published, about = _open(source, confidence), _estimand(estimand)
     terms = _shares(published, [column], [(category,)], about, confidence)
     return _result(published, "proportion", [column], terms, about, confidence=confidence)
@@ -167,7 +167,7 @@ def crosstab(
     estimand: str = "population",
     confidence: float = 0.95,
 ) -> AnalysisResult:
-    """The share of people in each cell of the table of two columns with categories."""
+    """Estimate the share of people in each cell of a two-way table of categories."""
     published, about = _open(source, confidence), _estimand(estimand)
     cells = list(product(*(_categorical(published, name) for name in (row, column))))
     terms = _shares(published, [row, column], cells, about, confidence)
@@ -206,7 +206,7 @@ def quantile(
     estimand: str = "population",
     confidence: float = 0.95,
 ) -> AnalysisResult:
-    """A quantile of a numeric column; the median by default."""
+    """Estimate a quantile of a numeric column; the median by default."""
     published, about = _open(source, confidence), _estimand(estimand)
     _numeric(published, column)
     if not 0 < at < 1:
@@ -225,7 +225,7 @@ def ols(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> AnalysisResult:
-    """Least squares, such as `income ~ age + hours`; categories become zeros and ones.
+    """Fit least squares, such as `income ~ age + hours`; categories become dummies.
 
     Args:
         source: the public folder, or a release.
@@ -254,7 +254,7 @@ def logit(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> AnalysisResult:
-    """Logistic regression of whether the outcome has a category; by default its last one.
+    """Fit logistic regression of whether the outcome has a category, by default its last one.
 
     The other arguments are those of `ols`.
     """
@@ -311,7 +311,7 @@ def analyse(
     estimand: str = "population",
     confidence: float = 0.95,
 ) -> AnalysisResult | Overview:
-    """A statistic by its name, or every column at a glance: what `shoal analyse` prints."""
+    """Compute a statistic by name, or every column's summary: what `shoal analyse` prints."""
     published = _open(source, confidence)
     stated: dict[str, Any] = {"estimand": _estimand(estimand), "confidence": confidence}
     if statistic is None:
@@ -346,7 +346,7 @@ def _estimate_shares(
 
 
 def _give_overview(published: PublishedTable, *, estimand: str, confidence: float) -> Overview:
-    """The mean of each numeric column, and the shares of each column with few categories."""
+    """Estimate the mean of each numeric column, and the shares of each column of few categories."""
     results, refused = [], {}
     for name in published.frame.columns:
         try:
@@ -391,7 +391,7 @@ def _numeric(published: PublishedTable, column: str) -> None:
 
 
 def _refuse_few(published: PublishedTable, *columns: str) -> None:
-    """Refuse columns of which too little is released: one value does not show how people differ."""
+    """Refuse columns with too little released: one value does not show how people differ."""
     for column in columns:
         published.column(column)
         values = published.frame[column].count()

@@ -1,7 +1,7 @@
-"""Regressions from noisy marginals: a model of the measured columns, and its parametric bootstrap.
+"""Regressions from noisy marginals: a fitted joint distribution, and its parametric bootstrap.
 
-Rows that are drawn from noisy marginals understate dependence, and hide by how much. Here the
-columns of a regression get a joint distribution over a grid of nodes (bins of numbers, categories),
+Rows drawn from noisy marginals understate dependence by an unknown amount. Here the columns of a
+regression get a joint distribution over a grid of nodes (bins of numbers, categories),
 
     p(x) proportional to prod_j m_j(x_j) * exp(sum over pairs of columns of a_jk s_j(x_j) s_k(x_k)),
 
@@ -57,10 +57,10 @@ class _Axis:
 
     Attributes:
         cells: bins of its one-way noisy counts, or its categories.
-        node: of each of them.
-        values: of each of them: numbers, or places of categories.
-        inside: variance of numbers inside of each.
-        ends: of each, for numbers.
+        node: the node of each cell.
+        values: the value of each cell: a number, or the code of a category.
+        inside: variance of numbers within each cell.
+        ends: the ends of each cell, for numbers.
     """
 
     name: str
@@ -77,7 +77,7 @@ class _Axis:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """What was measured of two columns: in which answers, and their groups of nodes."""
+    """The measurements of a pair of columns: which answers, and their groups of nodes."""
 
     axes: tuple[int, int]
     names: tuple[str, str]
@@ -87,7 +87,7 @@ class _Pair:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Noisy tables of each column by itself and of several: as published, or drawn again."""
+    """Noisy one-way and multi-way tables, as published or redrawn in the bootstrap."""
 
     one_way: list[NoisyTable]
     sources: list[NoisyTable]
@@ -95,7 +95,7 @@ class _Answers:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """A fitted grid.
+    """A fitted distribution over the grid.
 
     Attributes:
         p: masses of its nodes.
@@ -122,7 +122,7 @@ def regression(
     confidence: float,
     seed: int,
 ) -> list[AnalysisTerm]:
-    """OLS of a numeric outcome, or logistic regression of a category of it."""
+    """Fit OLS for a numeric outcome, or logistic regression for a category of it."""
     columns = [*names, outcome]
     axes, pairs, answers = _collect_measurements(published, columns)
     n, known = (
@@ -153,7 +153,7 @@ def regression(
 def _collect_measurements(
     published: PublishedTable, columns: Sequence[str]
 ) -> tuple[list[_Axis], list[_Pair], _Answers]:
-    """The grid of the columns, and what was measured of every two."""
+    """Collect the grid of the columns, and the measurements of every pair."""
     shown = (
         published.present(table.over([name for name in columns if name in table.columns]))
         for table in published.tables
@@ -186,7 +186,7 @@ def _collect_measurements(
 def _axis(
     published: PublishedTable, name: str, sources: Sequence[NoisyTable]
 ) -> tuple[_Axis, NoisyTable]:
-    """A column of the grid, and its one-way noisy counts."""
+    """Make a column of the grid, with its one-way noisy counts."""
     if not published.numeric(name):
         cells = tuple(frozenset([category]) for category in published.categories(name))
         tables = published.covering([name])
@@ -221,7 +221,7 @@ def _place(values: Floats, cells: Sequence[tuple[float, float]]) -> Ints:
 
 
 def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
-    """The group of each node in a table."""
+    """Return the group of each node in a table."""
     if axis.ends is None:
         return np.array(
             [next(g for g, cell in enumerate(cells) if fine <= cell) for fine in axis.cells]
@@ -234,9 +234,9 @@ def _groups(axis: _Axis, cells: Sequence[Any]) -> Ints:
 def _fit(
     axes: Sequence[_Axis], pairs: Sequence[_Pair], answers: _Answers, known: int | None
 ) -> _Model:
-    """The grid whose margins and products of scores are those of the answers.
+    """Fit the grid's distribution to the answers' margins and products of scores.
 
-    Where the number of rows is not public, each table is taken relative to its own sum.
+    If the number of rows is not public, each table is normalised by its own sum.
     """
     nodes = [
         _nodes(axis, table, answers.sources, known)
@@ -290,7 +290,7 @@ def _fit(
 def _nodes(
     axis: _Axis, table: NoisyTable, sources: Sequence[NoisyTable], known: int | None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Shares of bins in their nodes; masses, means and inner variances of nodes.
+    """Compute shares of bins in their nodes, and masses, means and inner variances of nodes.
 
     Counts of bins stay as noisy as they are, also below zero: positive ones alone would move
     people into the tails. Only nodes are made positive, and their means put between their ends.
@@ -315,7 +315,7 @@ def _nodes(
 
 
 def _scores(axis: _Axis, values: Floats, shares: Floats) -> Floats:
-    """Scores of the nodes with mean 0: a number in standard deviations, or a category each."""
+    """Compute the nodes' scores with mean 0: standardised numbers, or dummies of categories."""
     if axis.ends is not None:
         centred = values - shares @ values
         return np.atleast_2d(centred / sqrt(max(float(shares @ centred**2), 1e-300))).T
@@ -326,7 +326,7 @@ def _scores(axis: _Axis, values: Floats, shares: Floats) -> Floats:
 
 
 def _averages(scores: Floats, shares: Floats, groups: Ints) -> Floats:
-    """The mean score of each group of nodes."""
+    """Average the scores over each group of nodes."""
     mass = np.maximum(np.bincount(groups, shares), 1e-300)
     return np.column_stack([np.bincount(groups, shares * s) / mass for s in scores.T])
 
@@ -347,7 +347,7 @@ def _redrawn(
     cells: Floats,
     rng: np.random.Generator,
 ) -> _Answers:
-    """Answers as they would be measured again: of these people by node, with new noise."""
+    """Redraw the answers: with these people by node, and new noise."""
     names = [axis.name for axis in axes]
     one_way_again, sources = [], []
     for k, (axis, table, inside) in enumerate(zip(axes, answers.one_way, model.bins, strict=True)):
@@ -363,7 +363,7 @@ def _redrawn(
 
 
 def _noise(table: NoisyTable, rng: np.random.Generator) -> Floats:
-    """Noise of a table's law; sums of several cells of a table are taken as normal."""
+    """Draw noise from a table's distribution; sums of several cells are taken as normal."""
     if len(table.columns) == 1 and not table.gaussian:
         return rng.laplace(0.0, sqrt(table.variance / 2), table.counts.shape)
     return rng.normal(0.0, sqrt(table.variance), table.counts.shape)
@@ -372,7 +372,7 @@ def _noise(table: NoisyTable, rng: np.random.Generator) -> Floats:
 def _coefficients(
     published: PublishedTable, axes: Sequence[_Axis], model: _Model, category: str | None
 ) -> tuple[list[str], Floats]:
-    """The regression that the grid has."""
+    """Compute the regression implied by the grid."""
     labels, columns, extra = ["intercept"], [np.ones(model.p.shape[:-1])], [0.0]
     d = len(axes) - 1
     for k, (axis, values) in enumerate(zip(axes[:-1], model.values[:-1], strict=True)):

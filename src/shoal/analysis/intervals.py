@@ -1,4 +1,4 @@
-"""The distribution of a column whose cells are intervals.
+"""Estimate the distribution of a column whose cells are intervals.
 
 The self-consistent estimate: each interval of m rows spreads its rows over its inside in proportion
 to the density, and the density is the sum of what all intervals spread, smoothed over its
@@ -23,13 +23,13 @@ _CELLS, _ROUNDS = 256, 40
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Where the rows of interval cells are believed to lie.
+    """Where the rows of interval cells lie, by the estimated distribution.
 
     Attributes:
-        means: of each row's interval.
-        within: variance inside of each row's interval.
-        values: points of the whole distribution, in order.
-        shares: its masses.
+        means: mean within each row's interval.
+        within: variance within each row's interval.
+        values: points of the distribution, in order.
+        shares: the masses of these points.
     """
 
     means: Floats
@@ -39,7 +39,7 @@ class Spread:
 
 
 def spread(low: Floats, high: Floats, weights: Floats, *, ends: bool) -> Spread:
-    """Spread rows over the insides of their intervals; `ends` are values of rows, or not."""
+    """Estimate where rows lie within their intervals; `ends` says whether ends are values."""
     spans, back = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
     back = back.ravel()
     mass = np.bincount(back, weights)

@@ -1,9 +1,9 @@
-"""Estimates of one or two columns from the noisy measurements that rows were drawn from.
+"""Estimates of one or two columns from the noisy measurements behind drawn rows.
 
-The rows of a drawn release hide the noise; the measurements have it with its scale. Counts c with
+The rows of a drawn release do not show the noise; the measurements state its scale. Counts c with
 independent noise of variance s^2 give for known numbers x the sum of x c with variance s^2 times
 the sum of x^2, whatever the data. Where the number of rows n is public, counts are brought to it by
-adding the same to each: the best linear estimate that knows the sum, and x is then centred. Several
+adding the same to each: the best linear estimate given the sum, and x is then centred. Several
 tables that show the same cells have independent noise, and are averaged by 1 / variance. For the
 population, the variance of sampling is added. Inside a bin of a numeric column, the density is
 taken as a line through its neighbours'. Bins follow the noise, a far one most of all, so means in
@@ -28,7 +28,7 @@ _INSIDE, _DRAWN = 64, 100
 
 
 def missing_measurement(names: Sequence[str], published: PublishedTable) -> InputError:
-    """Why drawn rows support no interval."""
+    """Explain why drawn rows support no interval."""
     what = f"column '{names[0]}'" if len(names) == 1 else f"columns {', '.join(names)} together"
     if published.stratified:
         return InputError(
@@ -42,7 +42,7 @@ def missing_measurement(names: Sequence[str], published: PublishedTable) -> Inpu
 
 
 def one_way(published: PublishedTable, name: str) -> NoisyTable:
-    """The noisy counts of a numeric column in the most bins; refuse where there are none."""
+    """Return a numeric column's noisy counts with the most bins, or refuse."""
     listed = [published.present(table) for table in published.tables if table.columns == (name,)]
     present = [table for table in listed if table is not None]
     if not present:
@@ -51,7 +51,7 @@ def one_way(published: PublishedTable, name: str) -> NoisyTable:
 
 
 def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[float, float]:
-    """The mean of a numeric column, and its variance."""
+    """Estimate the mean of a numeric column, and its variance."""
     rows = published.numbers(name)
     rows = rows[~np.isnan(rows)]
     sampling = float(rows.var(ddof=1)) / rows.size if estimand is Estimand.POPULATION else 0.0
@@ -72,7 +72,7 @@ def mean(published: PublishedTable, name: str, estimand: Estimand) -> tuple[floa
 
 
 def count_known_rows(published: PublishedTable, columns: Sequence[str]) -> int | None:
-    """The number of people with a value in some columns, where it is public."""
+    """Return the number of people with a value in some columns, if it is public."""
     counted = any(map(published.counts_missing, columns))
     return published.n if published.rows_are_public and not counted else None
 
@@ -80,7 +80,7 @@ def count_known_rows(published: PublishedTable, columns: Sequence[str]) -> int |
 def combine(
     table: NoisyTable, others: Sequence[NoisyTable], n: int | None
 ) -> tuple[Floats, Floats]:
-    """The counts of a column's bins by all tables that have it, and the covariance of their noise.
+    """Combine the counts of a column's bins over all tables; also return the noise covariance.
 
     Generalised least squares: tables of several columns count the same people in groups of these
     bins, with independent noise. It is linear and unbiased, so its covariance holds for any data.
@@ -109,7 +109,7 @@ def combine(
 
 
 def _nest_bins(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> Floats | None:
-    """Which bins each cell of another table holds; None where it cuts a bin, or has no ranges."""
+    """Map each cell of another table to the bins that it contains; None if it cuts a bin."""
     membership = np.zeros((len(cells), len(bins)))
     for row, cell in zip(membership, cells, strict=True):
         if not isinstance(cell, tuple):
@@ -119,7 +119,7 @@ def _nest_bins(bins: Sequence[tuple[float, float]], cells: Sequence[object]) -> 
 
 
 def _units(published: PublishedTable, name: str) -> tuple[float, float]:
-    """The value of the first code of a column, and of a step between two."""
+    """Return the value of a column's first code, and the step between two codes."""
     axis = spatial_encoding(published.policy.schema[name], scaled=True)
     if axis.column.transform:
         raise InputError(
@@ -133,14 +133,14 @@ def _units(published: PublishedTable, name: str) -> tuple[float, float]:
 
 
 def _inside(table: NoisyTable) -> Floats:
-    """How far the mean in each bin may lie from its middle: a sixth of the bin."""
+    """Bound how far the mean in each bin may be from its middle: a sixth of the bin."""
     ends = np.array(table.cells[0], dtype=np.float64)
     sixths: Floats = (ends[:, 1] - ends[:, 0]) / 6
     return sixths
 
 
 def centres(table: NoisyTable, rows: Floats) -> Floats:
-    """The mean value in each bin, with a density that is linear inside."""
+    """Estimate the mean value in each bin, with a density that is linear within it."""
     ends = np.array(table.cells[0], dtype=np.float64)
     widths = ends[:, 1] - ends[:, 0]
     middles: Floats = ends.mean(axis=1)
@@ -158,7 +158,7 @@ def centres(table: NoisyTable, rows: Floats) -> Floats:
 def _ratio(
     published: PublishedTable, table: NoisyTable, asked: Floats, present: Floats
 ) -> tuple[float, float]:
-    """The share of some counts among those present, and the variance of its noise.
+    """Estimate the share of some counts among those present, and the variance of its noise.
 
     A known number of rows fixes the sum of all counts: each is off by a part of what they are off
     together, and noise that moves all alike is none. The variance is that of the linear part.
@@ -177,7 +177,7 @@ def _ratio(
 def share(
     published: PublishedTable, columns: Sequence[str], categories: Sequence[str], estimand: Estimand
 ) -> tuple[float, float]:
-    """The share of rows with these categories among those without a missing cell; its variance."""
+    """Estimate the share of rows with these categories among complete rows, and its variance."""
     estimates = []
     asked = list(zip(columns, categories, strict=True))
     counted = [name for name in columns if published.counts_missing(name)]
@@ -207,7 +207,7 @@ def share(
 
 
 def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tuple[float, float]]:
-    """A share of one of two categories: the sum of codes counts the second."""
+    """Estimate the share of one of two categories from block sums of codes."""
     blocks, categories = published.blocks(name), published.categories(name)
     if blocks is None or len(categories) != 2 or name in published.manifest.hierarchies:
         return []
@@ -220,7 +220,7 @@ def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tupl
 def quantile(
     published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
-    """A quantile: where the noisy distribution function may cross `at`, by its error at each value.
+    """Estimate a quantile by inverting noisy shares, with the values compatible with `at`.
 
     At each value the noisy shares below it, and up to it, have known errors; the interval holds
     the values at which these shares are compatible with `at`, and may be longer than the standard
@@ -275,13 +275,13 @@ def quantile(
 
 
 def _below(counts: Floats) -> Floats:
-    """The shares of people below each edge of the bins, made monotone."""
+    """Estimate the shares of people below each edge of the bins, made monotone."""
     shares = np.concatenate([[0.0], np.cumsum(counts)]) / counts.sum()
     return np.clip(scipy.optimize.isotonic_regression(shares).x, 0.0, 1.0)
 
 
 def _crossing(shares: Floats, *, values: Floats, at: float, exact: bool) -> float:
-    """The value at which a distribution function reaches `at`; one of the values, or between."""
+    """Find where a distribution function reaches `at`: at one of the values, or between."""
     if exact:
         place = np.minimum(np.searchsorted(shares, at - 1e-12), len(values) - 1)
         return float(values[place])
@@ -289,7 +289,7 @@ def _crossing(shares: Floats, *, values: Floats, at: float, exact: bool) -> floa
 
 
 def _points(ends: Floats, step: float) -> tuple[Floats, Floats, Floats]:
-    """Values of all bins, and at which places of the row of bins each begins and ends."""
+    """List the values of all bins, and where each bin begins and ends among them."""
     held = np.full(len(ends), _INSIDE)
     if step:
         held = np.rint((ends[:, 1] - ends[:, 0]) / step).astype(np.int64) + 1
@@ -311,7 +311,7 @@ def _block_quantile(
     error: float,
     confidence: float,
 ) -> AnalysisTerm:
-    """The same from means of blocks of ranks: noise moves values, sampling moves the rank."""
+    """Estimate a quantile from block means by rank: noise moves values, sampling the rank."""
     low, unit = units
     n = blocks.sizes.sum()
     fitted = scipy.optimize.isotonic_regression(blocks.sums / blocks.sizes, weights=blocks.sizes)

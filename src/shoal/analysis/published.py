@@ -1,4 +1,4 @@
-"""What a public folder says of each column: its cells, and what was done to them.
+"""What a public folder shows of each column: its cells, and how they were treated.
 
 Nothing else is read. `Treatment` is what an estimate has to undo.
 """
@@ -44,7 +44,7 @@ _RANGE = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)[)\]]")
 
 
 class Treatment(StrEnum):
-    """What was done to the cells of a column."""
+    """How the cells of a column were treated."""
 
     NONE = "released as it is"
     GROUP_MEANS = "replaced by the means of groups"
@@ -63,11 +63,11 @@ class NoisyTable:
     """Noisy counts of one or several columns.
 
     Attributes:
-        columns: which.
+        columns: the counted columns.
         cells: for each column what its cells are: (low, high) of numbers, or sets of categories.
         counts: one axis per column.
         variance: of the noise of each count.
-        gaussian: its law, or else Laplace's; sums are not single draws of either.
+        gaussian: whether the noise is Gaussian rather than Laplace; sums are neither.
     """
 
     columns: tuple[str, ...]
@@ -77,7 +77,7 @@ class NoisyTable:
     gaussian: bool = False
 
     def over(self, columns: Sequence[str]) -> "NoisyTable":
-        """The table of some of the columns, in this order; sums have the variance of all terms."""
+        """Sum to the table of some of the columns, in this order; variances add up."""
         axes = [self.columns.index(name) for name in columns]
         away = tuple(axis for axis in range(self.counts.ndim) if axis not in axes)
         kept = sorted(axes)
@@ -114,7 +114,7 @@ class PublishedTable:
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTable":
-        """Read a folder that verifies. Refuse one that does not, and one without rows."""
+        """Read a folder that verifies; refuse others, and folders without rows."""
         opened = open_verified(Path(folder))
         if opened.manifest.release_form is ReleaseForm.TREE:
             raise InputError(
@@ -130,7 +130,7 @@ class PublishedTable:
 
     @classmethod
     def of(cls, release: Release) -> "PublishedTable":
-        """A release that is not written yet."""
+        """Take a release that is not written yet."""
         policy = _restore_policy(release.manifest, release.data)
         return cls(release.data, release.manifest, policy, release.extras.get("measurements"))
 
@@ -141,12 +141,12 @@ class PublishedTable:
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether the number of rows is that of the confidential table."""
+        """Whether the number of released rows is that of the confidential table."""
         return self.table_rows == self.n
 
     @property
     def table_rows(self) -> int | None:
-        """The number of rows of the confidential table, where it is public."""
+        """The number of rows of the confidential table, if it is public."""
         neighbours = self.manifest.parameters.get("neighbours", Neighbours.CHANGE_ONE)
         cut = self.manifest.privacy_losses and self._unit and self._unit.max_contributions
         public = neighbours == Neighbours.CHANGE_ONE and not cut
@@ -172,7 +172,7 @@ class PublishedTable:
 
     @cached_property
     def weights(self) -> Floats | None:
-        """The sampling weights, where they are released as they are."""
+        """The sampling weights, if they are released unchanged."""
         weight = self.policy.schema.column_with_flag("sampling_weight")
         if weight is None or weight not in self.frame.columns:
             return None
@@ -180,19 +180,19 @@ class PublishedTable:
         return None if drawn else self.frame[weight].cast(pl.Float64).to_numpy()
 
     def column(self, name: str) -> Column:
-        """What the policy says of a column; refuse one that is not released."""
+        """Return the policy's settings of a column; refuse one that is not released."""
         if name not in self.frame.columns:
             guess = did_you_mean(name, self.frame.columns)
             raise InputError(f"The release has no column '{name}'.{guess}")
         return self.policy.schema[name]
 
     def numeric(self, name: str) -> bool:
-        """Whether a column holds numbers, also noisy or in intervals."""
+        """Whether a column holds numbers, noisy ones and intervals included."""
         kind = self.column(name).kind
         return kind is Kind.NUMERIC or (kind is None and self.frame.schema[name].is_numeric())
 
     def categories(self, name: str) -> list[str]:
-        """The declared categories of a column, or else those that were released."""
+        """List the declared categories of a column, or else the released ones."""
         stated = self.column(name).categories
         if stated is not None:
             return list(stated)
@@ -201,16 +201,16 @@ class PublishedTable:
         return self.frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
 
     def step(self, name: str) -> float:
-        """The distance between two values of a numeric column, where the policy states one."""
+        """Return the step of a numeric column, or 0."""
         return float(self.column(name).step or 0)
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """The public bounds of a numeric column; infinite where the policy states none."""
+        """Return the public bounds of a numeric column; infinite if none are stated."""
         low, high = self.column(name).bounds or (-np.inf, np.inf)
         return float(low), float(high)  # type: ignore[arg-type]  # numbers have no days
 
     def treatment(self, name: str) -> Treatment:
-        """What was done to a column."""
+        """Return how a column was treated."""
         self.column(name)
         loss = self.loss(name)
         if self.measurements is not None:
@@ -230,7 +230,7 @@ class PublishedTable:
 
     @cached_property
     def _parts(self) -> tuple[tuple[set[str], bool], ...] | None:
-        """Columns that rules bind together, and whether all these rules are linear.
+        """Groups of columns that rules join, and whether all these rules are linear.
 
         None where the rules are not published, because they were copied from the data.
         """
@@ -244,15 +244,16 @@ class PublishedTable:
         )
 
     def may_be_repaired(self, name: str) -> bool:
-        """Whether records that broke a rule may have got another cell before the method."""
+        """Whether a record that violated a rule may have been changed before the method ran."""
         stated = self.manifest.policy.get("constraints", {}).get("repair")
         named = self._parts is None or any(name in columns for columns, _ in self._parts)
         return named and bool(stated or self.manifest.privacy_losses)
 
     def _may_be_moved(self, name: str, treatment: Treatment) -> bool:
-        """Whether a rule may have moved cells after the method: by the policy alone.
+        """Whether a rule may have changed cells after the method, by the policy alone.
 
-        Means of the same groups keep linear rules that their records keep, and stay.
+        Means of the same groups satisfy the linear rules that their records satisfy, and stay
+        unchanged.
         """
         if self._parts is None:
             return True
@@ -290,28 +291,28 @@ class PublishedTable:
 
     @property
     def grouped(self) -> tuple[str, ...]:
-        """The columns whose cells are one value per group, of the same groups."""
+        """The columns with one value per group, for the same groups."""
         noisy = {entry.target for entry in self.manifest.privacy_losses}
         protected = self.manifest.protected_columns
         return tuple(n for n in self.frame.columns if n in protected and n not in noisy)
 
     def alone(self, name: str) -> bool:
-        """Whether the groups of a column were formed by this column alone."""
+        """Whether a column's groups were formed by this column alone."""
         return self.cells.by_column and name in self.manifest.protected_columns
 
     def loss(self, name: str) -> PrivacyLossRecord | None:
-        """The noise of a column, as the manifest accounts for it."""
+        """Return a column's entry in the accounting of noise, if any."""
         return next((e for e in self.manifest.privacy_losses if e.target == name), None)
 
     def laplace(self, name: str) -> float:
-        """The scale of the noise on a cell or on a group's sum, in the column's own unit."""
+        """Return the scale of the noise on a cell or a group's sum, in the column's own unit."""
         low, high = self.bounds(name)
         loss = self.loss(name)
         assert loss is not None  # noqa: S101 (asked only where noise was recorded)
         return float(loss.scale) * (high - low) / GRID
 
     def response(self, name: str) -> tuple[float, float]:
-        """Randomised response: how likely a category stays, and becomes a given other one."""
+        """Return the probabilities that randomised response keeps or changes a category."""
         loss = self.loss(name)
         assert loss is not None  # noqa: S101
         assert loss.epsilon is not None  # noqa: S101 (it never costs a rho)
@@ -320,12 +321,12 @@ class PublishedTable:
         return 1 - (count - 1) * other, other
 
     def numbers(self, name: str) -> Floats:
-        """The cells of a numeric column, NaN where missing."""
+        """Return the cells of a numeric column, NaN if missing."""
         cells = self.frame[name].cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
         return np.array(cells, dtype=np.float64)
 
     def ends(self, name: str) -> tuple[Floats, Floats]:
-        """The ends of interval cells; a suppressed one has the public bounds."""
+        """Return the ends of interval cells; the public bounds if suppressed."""
         texts = self.frame[name].to_list()
         spans = {text: self._span(text, name) for text in set(texts)}
         if None in spans.values():
@@ -337,7 +338,7 @@ class PublishedTable:
         return ends[:, 0], ends[:, 1]
 
     def _span(self, text: str | None, name: str) -> tuple[float, float] | None:
-        """The least and the greatest number of a cell; None where it does not say."""
+        """Parse the least and greatest number of a cell; None if it states none."""
         if text is None:
             return np.nan, np.nan
         cell = numeric(text, (".",), whole=False)
@@ -353,12 +354,12 @@ class PublishedTable:
 
     @property
     def stratified(self) -> bool:
-        """Whether people were counted stratum by stratum."""
+        """Whether people were counted separately by stratum."""
         return self.manifest.parameters.get("strata") is not None
 
     @cached_property
     def tables(self) -> tuple[NoisyTable, ...]:
-        """All noisy counts that are published."""
+        """All published noisy counts."""
         if self.measurements is None or self.stratified:
             return ()
         noisy = []
@@ -380,7 +381,7 @@ class PublishedTable:
 
     @cached_property
     def merged(self) -> dict[str, dict[str, dict[str, str]]]:
-        """Axes that were counted for several columns, because rules leave few combinations.
+        """Axes that were counted for several columns jointly, because rules allow few combinations.
 
         For each axis its columns, and for each of these the category that a cell of the axis has.
         """
@@ -405,7 +406,7 @@ class PublishedTable:
         return merges
 
     def mark_counts(self, table: NoisyTable, name: str, category: str) -> Floats | None:
-        """Which counts of a table are those of a category; None where it does not tell."""
+        """Mark the counts of a category in a table; None if they cannot be separated."""
         for axis, sets in self._axes(table, name):
             marks = np.array([category in s for s in sets])
             if marks.any() and all(len(s) == 1 for s in sets if category in s):
@@ -414,7 +415,7 @@ class PublishedTable:
         return None
 
     def _axes(self, table: NoisyTable, name: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Where a table counts a column, and the categories of each of its cells there."""
+        """Yield the axes on which a table counts a column, with the categories of each cell."""
         for axis, (axis_name, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
             if axis_name == name:
                 yield axis, cells
@@ -422,7 +423,7 @@ class PublishedTable:
                 yield axis, tuple({labels[label] for label in cell} for cell in cells)
 
     def covering(self, columns: Sequence[str]) -> list[NoisyTable]:
-        """Counts of people with a value in these columns, by the tables that have them all."""
+        """Collect counts of people with values in these columns, from all tables with them."""
         margins = (
             self.present(table.over(columns))
             for table in self.tables
@@ -431,7 +432,7 @@ class PublishedTable:
         return [table for table in margins if table is not None]
 
     def present(self, table: NoisyTable) -> NoisyTable | None:
-        """The counts of people with a value in every column of a table.
+        """Remove the missing cells from a table's counts; None if they cannot be separated.
 
         None where a cell counts missing cells together with others.
         """
@@ -463,17 +464,17 @@ class PublishedTable:
         return max(shares, default=1.0) < _FEW
 
     def _without(self, cell: Any, gone: str, name: str) -> Any:
-        """A cell of numbers, where it counts the few missing cells too."""
+        """Remove the few missing cells from a cell of numbers."""
         label = next(iter(cell)) if isinstance(cell, frozenset) and len(cell) == 1 else ""
         numbers = label.removesuffix(f" or {gone}").removesuffix(f" | {gone}")
         return cell if numbers == label else self._cell(numbers, name)
 
     def missing(self, name: str) -> str:
-        """What missing cells of a column are called among counts."""
+        """Return the label of missing cells of a column among counts."""
         return missing_label(() if self.numeric(name) else self.categories(name))
 
     def counts_missing(self, name: str) -> bool:
-        """Whether missing cells of a column are counted as a value of their own."""
+        """Whether missing cells of a column are counted as a separate value."""
         return any(
             self.missing(name) in s
             for table in self.tables
@@ -482,7 +483,7 @@ class PublishedTable:
         )
 
     def _cell(self, label: str, name: str) -> Any:
-        """A range of numbers, or a set of categories."""
+        """Parse a range of numbers, or a set of categories."""
         if name not in self.frame.columns:
             return frozenset(label.split(" | "))
         if self.numeric(name):
@@ -497,7 +498,7 @@ class PublishedTable:
         return frozenset(label.split(" | "))
 
     def _numbers_of(self, label: str, name: str) -> tuple[float, float] | frozenset[str]:
-        """The least and the greatest number that a cell counts; its text if it counts others."""
+        """Parse the range of numbers that a cell counts, or return other text unchanged."""
         if match := _RANGE.fullmatch(label):
             high = float(match[2])
             return float(match[1]), high - self.step(name) if label.endswith(")") else high
@@ -508,7 +509,7 @@ class PublishedTable:
         return min(numbers), max(numbers)
 
     def blocks(self, name: str) -> NoisyBlocks | None:
-        """The noisy sums of a column over blocks of ranks, if they are published."""
+        """Return the noisy sums of a column over blocks of ranks, if they are published."""
         if self.measurements is None or self.stratified:
             return None
         if f"cell_{name}" not in self.measurements.columns:
@@ -530,6 +531,6 @@ def _restore_policy(manifest: Manifest, frame: pl.DataFrame) -> Policy:
 
 
 def _noise_of(part: pl.DataFrame) -> tuple[float, bool]:
-    """The variance of the noise of a measurement, and whether it is Gaussian."""
+    """Return the variance of a measurement's noise, and whether it is Gaussian."""
     gaussian = "noise" in part.columns and part["noise"][0] == GAUSSIAN
     return float((1 if gaussian else 2) * part["scale"][0] ** 2), gaussian

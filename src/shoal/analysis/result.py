@@ -1,4 +1,4 @@
-"""What an analysis returns: estimates with intervals, and what these account for."""
+"""The result of an analysis: estimates with intervals, and what these account for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from shoal.analysis.published import PublishedTable, Treatment
 
 
 class Estimand(StrEnum):
-    """What an interval is about."""
+    """The estimand of an interval."""
 
     POPULATION = "population"
     TABLE = "table"
@@ -27,10 +27,10 @@ WEIGHTED = "the population that the table was drawn from, by the released sampli
 
 @dataclass(frozen=True)
 class AnalysisTerm:
-    """One estimate of an analysis: of a cell, or of a coefficient.
+    """One estimate of an analysis, of a cell or a coefficient.
 
     Attributes:
-        name: which.
+        name: the cell or coefficient.
         standard_error: of the estimate; 0 where the release determines it.
         low: lower end of the interval.
         high: its upper end.
@@ -43,7 +43,7 @@ class AnalysisTerm:
     high: float
 
     def text(self, confidence: float) -> str:
-        """The estimate and its interval, to two digits of the standard error, or else to six."""
+        """Write the estimate and its interval, to two digits of the standard error, or to six."""
         certain = not 0 < self.standard_error < inf
         places = 0 if certain else max(0, 1 - int(f"{self.standard_error:e}".split("e")[1]))
         shape = ",.6g" if certain else f",.{places}f"
@@ -57,7 +57,7 @@ class AnalysisResult:
 
     Attributes:
         statistic: mean, total, proportion, quantile, crosstab, ols or logit.
-        about: of which columns.
+        about: the analysed columns.
         estimand: what the intervals are about, in words.
         terms: one estimate, or one for each cell or coefficient.
         confidence: of each interval by itself.
@@ -77,24 +77,24 @@ class AnalysisResult:
 
     @property
     def estimate(self) -> float:
-        """Of the only term, or of the first."""
+        """The estimate of the first term."""
         return self.terms[0].estimate
 
     @property
     def standard_error(self) -> float:
-        """Of the only term, or of the first."""
+        """The standard error of the first term."""
         return self.terms[0].standard_error
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of the only term, or of the first."""
+        """The interval of the first term."""
         return self.terms[0].low, self.terms[0].high
 
     def __getitem__(self, name: str) -> AnalysisTerm:
         return next(term for term in self.terms if term.name == name)
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The same as plain values."""
+        """Return the result as plain values."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class AnalysisResult:
 
 @dataclass(frozen=True)
 class Overview:
-    """What each column supports, and why others do not.
+    """What each column supports, and the reasons for those that support nothing.
 
     Attributes:
         results: one per column that supports an interval.
@@ -144,7 +144,7 @@ def term_of(
     freedom: float | None = None,
     within: tuple[float, float] = (-inf, inf),
 ) -> AnalysisTerm:
-    """An estimate with its normal interval, or Student's where the variance is estimated roughly.
+    """Make a term with a normal interval, or Student's if the variance is roughly estimated.
 
     Both are cut at the limits that the parameter has; see `cut_term`.
     """
@@ -155,11 +155,11 @@ def term_of(
 
 
 def cut_term(term: AnalysisTerm, confidence: float, within: tuple[float, float]) -> AnalysisTerm:
-    """Cut an estimate and its interval at the limits that the parameter has.
+    """Clip an estimate and its interval to the parameter's range.
 
-    Beyond a limit by d standard errors, the interval reaches as far inside as the normal law around
-    the estimate does with this confidence, given that the parameter is inside: no less than the
-    plain one, which may miss the inside.
+    If the estimate is d standard errors outside, the interval covers this share of the normal
+    distribution around it, given that the parameter is inside: at least the plain interval, which
+    may lie entirely outside.
     """
     estimate, error, low, high = term.estimate, term.standard_error, term.low, term.high
     for limit, side in zip(within, (1, -1), strict=True):
@@ -175,7 +175,7 @@ def cut_term(term: AnalysisTerm, confidence: float, within: tuple[float, float])
 
 
 def sampling_of_share(share: float, n: float) -> float:
-    """The variance of a share by the sampling of n people: not zero where none was sampled.
+    """Compute the variance of a share over samples of n people; positive even if nobody has it.
 
     As if two more people had the category, and two had not (Agresti and Coull).
 
@@ -188,7 +188,7 @@ def sampling_of_share(share: float, n: float) -> float:
 
 
 def half_width(confidence: float, freedom: float | None = None) -> float:
-    """Half of an interval in standard errors."""
+    """Return half of an interval's length in standard errors."""
     share = (1 + confidence) / 2
     normal = scipy.special.ndtri(share)
     return float(normal if freedom is None else scipy.special.stdtrit(freedom, share))
@@ -201,7 +201,7 @@ _PLAIN = {Treatment.NONE, Treatment.GROUP_MEANS, Treatment.INTERVALS}
 def caveats(
     published: PublishedTable, statistic: str, columns: Sequence[str], estimand: Estimand
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the interval of a statistic accounts for, and what it does not account for."""
+    """List what the interval of a statistic accounts for, and what it does not."""
     treatments = {published.treatment(name) for name in columns}
     drawn = treatments == {Treatment.DRAWN}
     population = estimand is Estimand.POPULATION
@@ -257,7 +257,7 @@ def caveats(
 def _of_the_table(
     published: PublishedTable, columns: Sequence[str], *, grouped: bool
 ) -> dict[str, bool]:
-    """What the policy says that was done to the table before."""
+    """List the policy's earlier changes to the table."""
     required = {*published.manifest.policy.get("require", ())}
     stated = [published.column(name) for name in columns]
     return {

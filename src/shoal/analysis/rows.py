@@ -1,4 +1,4 @@
-"""Estimates from the rows of a release: grouped, recoded, or with noise of a known law on cells.
+"""Estimates from released rows: grouped, recoded, or with noise of a known distribution.
 
 Each column becomes numbers u with E[u | x] = x for a cell x, and numbers v with E[v | x] = x^2:
 
@@ -56,12 +56,12 @@ _EVENLY = np.sqrt(3) * np.linspace(-0.8, 0.8, 5)
 
 @dataclass(frozen=True, eq=False)
 class RowValues:
-    """A column as numbers; see above.
+    """A column as numbers; see the module.
 
     Attributes:
-        values: u.
-        squares: v.
-        within: variance that group means and intervals hide, where it is known.
+        values: the numbers u.
+        squares: the numbers v.
+        within: variance within groups and intervals, if known.
         noisy: whether v differs from u^2.
     """
 
@@ -72,7 +72,7 @@ class RowValues:
 
 
 def number(published: PublishedTable, name: str) -> RowValues:
-    """A numeric column."""
+    """Convert a numeric column."""
     treatment = published.treatment(name)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         values = published.numbers(name)
@@ -93,7 +93,7 @@ def number(published: PublishedTable, name: str) -> RowValues:
 def _spread(
     published: PublishedTable, name: str, low: Floats, high: Floats, weights: Floats
 ) -> Spread:
-    """Where people are in their intervals; refuse intervals that say nothing."""
+    """Estimate where people lie in their intervals; refuse intervals without information."""
     if low.size and np.ptp(low) == 0 == np.ptp(high) and low[0] < high[0]:
         raise InputError(
             f"Column '{name}' has one interval for all rows, which does not say where in it people "
@@ -103,7 +103,7 @@ def _spread(
 
 
 def group_spread(published: PublishedTable, name: str) -> Floats:
-    """The variance of a column inside each row's group, as if groups tiled the space.
+    """Estimate a column's variance within each row's group, as if groups tiled the space.
 
     The spread inside groups is not released. Cubes of side a that tile d dimensions have 2 d
     neighbours at distance a, one each way, so the squared difference to these along one column is
@@ -134,7 +134,7 @@ def group_spread(published: PublishedTable, name: str) -> Floats:
 
 
 def _denoise(published: PublishedTable, name: str, *, grouped: bool) -> RowValues:
-    """Numbers with Laplace noise. Groups that fell on a bound share it, and have size k or more."""
+    """Convert numbers with Laplace noise, one value per group of size k or more."""
     low, high = published.bounds(name)
     y, b = published.numbers(name), np.full(published.n, published.laplace(name))
     if grouped:
@@ -150,7 +150,7 @@ def _denoise(published: PublishedTable, name: str, *, grouped: bool) -> RowValue
 
 
 def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
-    """Whether a cell has a category, as numbers."""
+    """Convert a category to the indicator of a cell."""
     treatment = published.treatment(name)
     cells = published.frame[name].cast(str)
     marks = (cells == category).fill_null(value=False).to_numpy().astype(np.float64)
@@ -165,7 +165,7 @@ def indicator(published: PublishedTable, name: str, category: str) -> RowValues:
 
 
 def refusal(published: PublishedTable, name: str) -> InputError:
-    """Why a column supports no interval."""
+    """Explain why a column supports no interval."""
     treatment, method = published.treatment(name), published.manifest.method
     reasons = {
         Treatment.GROUP_MEANS: "its cells are means of groups, and the spread inside is not "
@@ -195,13 +195,13 @@ def refusal(published: PublishedTable, name: str) -> InputError:
 
 
 def _weights(published: PublishedTable, estimand: Estimand = Estimand.POPULATION) -> Floats:
-    """What a row counts: its sampling weight in the population, and one in the table itself."""
+    """Return the weight of each row: its sampling weight, or 1 for the table itself."""
     weights = published.weights
     return np.ones(published.n) if weights is None or estimand is Estimand.TABLE else weights
 
 
 def effective(published: PublishedTable, names: Sequence[str]) -> float:
-    """The number of people that rows with cells in some columns are worth, by their weights."""
+    """Compute the effective number of people with values in some columns, by their weights."""
     w = _weights(published)[published.frame.select(pl.all_horizontal(
         pl.col(names).is_not_null())).to_series().to_numpy()]  # fmt: skip
     return float(w.sum() ** 2 / max(w @ w, 1e-300))
@@ -214,7 +214,7 @@ def average(
     *,
     estimand: Estimand,
 ) -> tuple[float, float]:
-    """The mean of a column, or of the product of several, and its variance."""
+    """Estimate the mean of a column, or of a product of several, and its variance."""
     if len(names) > 1:
         refuse_shuffled(published)
     u = reduce(np.multiply, [part.values for part in parts])
@@ -238,11 +238,11 @@ def average(
 
 
 def _hidden(published: PublishedTable, name: str, kept: Bools, w: Floats) -> float:
-    """The variance of a mean by what recoding hides, whoever was sampled.
+    """Bound the variance of a mean due to recoding, whoever was sampled.
 
     The mean inside an interval is off by a sixth of its width, as in `measured`. A group's mean
-    that was rounded to a whole number is off evenly by up to a half; a group has at most 2k - 1
-    rows, so the squares of the shares of groups sum to at most 2k - 1 times those of rows.
+    that was rounded to a whole number has a uniform error of up to a half; a group has at most 2k -
+    1 rows, so the squares of the shares of groups sum to at most 2k - 1 times those of rows.
     """
     treatment, parameters = published.treatment(name), published.manifest.parameters
     if treatment is Treatment.INTERVALS:
@@ -257,7 +257,7 @@ def _hidden(published: PublishedTable, name: str, kept: Bools, w: Floats) -> flo
 
 
 def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: Estimand) -> float:
-    """One draw of noise for each group, shared by its rows: variance 2 b^2 of each group's sum."""
+    """Compute the variance of group noise: one draw per group, shared by its rows."""
     loss, n = published.loss(name), published.n
     draws = 0 if loss is None else loss.draws
     noise = 2 * published.laplace(name) ** 2 * draws / n**2
@@ -265,7 +265,7 @@ def _of_groups(published: PublishedTable, name: str, spread_: float, estimand: E
 
 
 def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
-    """Between which numbers the mean of interval cells lies for certain."""
+    """Return the range in which the mean of interval cells lies for certain."""
     low, high = published.ends(name)
     w = _weights(published) * np.isfinite(low)
     return float(w @ np.nan_to_num(low) / w.sum()), float(w @ np.nan_to_num(high) / w.sum())
@@ -274,7 +274,7 @@ def bounds_of_mean(published: PublishedTable, name: str) -> tuple[float, float]:
 def quantile(
     published: PublishedTable, name: str, at: float, *, estimand: Estimand, confidence: float
 ) -> AnalysisTerm:
-    """A quantile, with the interval of Woodruff: that of the share below it, read off."""
+    """Estimate a quantile with Woodruff's interval: invert that of the share below it."""
     treatment, weights = published.treatment(name), _weights(published, estimand)
     if treatment in {Treatment.NONE, Treatment.GROUP_MEANS}:
         column = number(published, name)
@@ -313,7 +313,7 @@ def quantile(
 
 
 def _rank_error(values: Floats, upto: Floats, at: float, people: float) -> float:
-    """The standard error of a quantile of n people, by Maritz and Jarrett.
+    """Compute the standard error of a quantile of n people, by Maritz and Jarrett.
 
     The rank of the estimate varies as Beta(n at + 1/2, n (1 - at) + 1/2), and half the mean squared
     difference of the values at two such ranks is the variance. Neighbours lie exponentially far
@@ -329,7 +329,7 @@ def _rank_error(values: Floats, upto: Floats, at: float, people: float) -> float
 
 
 def _reader(values: Floats, upto: Floats, *, exact: bool) -> Callable[[float], float]:
-    """Quantiles of sorted values: the least that enough people do not exceed, or between two.
+    """Make a quantile function of sorted values: exact, or interpolated.
 
     The former is the mean of two values where exactly enough do not exceed the lower.
     """
@@ -346,7 +346,7 @@ def _reader(values: Floats, upto: Floats, *, exact: bool) -> Callable[[float], f
 
 @dataclass(frozen=True, eq=False)
 class Regressor:
-    """A column of a design."""
+    """A column of a design matrix."""
 
     label: str
     column: str
@@ -354,7 +354,7 @@ class Regressor:
 
 
 def refuse_shuffled(published: PublishedTable) -> None:
-    """Refuse what needs rows, where cells of a row do not belong together."""
+    """Refuse what needs rows, if cells of a row do not belong together."""
     if not published.linked:
         raise InputError(
             "The release is column-shuffled: the cells of a row belong to different people, so it "
@@ -363,7 +363,7 @@ def refuse_shuffled(published: PublishedTable) -> None:
 
 
 def design(published: PublishedTable, names: Sequence[str]) -> list[Regressor]:
-    """Numbers as they are, categories as zeros and ones, the first of them left out."""
+    """Make a design matrix: numbers as they are, categories as dummies without the first."""
     refuse_shuffled(published)
     regressors = []
     for name in names:
@@ -380,7 +380,7 @@ def design(published: PublishedTable, names: Sequence[str]) -> list[Regressor]:
 
 
 def refuse_grouped_outcome(published: PublishedTable, name: str) -> None:
-    """Refuse an outcome by which groups were formed: slopes between group means are too steep."""
+    """Refuse an outcome that formed groups: slopes between group means are too steep."""
     grouped = {Treatment.GROUP_MEANS, Treatment.INTERVALS, Treatment.GROUP_NOISE}
     if published.treatment(name) in grouped and not published.alone(name):
         raise InputError(
@@ -392,7 +392,7 @@ def refuse_grouped_outcome(published: PublishedTable, name: str) -> None:
 def ols(
     published: PublishedTable, outcome: str, names: Sequence[str], *, confidence: float
 ) -> list[AnalysisTerm]:
-    """Least squares, corrected for noise in regressors."""
+    """Fit least squares, corrected for noise in regressors."""
     refuse_grouped_outcome(published, outcome)
     if not published.numeric(outcome):
         raise InputError(f"'{outcome}' is not numeric, so it cannot be the outcome of ols.")
@@ -420,7 +420,7 @@ def logit(
     *,
     confidence: float,
 ) -> list[AnalysisTerm]:
-    """Logistic regression of whether the outcome has a category, by Newton's method."""
+    """Fit logistic regression of whether the outcome has a category, by Newton's method."""
     regressors = design(published, names)
     noisy = [regressor.column for regressor in regressors if regressor.values.noisy]
     if noisy:
@@ -443,7 +443,7 @@ def logit(
 
 
 def newton(U: Floats, score: Callable[[Floats], Floats], w: Floats) -> tuple[Floats, Floats]:
-    """Coefficients for which the score is zero, and the information there.
+    """Find the zero of the score, and return the coefficients and the information there.
 
     Raises:
         InputError: no coefficients are found, as where noise moves the moments of the outcome
@@ -474,7 +474,7 @@ def newton(U: Floats, score: Callable[[Floats], Floats], w: Floats) -> tuple[Flo
 def _moments(
     published: PublishedTable, regressors: Sequence[Regressor], y: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """The design with its intercept, the matrices M of complete rows, and their weights.
+    """Return the design with its intercept, the matrices M of complete rows, and weights.
 
     Weights are NaN for incomplete rows, which are left out.
     """
@@ -495,7 +495,7 @@ def _moments(
 
 
 def _refuse_hidden(one: Regressor, squares: Floats, values: Floats) -> None:
-    """Refuse a noisy regressor whose own variance is lost in the noise: its slope has no limits."""
+    """Refuse a noisy regressor whose variance is hidden by the noise: its slope is unbounded."""
     spread_of = squares - 2 * values * values.mean() + values.mean() ** 2
     if spread_of.mean() < _CLEAR * spread_of.std() / sqrt(len(values)):
         raise InputError(
@@ -513,7 +513,7 @@ def _terms(
     *,
     student: bool = False,
 ) -> list[AnalysisTerm]:
-    """Coefficients with the sandwich variance."""
+    """Make the terms of coefficients with the sandwich variance."""
     n, m = scores.shape
     freedom = max(n - m, 1) if student else None
     half = np.linalg.solve(A, scores.T)

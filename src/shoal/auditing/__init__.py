@@ -1,1 +1,1 @@
-"""The audit: try to break the promise of a policy, ours first."""
+"""The audit: search for violations of a privacy claim."""

@@ -1,4 +1,4 @@
-"""The audit: try to break the promise of a policy, ours first.
+"""Audit a policy: search for an output that violates its privacy claim.
 
 `audit` takes a policy that claims differential privacy, runs its method many times on pairs of
 tables that differ in one person, and looks for an event that is more frequent on one table than
@@ -8,8 +8,8 @@ a counterexample has refuted already stays refuted, whatever the runs find.
 Where prices are counted in rho, an event bounds rho (`shoal.metrics.epsilon_lower_bound`). And some
 runs are given back on the neighbour (`privacy_losses`): in each, the squared moves of answers over
 twice the variance of their noise, and the prices of selections and trees, must not exceed rho
-together, or the accounting is wrong. Whether the claim is, a single run decides only by what it
-asks first. No answer comes before that, so its moves are the same in every run; Gaussian noise of
+together, or the accounting is wrong. A single run decides this for a claim only by its first
+question. No answer comes before that, so its moves are the same in every run; Gaussian noise of
 scale s that moves by d has a Renyi divergence of a d^2 / (2 s^2) at every whole order a > 1, and
 what follows an answer cannot lower that of all answers. So rho is at least d^2 / (2 s^2). A later
 question may depend on answers that are rare, and its divergence is a mean over them.
@@ -26,9 +26,9 @@ import numpy as np
 import polars as pl
 
 from shoal import io
-from shoal.auditing import file_runs, neighbouring_tables, privacy_losses
-from shoal.auditing.array_runs import ArrayRuns, columns_at_stake
+from shoal.auditing import neighbouring_tables, privacy_losses
 from shoal.auditing.neighbouring_tables import NeighbouringTables
+from shoal.auditing.runs import ArrayRuns, Releases, columns_at_stake, file_learners, file_scores
 from shoal.core import (
     GAUSSIAN,
     LAPLACE,
@@ -68,12 +68,11 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Finding:
-    """What one pair of tables showed.
+    """The result for one pair of tables.
 
     Attributes:
-        moved: the most that answers moved in a run that was given back, in rho, where prices are
-            counted so and the level is that of arrays.
-        proved: what rho is at least, by the first question of such a run.
+        moved: the largest change of answers in a replayed run, in rho; only on the fast level.
+        proved: a lower bound of rho, by the first question of such a run.
     """
 
     pair: NeighbouringTables
@@ -84,7 +83,7 @@ class Finding:
 
     @property
     def measure(self) -> PrivacyMeasure:
-        """What the claim is counted in."""
+        """The measure of the claim: epsilon or rho."""
         return PrivacyMeasure.EPSILON if self._guarantee.rho is None else PrivacyMeasure.RHO
 
     @property
@@ -95,7 +94,7 @@ class Finding:
 
     @property
     def low(self) -> float:
-        """What it is at least, by the runs."""
+        """The lower bound of epsilon, or rho, from the runs."""
         return (self.bound.rho or self.bound.epsilon).low
 
     @property
@@ -106,7 +105,7 @@ class Finding:
 
     @property
     def in_rho(self) -> tuple[str, ...]:
-        """What is to be said of rho alone, in lines."""
+        """The lines of the report about a claim in rho."""
         if self.bound.mu is None:
             return ()
         noise = sqrt(2 * float(self.declared))
@@ -134,10 +133,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found, pair by pair; the bounds hold together at `confidence`.
+    """The result of an audit, pair by pair; the bounds hold together at `confidence`.
 
     Attributes:
-        refuted: claims of the policy that a known counterexample refutes, its basis naming it.
+        refuted: claims that a known counterexample refutes; their basis names it.
     """
 
     method: str
@@ -150,7 +149,7 @@ class Audit:
 
     @property
     def worst(self) -> Finding:
-        """The pair with the largest bound, beside what was declared."""
+        """The finding with the largest lower bound relative to the declared epsilon or rho."""
         return max(self.findings, key=lambda f: f.low / float(f.declared))
 
     @property
@@ -160,12 +159,12 @@ class Audit:
 
     @property
     def fails(self) -> bool:
-        """Whether the claim is false: by what the runs found, or by a known counterexample."""
+        """Whether the claim is false, by the runs or by a known counterexample."""
         return self.violated or bool(self.refuted)
 
     @property
     def verdict(self) -> str:
-        """Violated, refuted by a known counterexample, or no violation found."""
+        """The verdict: violated, refuted by a known counterexample, or no violation found."""
         if self.violated:
             return VIOLATED
         return REFUTED if self.refuted else NOTHING_FOUND
@@ -205,7 +204,7 @@ class Audit:
         return tuple(dict.fromkeys(claim.basis for claim in self.refuted))
 
     def facts(self) -> Mapping[str, Any]:
-        """The same as plain values, for the report; the tables of the pairs included."""
+        """Return the audit as plain values for the report, with the tables of its pairs."""
         worst = self.worst
         return {
             "method": self.method,
@@ -242,7 +241,7 @@ def audit(
     """Try to refute the differential privacy that a policy claims.
 
     Without a pair or a table, worst cases of the methods' families are built for the policy's
-    columns; those whose exact answers lie furthest apart, measured in noise, are run.
+    columns; those whose exact answers are furthest apart, relative to the noise, are run.
 
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its
@@ -310,10 +309,10 @@ def _list_promises(planned: Plan) -> list[Claim]:
 
 
 def _claim_to_test(planned: Plan) -> Claim:
-    """The claim that is put to the test: the one that speaks of the original records.
+    """Return the claim to test: the one about the original records.
 
-    A method with two readings carries a conditional claim, for tables that share their groups,
-    and one without that condition; pairs built here are for the latter.
+    A method with two claims has a conditional one, for tables with the same groups, and one without
+    that condition; the pairs built here are for the latter.
     """
     claims = _list_promises(planned)
     if not claims:
@@ -346,7 +345,7 @@ def _choose_pairs(
             "No built-in pair of tables fits the policy's columns; give a pair with --pair."
         )
     progress("comparing pairs", 0, 1)
-    # The method's own counterexample is run in any case.
+    # The method's own counterexample is always run.
     worst = made[:1] if planned.method.promises.counterexample else []
     rest = sorted(
         made[len(worst) :], key=lambda other: -neighbouring_tables.apartness(planned, other)
@@ -365,7 +364,7 @@ def _frame(planned: Plan, data: Any) -> pl.DataFrame:
 def _finding(
     planned: Plan, pair: NeighbouringTables, level: str, noise: Noise | None, **terms: Any
 ) -> Finding:
-    """Run a pair; the terms are those of `epsilon_lower_bound.lower_bound`."""
+    """Run a pair; for the arguments see `epsilon_lower_bound.lower_bound`."""
     planned = with_rows(planned, pair.before.height)
     claim, moved, proved = _claim_to_test(planned), None, 0.0
     in_rho = isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.rho is not None
@@ -374,12 +373,12 @@ def _finding(
     if level == "files":
         with folders.temporary() as folder:
             sides = [
-                file_runs.Releases(planned, frame, noise, folder / str(side))
+                Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
             (example,) = sides[0](1)
-            looks = file_runs.scores(example, row=pair.row, form=planned.setting.release_form)
-            learn = file_runs.learners(example)
+            looks = file_scores(example, row=pair.row, form=planned.setting.release_form)
+            learn = file_learners(example)
             bound = epsilon_lower_bound.lower_bound(*sides, scores=looks, learners=learn, **terms)
     else:
         source = secure_noise() if noise is None else noise
@@ -397,7 +396,7 @@ def _finding(
 
 
 def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> tuple[float, float]:
-    """The largest rho of what moved in runs that are given back, and of their first question."""
+    """Return the largest rho of the changes in replayed runs, and of their first question."""
     most = proved = 0.0
     for _ in range(_GIVEN_BACK):
         for base, other in (runs, runs[::-1]):
@@ -411,7 +410,7 @@ def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> tuple[float, float]:
 def _scores(
     planned: Plan, pair: NeighbouringTables, runs: Sequence[ArrayRuns]
 ) -> dict[str, epsilon_lower_bound.Score]:
-    """What events of the fast level may look at."""
+    """Make the scores that define events on the fast level."""
     aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
     marginal = planned.setting.release_form is ReleaseForm.COLUMN_SHUFFLED
     (before, scales), (after, _) = (neighbouring_tables.exact_answers(run) for run in runs)
@@ -441,7 +440,7 @@ def _scores(
 def _likelihoods(
     planned: Plan, before: Any, after: Any, scales: Sequence[Fraction]
 ) -> dict[str, epsilon_lower_bound.Score]:
-    """The likelihood ratio of Laplace noise on the exact answers, where we can write it down.
+    """Compute the likelihood ratio of Laplace noise on the exact answers, if it has a closed form.
 
     A group of size c has noise of scale s / c on each of its c rows' cells, so over
     rows a cell counts for |z - mean| / s. Scales are in grid units, 2^20 to the width.

@@ -1,9 +1,9 @@
-"""Pairs of neighbouring tables on which methods are put to the test.
+"""Pairs of neighbouring tables for audits.
 
-Worst cases built in code, a search that changes one record of a given table, and the
-steward's own two tables. Pairs built here live in the unit box and are carried over to the columns
-of the policy. Which of several to run is decided by how far the mechanism's exact answers, without
-noise, are apart, in units of the noise that they would get.
+They are worst cases built in code, the best change of one record of a given table, or the steward's
+own two tables. Pairs built here lie in the unit box and are mapped to the columns of the policy.
+The audit runs the pair whose exact answers, without noise, are furthest apart in units of the noise
+that they would get.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ import polars as pl
 import scipy
 
 from shoal import core
-from shoal.auditing.array_runs import ArrayRuns, columns_at_stake
+from shoal.auditing.runs import ArrayRuns, columns_at_stake
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
@@ -33,11 +33,11 @@ _MATCHED = 200
 
 @dataclass(frozen=True, eq=False)
 class NeighbouringTables:
-    """Two tables that differ in one record, and where.
+    """Two tables that differ in one record, and its position.
 
     Attributes:
-        row: number of the record that differs, from 0; for add-remove neighbours, of the one
-            that the second table has not.
+        row: index of the record that differs; for add-remove neighbours, of
+            the one that the second table lacks.
     """
 
     name: str
@@ -65,7 +65,7 @@ def list_worst_cases(planned: Plan) -> list[NeighbouringTables]:
 
 
 def _group_size(planned: Plan) -> int:
-    """The k of the pairs: the policy's; small tables for a method without groups."""
+    """Return the k of the pairs: the policy's; small tables for a method without groups."""
     if "k" not in type(planned.setting.parameters).model_fields:
         return 2
     k: int | None = planned.setting.parameters.k
@@ -73,13 +73,13 @@ def _group_size(planned: Plan) -> int:
 
 
 def adds(planned: Plan) -> bool:
-    """Whether neighbours are tables that differ by one added record."""
+    """Whether neighbouring tables differ by one added record."""
     neighbours = getattr(planned.setting.parameters, "neighbours", None)
     return neighbours is core.Neighbours.ADD_REMOVE
 
 
 def check_given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
-    """The steward's own two tables, which must differ in one record's protected cells."""
+    """Check the steward's own two tables, which must differ in one record's protected cells."""
     if before.columns != after.columns:
         raise InputError("The two tables must have the same columns in the same order.")
     if adds(planned):
@@ -133,7 +133,7 @@ def _without(table: pl.DataFrame, row: int) -> pl.DataFrame:
 
 
 def _comparable(series: pl.Series, other: pl.Series) -> pl.Series:
-    """A column as numbers if both tables have numbers there: 1 is 1.0, whatever its type."""
+    """Convert a column to numbers if both tables have numbers there, else to text."""
     numbers = series.dtype.is_numeric() and other.dtype.is_numeric()
     return series.cast(pl.Float64 if numbers else pl.String)
 
@@ -146,13 +146,13 @@ def search(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> NeighbouringTables:
-    """Change one record of a table at random, many times, and keep the most telling change.
+    """Change one record of a table at random, many times, and keep the most distinguishable change.
 
-    A changed cell becomes one end of its column's domain, or another record's cell, or any
-    value between; see `apartness` for what is telling.
+    A changed cell becomes one end of its column's domain, or another record's cell, or any value
+    between. `apartness` measures how distinguishable the tables are.
     """
     best: tuple[float, NeighbouringTables] | None = None
-    # A cell between two whole numbers must not give its whole column another type.
+    # A fraction must fit into a column of whole numbers, so these become floats.
     table = table.with_columns(
         table[name].cast(pl.Float64)
         for name in columns_at_stake(planned)
@@ -184,12 +184,12 @@ def search(
 
 
 def apartness(planned: Plan, pair: NeighbouringTables) -> float:
-    """How well somebody who saw the exact answers could tell two tables apart.
+    """Measure how well the exact answers distinguish two tables.
 
-    The L1 distance of the exact answers over the scale of their noise, answers matched where
-    the release form hides their order: an upper bound on the loss through noisy answers
-    alone. `STRUCTURE` is added where the tables differ in who shares a row, which no
-    noise hides. A guide for the search, no bound.
+    The L1 distance of the exact answers over the scale of their noise, answers matched where the
+    release form hides their order: an upper bound on the loss through noisy answers alone.
+    `STRUCTURE` is added if the tables differ in which records share a row, which noise does not
+    hide. It guides the search, and is not a bound.
     """
     sides = [
         ArrayRuns(planned, table_of(planned, frame), _Exact())
@@ -205,7 +205,7 @@ def apartness(planned: Plan, pair: NeighbouringTables) -> float:
 
 
 def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
-    """A frame as the noisy methods see it."""
+    """Convert a frame as the noisy methods do."""
     return clamp(
         frame,
         planned.policy.schema,
@@ -215,14 +215,14 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
 
 
 def exact_answers(runs: ArrayRuns) -> tuple[Floats, list[Fraction]]:
-    """What a release would hold without noise, and the scales of the noise it asks for."""
+    """Return a run's values without noise, and the scales of the noise that it requests."""
     probe = _Exact()
     cells = runs.with_noise(probe)
     return cells, [scale for _, scale in probe.answers]
 
 
 class _Exact:
-    """A probe that adds nothing and writes down what noise was asked for."""
+    """A probe that adds no noise and records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[Floats, Fraction]] = []
@@ -297,12 +297,12 @@ def _loss(
 
 
 def _flat(answer: Floats) -> Floats:
-    # Of a selection's scores, the one that moves most decides.
+    # Among the scores of a selection, the one that moves most decides.
     return answer if answer.ndim == 1 else answer.max(axis=1)
 
 
 def _shape(cells: Floats, form: ReleaseForm) -> Any:
-    """Who shares a row or a cell with whom, as far as the release form shows it."""
+    """Return which records share a row or a cell, as far as the release form shows it."""
     views = [cells] if form is not ReleaseForm.COLUMN_SHUFFLED else []
     views += [cells[:, [j]] for j in range(cells.shape[1])]
     shapes = []
@@ -324,7 +324,7 @@ def _extreme(k: int) -> tuple[str, Floats, Floats]:
 
 
 def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
-    """Groups along the order by distance to a corner alternate between two axes.
+    """Place records so that groups by distance from a corner alternate between two axes.
 
     Removing the first record and adding one at the end moves one record out of each group and one
     in, from the other axis: the bound of insensitive groups is nearly attained.
@@ -347,10 +347,10 @@ def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
 def _carry_over(
     planned: Plan, name: str, before: Floats, after: Floats
 ) -> NeighbouringTables | None:
-    """Carry a pair of the unit box over to the policy's columns, if it still is a pair."""
+    """Map a pair from the unit box to the policy's columns, if it remains a pair."""
     frames = [_frame(planned, X) for X in (before, after)]
     if adds(planned):
-        # The record that would change comes or goes instead, from where it is most alone.
+        # For add-remove, the record that would change is missing instead.
         row = int((before != after).any(axis=1).argmax())
         return NeighbouringTables(f"{name}: with and without that record", frames[1],
                           _without(frames[1], row), row)  # fmt: skip
@@ -384,7 +384,7 @@ def _cell(column: Column, u: float) -> Any:
 
 
 def _public_cells(column: Column, n: int) -> list[Any]:
-    """Something for columns that are the same in both tables: all different, where they can be."""
+    """Fill a column that is the same in both tables, with distinct values if possible."""
     if column.role is Role.IDENTIFIER or column.kind is None:
         return [f"row {i + 1}" for i in range(n)]
     if column.kind is Kind.NOMINAL and column.all_categories is None:

@@ -16,8 +16,8 @@ among scores is the log-ratio of the probabilities that permute-and-flip chooses
 of a response epsilon where it is one of the two truths. Uniform numbers see no data: both runs get
 the same.
 
-If the neighbour asks another question (another number of answers, another scale), something that
-was not paid for decided what to ask: the loss is infinite.
+If the neighbour asks a different question (a different number of answers, or scale), the choice of
+the question was not paid for: the loss is infinite.
 
 `replay` is sharper still. It keeps the loss of each part of a run: of a question, or of all
 decisions of a tree, which have one price. Parts are added up as composition does, by mechanism and
@@ -53,11 +53,11 @@ Mechanism = Callable[[Any, Noise], Any]
 
 @dataclass(frozen=True)
 class Laws:
-    """The noise that is really added, and what is published of it.
+    """The distributions of the noise that is really added, and what is published.
 
     Attributes:
-        actual: the scale of the noise that an asked scale really gets; 0 for none. A deliberate
-            fault says so here.
+        actual: the scale of the noise that is really drawn for a requested scale; 0 for none.
+            A deliberate fault differs here.
         decisive: the same for the noise of decisions; as `actual` by default.
         unordered: answers of one question are published as a list in no order, so those of
             the two tables are matched by size: an upper bound of the loss.
@@ -78,7 +78,7 @@ Draw = tuple[str, Fraction]
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A run on one table, and its answers given back on another.
+    """A run on one table, replayed with the same answers on another.
 
     Attributes:
         parts: mechanism and scale of each part, with its loss, or with the rho of what moved if it
@@ -93,12 +93,12 @@ class Replay:
 
     @property
     def losses(self) -> Mapping[Draw, float]:
-        """What the parts of each mechanism and scale cost: absolute losses, added up."""
+        """Absolute losses, summed by mechanism and scale."""
         return self._add_up(abs)
 
     @property
     def rhos(self) -> Mapping[Draw, float]:
-        """The same in rho: a loss of pure noise costs half its square."""
+        """Losses in rho, summed by mechanism and scale; pure noise has half its squared loss."""
         return self._add_up(lambda loss: loss**2 / 2)
 
     def _add_up(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
@@ -119,24 +119,24 @@ class _Answer:
 
     @property
     def question(self) -> tuple[Any, ...]:
-        """All of it but what follows the table."""
+        """The request without the values, which depend on the table."""
         return self.draw, self.values.shape, self.categories, self.threshold
 
 
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
-    """All answers were given back; what follows is post-processing."""
+    """Raised when all answers were given back; the rest is post-processing."""
 
 
 class _Apart(Exception):  # noqa: N818 (no error: it is what is looked for)
-    """The neighbour asks another question."""
+    """Raised when the neighbour asks a different question."""
 
 
 @dataclass
 class _Asked:
-    """The questions of a mechanism, each of which goes through `_answer`.
+    """Noise that passes each question of a mechanism through `_answer`.
 
     Attributes:
-        rng: what the pipeline draws rows with, the same in both runs.
+        rng: the generator with which the pipeline draws rows, the same in both runs.
     """
 
     uniforms = 0
@@ -167,7 +167,7 @@ class _Asked:
         return self._answer((RESPONSE, 1 / epsilon), codes, categories=categories)
 
     def uniform(self, below: int, *, size: int) -> Ints:
-        """The same in both runs; of two sizes the one begins as the other."""
+        """Draw numbers that are the same in both runs; a short draw begins a longer one."""
         self.uniforms += 1
         return np.random.default_rng(self.uniforms).integers(below, size=size)
 
@@ -266,7 +266,7 @@ class _Replay(_Asked):
         return float(np.sum(np.abs(drawn - new) - np.abs(drawn - old))) / scale
 
     def _rho_loss(self, answer: _Answer, values: Ints, scale: float) -> float:
-        """The loss of a mechanism that is priced in rho; for `replay`, the rho of what moved."""
+        """Return the loss of a mechanism in rho; for `replay`, the rho of the change."""
         if answer.draw[0] == EXPONENTIAL:
             before, after = (log_weights(v[0], scale) for v in (answer.values, values))
             width = float(np.ptp(before - after))
@@ -282,12 +282,12 @@ class _Replay(_Asked):
 
 
 def _decision_loss(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> Floats:
-    """Ln P(value + Z > 0) where it was above, and of the opposite where not."""
+    """Return ln P(value + Z > 0) for values decided as above, else ln of the complement."""
     if scale == 0:
         known: Floats = np.where((values > 0) == above, 0.0, -np.inf)
         return known
     a = np.exp(-1 / scale)
-    # P(Z > k) = a^(k+1) / (1 + a) for k >= 0; the law is symmetric.
+    # P(Z > k) = a^(k+1) / (1 + a) for k >= 0; the distribution is symmetric.
     tail = np.where(values <= 0, 1 - values, values) / -scale - np.log1p(a)
     low = np.where(values <= 0, tail, np.log1p(-np.exp(tail)))
     high = np.where(values <= 0, np.log1p(-np.exp(tail)), tail)
@@ -296,7 +296,7 @@ def _decision_loss(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> F
 
 
 def chance(scores: Ints, chosen: int, scale: float) -> float:
-    """Ln P(permute-and-flip chooses this one).
+    """Return ln of the probability that permute-and-flip chooses this index.
 
     It goes through the scores in a random order, as if each came at a random time in [0, 1], and
     takes the first whose coin, p_i = exp((q_i - max q) / scale), shows heads: that of the chosen,
@@ -317,7 +317,7 @@ def chance(scores: Ints, chosen: int, scale: float) -> float:
 
 
 def log_weights(scores: Ints, scale: float) -> Floats:
-    """Ln P(i) of the exponential mechanism, P(i) ~ exp(score / scale).
+    """Return ln P(i) of the exponential mechanism, P(i) ~ exp(score / scale).
 
     >>> np.exp(log_weights(np.array([3, 3]), 1.0)).round(12)
     array([0.5, 0.5])
@@ -332,7 +332,7 @@ def log_weights(scores: Ints, scale: float) -> Floats:
 
 @cache
 def _gauss(nodes: int) -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss's rule; finding them takes longer than all the rest."""
+    """Compute nodes and weights of Gauss's rule; cached, because they take longest."""
     times, weights = np.polynomial.legendre.leggauss(nodes)
     return times, weights
 
@@ -340,12 +340,12 @@ def _gauss(nodes: int) -> tuple[Floats, Floats]:
 def loss(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> float:
-    """Run a mechanism once, and return the exact log-ratio of what it published.
+    """Run a mechanism once, and return the exact log-likelihood ratio of its output.
 
     Args:
         mechanism: it may ask the noise for anything. Other randomness must be the same in all
-            runs, such as that of a generator which it seeds anew: it would be taken for a
-            difference between the tables otherwise.
+            runs, such as that of a generator which it seeds anew: otherwise it would be
+            mistaken for a difference between the tables.
         before: the table that it is run on.
         after: a neighbour.
         noise: where draws come from.
@@ -367,7 +367,7 @@ def loss(
 def replay(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> Replay:
-    """Run a mechanism once, give its answers back on a neighbour, and keep what both return.
+    """Run a mechanism once, replay its answers on a neighbour, and keep both results.
 
     The arguments are those of `loss`.
     """
@@ -387,10 +387,10 @@ def replay(
 def losses(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> tuple[Callable[[int], Floats], Callable[[int], Floats]]:
-    """Samplers for `epsilon_lower_bound.lower_bound`: log-ratios on runs on either table.
+    """Make samplers of log-likelihood ratios for `epsilon_lower_bound.lower_bound`.
 
-    Both are ln P(output of `before`) - ln P(output of `after`), on runs on either table; so a
-    claim of epsilon is broken by a run outside [-epsilon, epsilon].
+    Both are ln P(output of `before`) - ln P(output of `after`), on runs on either table; so a run
+    outside [-epsilon, epsilon] violates a claim of epsilon.
     """
 
     def first(runs: int) -> Floats:

@@ -1,1 +1,1 @@
-"""The budget file: what has been spent on a population, by all runs together."""
+"""The budget file: the privacy budget of a population, and what all runs have spent of it."""

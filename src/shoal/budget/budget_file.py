@@ -1,4 +1,4 @@
-"""The budget file: what has been spent on a population, by all runs together.
+"""The budget file: the privacy budget of a population, and what all runs have spent of it.
 
 A source is a population. Extracts and later versions of one table share its name, because
 their people overlap and what is learnt about them adds up.
@@ -8,11 +8,16 @@ first draw, so a run that is killed anywhere has spent its epsilon, and no relea
 without its entry. An entry is never given back and never deleted: the file is a log of events that
 are only ever added, and everything here is derived by replaying it (`shoal.budget.event_log`).
 
-Figures of the confidential table that somebody reads, such as a comparison of methods on it, are an
-inspection, and the file keeps it for good: `Account.inspected` says so to every later release. An
-inspection of public data is kept as well, and harms nothing. What all releases of a source cost
-together is derived from facts that stewards declared (`shoal.budget.composition`); the file holds
-nothing that was computed from a table: no count, no digest.
+An *inspection* is somebody reading figures of the confidential table: a comparison of methods, an
+evaluation of a release against its original, a search for a neighbour to audit. A method that was
+chosen by such figures is a function of the table, and no price covers that choice. So the file
+keeps inspections for good, and `Account.inspected` tells every later release. An inspection of
+public data is kept as well, and harms nothing. Entries have numbers, and an inspection keeps the
+number of the last entry before it, so their order never depends on a clock.
+
+What all releases of a source cost together is derived from facts that stewards declared
+(`shoal.budget.composition`); the file holds nothing that was computed from a table: no count, no
+digest.
 
 Not promised: that nobody restores an old copy of the file, which is noticed only where a newer
 confidential folder is met (`refuse_older_copy`), or spends on one population under two names.
@@ -22,16 +27,187 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.budget.composition import BudgetEntry, DeclaredFacts, fold_name, number
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked
+
+from shoal.budget.composition import BudgetEntry, DeclaredFacts, Sum, compose, fold_name, number
 from shoal.budget.event_log import EventLog, LogHead, damage_error, open_log
-from shoal.budget.source import Account, Inspection, InspectionSummary, What
 from shoal.core import Neighbours
 from shoal.core.machine import now
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
+
+_INTERSECTION = (
+    "Source '{source}' has {count} releases without a proved epsilon. People who are in several"
+    " of them may be distinguished by intersecting their groups, even if each release is"
+    " k-anonymous by itself."
+)
+_UNBOUNDED = (
+    "Source '{source}' has no cumulative epsilon: {count} without a proved epsilon {is_} released "
+    "or reserved, so no epsilon bounds what all releases disclose together."
+)
+_NOT_COMPOSED = "Source '{source}' has no cumulative epsilon. {reason}"
+_INSPECTED = (
+    "The table of source '{source}' was inspected, first by `shoal {what}` on {time}. Every epsilon"
+    " of a later release holds only if its method and parameters were not chosen from this table."
+)
+_LATER = (
+    "Source '{source}' has no cumulative epsilon: entry {entry} came after an inspection of the"
+    " table, so its epsilon is conditional."
+)
+
+
+class Inspection(StrEnum):
+    """What was inspected.
+
+    `table`: the confidential table. `sample`: public or synthetic data, or a release that is paid
+    for. `selection`: the confidential table, by a private selection that is paid for.
+    """
+
+    TABLE = "table"
+    SAMPLE = "sample"
+    SELECTION = "selection"
+
+
+class What(StrEnum):
+    """The command that inspected the table."""
+
+    COMPARE = "compare"
+    EVALUATE = "evaluate"
+    PROTECT = "protect"
+    AUDIT = "audit"
+    INSPECT = "inspect"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "What | None":
+        # Files of before the first release call it so; events are never rewritten.
+        return cls.EVALUATE if value == "measure" else None
+
+
+@checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
+class InspectionSummary:
+    """One inspection, in the budget file.
+
+    Attributes:
+        time: of its start, UTC.
+        what: the command.
+        policy: digest of the policy.
+        note: public words; never a cell.
+        after: number of the last entry of the file before it; 0 if there was none.
+    """
+
+    time: str
+    kind: Inspection
+    what: What
+    policy: str
+    note: str
+    after: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """One source with its budget and all its entries.
+
+    Attributes:
+        granted: the budget.
+        neighbours: in which the budget and its entries are counted.
+        delta: at which it is granted; without one the budget is pure.
+    """
+
+    source: str
+    granted: Fraction
+    neighbours: Neighbours
+    entries: tuple[BudgetEntry, ...]
+    inspections: tuple[InspectionSummary, ...] = ()
+    delta: Fraction | None = None
+
+    @property
+    def inspected(self) -> bool:
+        """Whether the confidential table was inspected."""
+        return self._first_inspection is not None
+
+    @property
+    def spent(self) -> Fraction:
+        """The composed privacy losses, reserved ones included: an epsilon at the delta."""
+        return self._sum.spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """The part of the budget that is not spent."""
+        return self.granted - self.spent
+
+    @property
+    def unbounded(self) -> int:
+        """The number of entries without a proved privacy loss."""
+        return sum(not entry.priced for entry in self.entries)
+
+    @property
+    def cumulative(self) -> Fraction | None:
+        """Epsilon of all releases together by the rule of `composition`; None if it gives none."""
+        return None if self.reasons else self.spent
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why there is no cumulative epsilon, in sentences."""
+        texts = []
+        if self.unbounded:
+            single = self.unbounded == 1
+            count = "a release" if single else f"{self.unbounded} releases"
+            is_ = "is" if single else "are"
+            texts.append(_UNBOUNDED.format(source=self.source, count=count, is_=is_))
+        texts += [_NOT_COMPOSED.format(source=self.source, reason=r) for r in self._sum.reasons]
+        first = self._first_inspection
+        later = [e.id for e in self.entries if first is not None and e.id > first.after]
+        if later:
+            texts.append(_LATER.format(source=self.source, entry=later[0]))
+        return tuple(texts)
+
+    @property
+    def scope(self) -> str:
+        """Whom the cumulative epsilon protects."""
+        return self._sum.scope
+
+    @property
+    def _sum(self) -> Sum:
+        return compose(self.entries, self.delta)
+
+    @property
+    def _first_inspection(self) -> InspectionSummary | None:
+        """The first inspection of the confidential table."""
+        return next((i for i in self.inspections if i.kind is Inspection.TABLE), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a steward should know before the next release of this source."""
+        texts = [*self.reasons]
+        if self.unbounded > 1:
+            texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
+        if (first := self._first_inspection) is not None:
+            what, time = first.what.value, first.time
+            texts.append(_INSPECTED.format(source=self.source, what=what, time=time))
+        return tuple(texts)
+
+    def __str__(self) -> str:
+        cumulative = "none" if self.cumulative is None else number(self.cumulative)
+        scope = f" {self.scope}" if self.cumulative is not None and self.scope else ""
+        at = "" if self.delta is None else f" at delta {float(self.delta):g}"
+        head = (
+            f"{self.source}: budget epsilon {number(self.granted)}{at} ({self.neighbours.value}),"
+            f" spent {number(self.spent)}, remaining {number(self.remaining)},"
+            f" cumulative epsilon {cumulative}{scope}"
+        )
+        lines = [head, *(f"  {entry}" for entry in self.entries)]
+        for item in self.inspections:
+            note = f"  {item.note}" if item.note else ""
+            lines.append(f"  -  {item.time}  inspection of the {item.kind}, by {item.what}{note}")
+        if any(entry.status == "reserved" for entry in self.entries):
+            lines.append("  A reserved entry counts as spent: its run is under way, or was killed.")
+        return "\n".join(lines + [f"  ! {text}" for text in self.warnings])
+
 
 __all__ = [
     "Account",
@@ -58,7 +234,7 @@ _LEAST_DELTA, _MOST_DELTA = Fraction(1, 10**30), Fraction(1, 1000)
 
 @dataclass(frozen=True)
 class Reservation:
-    """A charge that is on disk. Only now may noise be drawn.
+    """A charge that is on disk. Only after it may noise be drawn.
 
     Attributes:
         id: of the entry, for `settle`.
@@ -86,7 +262,7 @@ def init(
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
     delta: Fraction | None = None,
 ) -> Account:
-    """Grant a source a budget, in a new file or in one that has other sources.
+    """Grant a budget to a source, in a new file or in one that has other sources.
 
     With a delta it holds releases that count in rho, too.
 
@@ -123,7 +299,7 @@ def init(
 
 
 def show(path: Path) -> tuple[Account, ...]:
-    """Every source of a budget file, by name.
+    """List every source of a budget file, by name.
 
     Raises:
         InputError: if there is no such file, or it is something else.
@@ -232,7 +408,7 @@ def record_inspection(
 
 
 def account(path: Path, source: str) -> Account:
-    """One source of a budget file."""
+    """Return one source of a budget file."""
     with open_log(path) as log:
         return _find_account(_accounts(log, path), source, path)
 
@@ -254,7 +430,7 @@ def settle(path: Path, reservation: int) -> None:
 
 
 def refuse_older_copy(path: Path, head: LogHead, met: Path) -> None:
-    """Refuse a file that lacks what it had when a confidential folder, `met`, was written."""
+    """Refuse a file that lacks entries known from a confidential folder, `met`."""
     with open_log(path) as log:
         if not log.continues(head):
             raise InputError(
@@ -264,7 +440,7 @@ def refuse_older_copy(path: Path, head: LogHead, met: Path) -> None:
 
 
 def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: int) -> Fraction:
-    """A price in the neighbours of the source; one of add-remove counts so many times."""
+    """Convert a privacy loss to the neighbours of the source; add-remove counts `times` times."""
     if neighbours is account.neighbours:
         return Fraction(amount)
     if account.neighbours is Neighbours.CHANGE_ONE:
@@ -276,7 +452,7 @@ def _price(amount: Fraction, neighbours: Neighbours, account: Account, times: in
 
 
 def _find_account(accounts: dict[str, Account], source: str, path: Path) -> Account:
-    """A source by any spelling of its name."""
+    """Find a source by any spelling of its name."""
     same = [account for name, account in accounts.items() if fold_name(name) == fold_name(source)]
     if not same:
         guess = did_you_mean(source, [*accounts])
@@ -290,7 +466,7 @@ def _find_account(accounts: dict[str, Account], source: str, path: Path) -> Acco
 
 
 def _accounts(log: EventLog, path: Path) -> dict[str, Account]:
-    """Replay what happened: every source with its entries and inspections."""
+    """Replay the events: return every source with its entries and inspections."""
     grants: dict[str, Account] = {}
     entries: list[BudgetEntry] = []
     inspections: defaultdict[str, list[InspectionSummary]] = defaultdict(list)
@@ -342,12 +518,12 @@ def _entry(
 
 
 def _write_number(price: Fraction | None) -> str | None:
-    """An exact number as the file has it."""
+    """Write an exact number for the file."""
     return None if price is None else str(Fraction(price))
 
 
 def _fraction(text: object) -> Fraction:
-    """A number above 0 as it is written here, and no other text: 1e999999999 takes days to read."""
+    """Parse a positive number as `_write_number` writes it; 1e999999999 would take days to read."""
     if not (isinstance(text, str) and _NUMBER.fullmatch(text)):
         raise ValueError
     return Fraction(text)

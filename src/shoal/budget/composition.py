@@ -1,4 +1,4 @@
-"""What several releases of one source disclose together: the rule, and its proof.
+"""Composition over several releases of one source: the rule, and its proof.
 
 Every entry of a budget file holds facts that a steward declared. The cumulative epsilon follows
 from them alone, never from what a table holds: a figure or a refusal that followed from a table's
@@ -118,11 +118,11 @@ class DeclaredFacts:
     """What a steward declared about one release: no cell, no count, no digest of a table.
 
     Attributes:
-        neighbours: of its price.
+        neighbours: for which its privacy loss is stated.
         unit: the column that numbers the persons; `ROW` if none does.
         contributions: rows of a person that the release looks at.
         cut: further rows of a person are left out; otherwise that number is exact.
-        public_number: what of its size is public: "rows", "persons", or "" for nothing.
+        public_number: what is public about its size: "rows", "persons", or "" for nothing.
         public_columns: released as they are, because everybody knows them.
         extract: the predicate by which the table was cut out of its source, in the steward's words;
             "" for the whole table.
@@ -141,12 +141,12 @@ class DeclaredFacts:
     max_contributions: PositiveInt | None = None
 
     def to_json(self) -> str:
-        """Write the facts as the file keeps them."""
+        """Write the facts as JSON."""
         return _FACTS.dump_json(self).decode()
 
     @classmethod
     def of_json(cls, text: str) -> "DeclaredFacts":
-        """Read the facts as the file keeps them.
+        """Read the facts from JSON.
 
         Raises:
             ValueError: if they are something else.
@@ -207,7 +207,7 @@ class BudgetEntry:
 
     @property
     def priced(self) -> bool:
-        """Whether the release has a proved price."""
+        """Whether the release has a proved privacy loss."""
         return self.epsilon is not None or self.rho is not None
 
     def __str__(self) -> str:
@@ -223,12 +223,12 @@ class BudgetEntry:
 
 @dataclass(frozen=True)
 class Sum:
-    """What entries cost together.
+    """The composed privacy loss of several entries.
 
     Attributes:
-        spent: by the theorem, as far as it goes: what is taken from a budget.
-        reasons: why no number stands for all of them, in sentences; none if `spent` does.
-        scope: about whom the number speaks, in words.
+        spent: the loss by the theorem, as far as it applies; it is taken from the budget.
+        reasons: why no number covers all of them, in sentences; empty if `spent` does.
+        scope: whom the number protects, in words.
     """
 
     spent: Fraction
@@ -237,7 +237,7 @@ class Sum:
 
 
 def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Sum:
-    """Add up entries of one source by the theorem above.
+    """Compose the entries of one source by the theorem above.
 
     Args:
         entries: of a source that counts their neighbours. Those without a price are left
@@ -270,7 +270,7 @@ def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Su
 
 
 def cumulative(pure: Sequence[Fraction], rho: Fraction, delta: Fraction | None) -> Fraction:
-    """The least epsilon, at a delta, of pure prices and a rho; without a delta the sum of the pure.
+    """Return the least epsilon, at a delta, of pure losses and a rho; the pure sum without delta.
 
     >>> float(cumulative([Fraction(1)], Fraction(1, 50), Fraction(1, 10**9)))
     2.163288
@@ -298,7 +298,7 @@ def _unknown(priced: Sequence[BudgetEntry]) -> list[str]:
 
 
 def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
-    """Conditions (a) and (b), or one extract for all."""
+    """Check conditions (a) and (b), or that all entries have one extract."""
     extracts = {(fold_name(f.extract), f.extract_by) for f in facts}
     if len(facts) == len(priced) and len(extracts) <= 1:
         return []
@@ -323,7 +323,7 @@ def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> 
 def _units(
     priced: Sequence[BudgetEntry], units: dict[str, str], most: int | None, *, persons: bool
 ) -> list[str]:
-    """Conditions (c) and (d)."""
+    """Check conditions (c) and (d)."""
     reasons = []
     if len(units) > 1:
         names = " and ".join(f"'{name}'" for name in units.values())
@@ -362,7 +362,7 @@ def _numbers(ids: Sequence[int]) -> str:
 
 
 def fold_name(name: str) -> str:
-    """A name as names are compared: whatever its spaces, its case and how its letters are coded.
+    """Normalise a name for comparison, ignoring spaces, case and Unicode composition.
 
     Unicode's compatibility composition (NFKC) with case folding; spaces and characters that are not
     seen are left out. Letters of different alphabets that look alike stay different.
@@ -375,7 +375,7 @@ def fold_name(name: str) -> str:
 
 
 def number(epsilon: Fraction) -> str:
-    """An exact number for people: as a decimal if that is short, else as a fraction.
+    """Write an exact number for people: as a decimal if that is short, else as a fraction.
 
     >>> number(Fraction(1, 10)), number(Fraction(3)), number(Fraction(1, 3))
     ('0.1', '3', '1/3')

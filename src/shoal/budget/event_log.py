@@ -1,4 +1,4 @@
-"""The log that a budget file is: grants, entries, inspections and settlings, chained by hashes.
+"""The event log in a budget file: grants, entries, inspections and settlings, in a hash chain.
 
 A file holds events and nothing else; what a source has spent is derived by replaying them. Events
 are numbered without a gap, and each has the SHA-256 of its content and of the event before it:
@@ -64,12 +64,12 @@ Event = dict[str, Any]
 
 @checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class LogHead:
-    """How far a log had come, for whoever meets an older copy of it.
+    """The state of a log, by which an older copy of it is recognised later.
 
     Attributes:
-        origin: the hash of its first event, by which a file is known.
-        events: how many it had.
-        hash: of the last.
+        origin: the hash of its first event, which identifies the file.
+        events: the number of events.
+        hash: the hash of the last event.
     """
 
     origin: str
@@ -82,7 +82,7 @@ class EventLog:
 
     Args:
         connection: with a transaction under way.
-        contents: of the events that the file has, in order, as JSON.
+        contents: the file's events in order, as JSON.
     """
 
     def __init__(self, connection: sqlite3.Connection, contents: Iterable[str]) -> None:
@@ -98,21 +98,21 @@ class EventLog:
 
     @property
     def events(self) -> list[Event]:
-        """What happened, in order."""
+        """The events, in order."""
         return [json.loads(content) for content, _ in self._rows]
 
     @property
     def hashes(self) -> list[str]:
-        """Of each event and all before it."""
+        """The chained hash of each event."""
         return [hash_ for _, hash_ in self._rows]
 
     @property
     def head(self) -> LogHead:
-        """How far the log has come."""
+        """The state of the log."""
         return LogHead(self.hashes[0], len(self.hashes), self.hashes[-1])
 
     def continues(self, head: LogHead) -> bool:
-        """Whether the log has what one of the same origin had; true for any of another origin."""
+        """Whether the log contains the events of `head`; true if that has another origin."""
         if not self.hashes or self.hashes[0] != head.origin:
             return True
         return self.hashes[head.events - 1 : head.events] == [head.hash]
@@ -124,7 +124,7 @@ class EventLog:
         self._write([self._chain(_text(event))])
 
     def begin(self) -> None:
-        """Make the file a log of these events, in place of the tables of an older version."""
+        """Replace the tables of an older version of the file by a log of these events."""
         objects = self._connection.execute(
             "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
             " AND type IN ('table', 'trigger') ORDER BY type DESC, name = 'source'"
@@ -143,9 +143,9 @@ class EventLog:
 
 @contextmanager
 def open_log(path: Path, *, create: bool = False, write: bool = False) -> Iterator[EventLog]:
-    """Open a file, check it, hold one transaction around the body, and speak of faults plainly.
+    """Open and check a file in one transaction, and report faults in plain sentences.
 
-    One that is opened to be written to is of this version then.
+    Opening a file for writing upgrades it to this version.
     """
     if not create and not path.is_file():
         raise InputError(f"There is no budget file '{path}'. Make one with `shoal budget init`.")
@@ -187,7 +187,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 
 
 def damage_error(path: Path) -> InputError:
-    """Say that a file is not what it was."""
+    """Make the error for a damaged or altered file."""
     return InputError(_DAMAGED.format(path=path))
 
 
@@ -208,7 +208,7 @@ def _explain(error: sqlite3.Error, path: Path) -> InputError | InternalError:
 
 
 def _read_contents(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """The events of a file; refuse what is not a budget file of ours, or damaged."""
+    """Read the events of a file; refuse a damaged file, or one that is not a budget file."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise damage_error(path)
@@ -240,7 +240,7 @@ def _text(event: Event) -> str:
 
 
 def _follow_chain(connection: sqlite3.Connection) -> list[str]:
-    """The events of a log whose schema, numbers and hashes are right."""
+    """Read the events of a log whose schema, numbers and hashes are correct."""
     stated = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
     if {sql for (sql,) in stated} != {*_SCHEMA}:
         raise ValueError
@@ -252,7 +252,7 @@ def _follow_chain(connection: sqlite3.Connection) -> list[str]:
 
 
 def _events_of_tables(connection: sqlite3.Connection, version: int) -> Iterator[Event]:
-    """The events that a file of versions 1 to 4 amounts to; its entries keep their numbers."""
+    """Convert a file of versions 1 to 4 to events; its entries keep their numbers."""
     entries = _rows(connection, "entry")
     inspections = _rows(connection, {1: "", 2: "look"}.get(version, "inspection"))
     for name, epsilon, neighbours, time, *delta in connection.execute(
@@ -263,7 +263,7 @@ def _events_of_tables(connection: sqlite3.Connection, version: int) -> Iterator[
                "delta": at, "time": time}  # fmt: skip
     for row in inspections:
         # An entry of the second in which an inspection began, or of a later one, counts as later;
-        # so does every entry with a larger number than such a one.
+        # so does every entry with a larger number.
         later = [e["id"] for e in entries if "after" not in row and e["time"] >= row["time"]]
         row.setdefault("after", min(later, default=len(entries) + 1) - 1)
         if row["after"] not in range(len(entries) + 1):
@@ -282,7 +282,7 @@ def _events_of_tables(connection: sqlite3.Connection, version: int) -> Iterator[
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[Event]:
-    """The rows of a table, numbered without a gap up to the last that the file ever gave."""
+    """Read the rows of a table, which must be numbered without gaps."""
     if not table:
         return []
     cursor = connection.execute(f"SELECT * FROM {table} ORDER BY id")  # noqa: S608 (a name of ours)

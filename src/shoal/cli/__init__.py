@@ -1,1 +1,1 @@
-"""The command line: commands, their options, and what stands between them and the terminal."""
+"""The command line: commands, their options, and the terminal."""

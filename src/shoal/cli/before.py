@@ -1,4 +1,4 @@
-"""Commands for before a release: what it will promise, and what is in its table."""
+"""Commands before a release: its promises, and an inspection of the table."""
 
 from functools import partial
 from pathlib import Path
@@ -128,7 +128,7 @@ def _try_draft(
     budget: "BudgetOptions",
     progress: "Progress",
 ) -> "DraftedPolicy":
-    """Attack what a draft would release, and write into it what they gain."""
+    """Attack a trial release of a draft, and write the attackers' gains into the draft."""
     from shoal import policy as policies
     from shoal.evaluation import inspect_table
 

@@ -401,7 +401,7 @@ def compare(
 
 
 def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) -> dict[str, str]:
-    """Options of the form KEY=VALUE, with `marks` equal signs if given, or at least one."""
+    """Parse options KEY=VALUE, with `marks` equal signs if given, or at least one."""
     from shoal.errors import InputError
 
     for pair in given or ():

@@ -1,4 +1,4 @@
-"""What stands between a command and the terminal: sentences, exit codes, interrupts, progress."""
+"""The terminal of a command: sentences, exit codes, interrupts, progress."""
 
 import _thread
 import errno
@@ -62,7 +62,7 @@ def door() -> Iterator[None]:
 
 
 class Panel(StrEnum):
-    """Where a command stands in `shoal --help`, in the order of the work."""
+    """The panel of a command in `shoal --help`, in the order of use."""
 
     START = "Start"
     PROTECT = "Protect"
@@ -75,7 +75,7 @@ class Group(TyperGroup):
     """A family of commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Name the commands panel by panel, so the panels stand in their order."""
+        """List the commands panel by panel, so the panels keep their order."""
         order, names = list(Panel), super().list_commands(ctx)
         panels = {name: self.commands[name].rich_help_panel for name in names}  # type: ignore[attr-defined]
         return sorted(names, key=lambda name: order.index(panels[name]) if panels[name] else 0)
@@ -87,7 +87,7 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command behind the door."""
+    """A command whose errors `door` reports."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
@@ -95,7 +95,7 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--quiet` and `--verbose` behind the command too, where people write them."""
+        """Accept `--quiet` and `--verbose` after the command too, where people write them."""
         stated = {f"--{loud}" for loud in (Loudness.QUIET, Loudness.VERBOSE)} & set(args)
         if stated:
             telling(quiet="--quiet" in stated, verbose="--verbose" in stated)
@@ -110,14 +110,14 @@ class Command(TyperCommand):
 
 
 def _without_types(params: Iterable[Any]) -> None:
-    """Show flags as flags: a flag takes no value, whose type typer would name."""
+    """Show flags as flags: typer would name a value type that they do not take."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.display_type_rich = lambda ctx: None  # noqa: ARG005 (by this name)
 
 
 class Interrupts:
-    """Ctrl-C as one KeyboardInterrupt, so the command can clean up.
+    """Ctrl-C as a single KeyboardInterrupt, so the command can clean up.
 
     A second one ends the process at once, by the signal and without a traceback. Python prints and
     forgets an exception that is raised in a finaliser or in a callback from C: an interrupt there
@@ -166,7 +166,7 @@ class Interrupts:
             self._again()
 
     def _again(self) -> None:
-        """Interrupt a moment later: here it would be forgotten, or break an import."""
+        """Interrupt a moment later: now it would be lost, or break an import."""
         with suppress(ValueError):
             signal.signal(signal.SIGINT, self._first)
             again = Timer(0.02, _thread.interrupt_main)
@@ -175,14 +175,14 @@ class Interrupts:
 
 
 def _importing(frame: "FrameType | None") -> bool:
-    """Whether a module is being imported in what a signal has stopped."""
+    """Whether a signal stopped the import of a module."""
     while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None
 
 
 def _end_late(reader: int) -> None:
-    """End the process if it goes on after an interrupt; nothing if the pipe is closed in time."""
+    """End the process if it goes on after an interrupt, unless the pipe is closed in time."""
     with os.fdopen(reader, "rb", buffering=0) as came:
         while (number := came.read(1)) and number[0] != signal.SIGINT:
             pass
@@ -198,7 +198,7 @@ def _end_late(reader: int) -> None:
 
 
 def _end_children() -> None:
-    """End the processes that this one started, those that are not yet known to Python included."""
+    """End the processes that this one started, including those still unknown to Python."""
     known = [process.pid for process in active_children()]
     listed = [path.read_text().split() for path in Path("/proc/self/task").glob("*/children")]
     for number in {*filter(None, known), *map(int, chain(*listed))}:
@@ -207,7 +207,7 @@ def _end_children() -> None:
 
 
 def _report(error: BaseException, *, interrupted: bool) -> int:
-    """Say in a sentence what happened, and return the exit code."""
+    """Report an error in a sentence, and return the exit code."""
     if interrupted or isinstance(error, KeyboardInterrupt):
         _end_children()  # A Java machine that was interrupted while it started would stay.
         tell(_said["interrupted"])
@@ -226,9 +226,9 @@ def _report(error: BaseException, *, interrupted: bool) -> int:
 
 
 def _is_lost(error: OSError) -> bool:
-    """Whether standard output could not be written; what waits for it is dropped then.
+    """Whether standard output could not be written; its buffered content is then dropped.
 
-    What is said beside the result never raises, so it was the result that `echo` wrote.
+    Other messages never raise, so it was the result that `echo` wrote.
     """
     if not any(frame.name == "echo" for frame in extract_tb(error.__traceback__)):
         return False
@@ -238,18 +238,18 @@ def _is_lost(error: OSError) -> bool:
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """Print text for people: no name in it moves the cursor or hides a character."""
+    """Print text for people, with invisible characters escaped."""
     typer.echo(visible(str(text), lines=True), err=err)
 
 
 def tell(sentence: str) -> None:
-    """Say something beside the result; if standard error is closed, nobody wants it."""
+    """Print a message besides the result; if standard error is closed, skip it."""
     with suppress(OSError):
         say(f"shoal: {sentence}", err=True)
 
 
 class Loudness(StrEnum):
-    """How much is said beside a result: `--quiet`, as usual, `--verbose`."""
+    """How much is printed besides a result: `--quiet`, as usual, `--verbose`."""
 
     QUIET = "quiet"
     USUAL = "usual"
@@ -260,12 +260,12 @@ _said: dict[str, str] = {"beside": Loudness.USUAL, "interrupted": INTERRUPTED}
 
 
 def if_interrupted(sentence: str) -> None:
-    """Settle for this command what is said if it is interrupted."""
+    """Set the sentence that this command prints if it is interrupted."""
     _said["interrupted"] = sentence
 
 
 def telling(*, quiet: bool, verbose: bool) -> None:
-    """Settle for this command how much is said beside its result."""
+    """Set how much this command prints besides its result."""
     if quiet and verbose:
         raise typer.BadParameter("Expected --quiet or --verbose, found both.")
     usual = Loudness.VERBOSE if verbose else Loudness.USUAL
@@ -273,7 +273,7 @@ def telling(*, quiet: bool, verbose: bool) -> None:
 
 
 def note(sentence: str) -> None:
-    """Say what is good to know, unless `--quiet` was asked for."""
+    """Print useful information, unless `--quiet` is set."""
     if _said["beside"] is not Loudness.QUIET:
         tell(sentence)
 
@@ -291,7 +291,7 @@ def say_published(published: "Published", *, as_json: bool) -> None:
 
 
 def _steps() -> "Progress":
-    """Print each step as it begins, with the seconds since the start; at most one each second."""
+    """Print each step as it begins, with the seconds since the start; at most one per second."""
     begun = monotonic()
     last, at = "", -1.0
 
@@ -308,7 +308,7 @@ def _steps() -> "Progress":
 
 @contextmanager
 def running() -> "Iterator[Progress]":
-    """Show progress, and say it once if kernels must be compiled."""
+    """Show progress, and say once if kernels must be compiled."""
     from shoal.core.jit import compile_notice
 
     with showing_progress() as progress, compile_notice(note):
@@ -317,7 +317,7 @@ def running() -> "Iterator[Progress]":
 
 @contextmanager
 def showing_progress() -> "Iterator[Progress]":
-    """Show a bar on stderr while something runs, where stderr is a terminal."""
+    """Show a progress bar on stderr, if it is a terminal."""
     if _said["beside"] is Loudness.VERBOSE:
         yield _steps()
         return

@@ -1,4 +1,4 @@
-"""The demonstration: the shipped sample, from a CSV to a release, shown as commands."""
+"""The demonstration: the shipped sample, from CSV to release, shown as commands."""
 
 import shutil
 from collections.abc import Callable

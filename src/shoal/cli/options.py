@@ -94,7 +94,7 @@ Evaluate = Annotated[
     bool | None,
     typer.Option(
         "--evaluate/--no-evaluate",
-        help="Evaluate the release for the confidential report; by default for up to 50,000 rows.",
+        help="Evaluate the release for the confidential report; the default where memory allows.",
     ),
 ]
 Control = Annotated[
@@ -191,7 +191,7 @@ BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz",
 
 @contextmanager
 def replace_dashes(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]:
-    """Put a file in place of a `-` among the tables of a command."""
+    """Replace `-` among a command's tables by a temporary file."""
     asked = [name for name, shown in metavars.items()
              if shown in TABLES and params.get(name) == STDIN]  # fmt: skip
     if not asked:

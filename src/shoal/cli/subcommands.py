@@ -306,7 +306,7 @@ def _whole(text: str) -> int:
 def _read_values(
     values: Path | None, data: Path | None, column: str | None, reading: "ReadingOptions"
 ) -> tuple[list[str], bool]:
-    """Values from a public list, or read off a table; and whether they were."""
+    """Read values from a public list or a table; also return whether they were observed."""
     from shoal.errors import InputError
     from shoal.io import validate
     from shoal.io.cells import compose

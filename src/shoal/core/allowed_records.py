@@ -1,4 +1,4 @@
-"""Records that keep all constraints: whether there is one, and the one nearest to a record.
+"""Records that satisfy all constraints: whether one exists, and the nearest to a given record.
 
 Constraints that share a column belong together; what follows is about one such part. Its conditions
 cut the domain of each column into cells on which every atom is constant, so a list of combinations
@@ -95,12 +95,12 @@ class ConstraintSet:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that are named."""
+        """All columns that constraints name."""
         return tuple(dict.fromkeys(name for c in self.constraints for name in c.columns))
 
     @cached_property
     def parts(self) -> tuple["_Part", ...]:
-        """The constraints that belong together."""
+        """The constraints in groups that share no column."""
         groups: list[list[Constraint]] = []
         for rule in self.constraints:
             near = [g for g in groups if any({*rule.columns} & {*other.columns} for other in g)]
@@ -109,7 +109,7 @@ class ConstraintSet:
         return tuple(_Part(tuple(group), self) for group in groups)
 
     def contradiction(self) -> str:
-        """Why no record keeps all constraints, in a sentence; nothing if one does."""
+        """Explain why no record satisfies all constraints; None if one does."""
         for part in self.parts:
             if part.witness is not None:
                 continue
@@ -121,7 +121,7 @@ class ConstraintSet:
         return ""
 
     def nearest(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], Bools]:
-        """The nearest record that keeps all constraints, for each row; and which rows changed.
+        """Find each row's nearest record that satisfies all constraints; also say which changed.
 
         Args:
             columns: for each column that is named, numbers, or texts as objects.
@@ -149,7 +149,7 @@ def _impossible(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Axis:
-    """A column cut into cells; the last place is a missing cell.
+    """A column cut into cells; the last position is a missing cell.
 
     Attributes:
         values: the least value of each cell, or the category; the place of all categories that no
@@ -172,7 +172,7 @@ class _Axis:
         return tuple(c for c in self.column.all_categories or () if c not in self.values)
 
     def costs(self, cells: Array, owner: ConstraintSet) -> Floats:
-        """For each row and each cell 0 if it is there, else 1 and a share of the move."""
+        """Compute the cost of moving each row to each cell: 0 or 1 plus a distance."""
         name, count = self.column.name, len(self.values)
         costs = np.full((len(cells), count + 1), np.inf)
         absent = np.array([c is None or c != c for c in cells], dtype=bool)  # noqa: PLR0124
@@ -205,7 +205,7 @@ class _Axis:
         return 1.0 if low is None or high is None else high - low
 
     def move(self, cells: Array, places: Ints) -> Array:
-        """Each cell in its new place: as it was, if it is there already."""
+        """Move each row to its new cell; rows that are already there stay unchanged."""
         made = cells.copy()
         if self.categorical:
             for row, place in enumerate(places):
@@ -224,7 +224,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Part:
-    """Constraints that share columns, directly or through others."""
+    """A group of constraints that share columns, directly or through others."""
 
     constraints: tuple[Constraint, ...]
     owner: ConstraintSet
@@ -236,7 +236,7 @@ class _Part:
 
     @cached_property
     def axes(self) -> dict[str, _Axis]:
-        """The columns that conditions are about."""
+        """The columns in conditions."""
         named: dict[str, list[str | float]] = {}
         unsettled: set[str] = set()
         for leaf in (leaf for constraint in self.constraints for leaf in constraint.leaves()):
@@ -272,20 +272,20 @@ class _Part:
         return _Axis(column, values, np.array([*below, np.inf if high is None else high]), leaves)
 
     def grid(self, name: str) -> float | None:
-        """The grid of a column, if it is on one."""
+        """Return the grid of a column, or None."""
         return (
             self.owner.grids[name] if name in self.owner.grids else grain(self.owner.schema[name])
         )
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """The columns of relations."""
+        """The columns in relations."""
         named = {n for c in self.constraints for leaf in c.relations() for n in leaf.terms}
         return tuple(name for name in self.columns if name in named)
 
     @cached_property
     def alternatives(self) -> list[tuple[Ints, list[Relation]]]:
-        """Lists of allowed combinations of cells, each with the relations that come with it."""
+        """Lists of allowed combinations of cells, each with its relations."""
         domains = {name: (*axis.values, None) for name, axis in self.axes.items()}
         size = float(np.prod([float(len(domain)) for domain in domains.values()]))
         if size > LARGEST_DOMAIN:
@@ -310,7 +310,7 @@ class _Part:
 
     @cached_property
     def witness(self) -> dict[str, Any] | None:
-        """A record that keeps the constraints; none if there is none."""
+        """A record that satisfies the constraints; None if there is none."""
         axes = self.axes.items()
         for combos, relations in self.alternatives:
             # A missing cell keeps most rules, and proves nothing unless a rule is about it.
@@ -347,7 +347,7 @@ class _Part:
         return {**values, **made}
 
     def _box(self, combos: Ints) -> tuple[Floats, Floats]:
-        """The least and the largest number of each column of relations in combinations of cells."""
+        """Return the range of each relation's column in combinations of cells."""
         low, high = (np.empty((len(combos), len(self.numeric))) for _ in range(2))
         places = {name: place for place, name in enumerate(self.axes)}
         for at, name in enumerate(self.numeric):
@@ -362,7 +362,7 @@ class _Part:
         return low, high
 
     def nearest(self, columns: Mapping[str, Array]) -> dict[str, Array]:
-        """The nearest record that keeps the constraints, for rows that do not."""
+        """Find the nearest record that satisfies the constraints, for rows that violate them."""
         rows = len(next(iter(columns.values())))
         best = {name: column.copy() for name, column in columns.items()}
         least = np.full(rows, np.inf)
@@ -400,7 +400,7 @@ class _Part:
     def _within(
         self, columns: Mapping[str, Array], rows: Ints, combos: Ints, relations: list[Relation]
     ) -> tuple[dict[str, Array], Floats, Bools]:
-        """The nearest records in given combinations of cells; their costs; where there is one."""
+        """Find the nearest records in given cells, their costs, and where one exists."""
         made = {name: columns[name][rows] for name in self.columns}
         for at, (name, axis) in enumerate(self.axes.items()):
             made[name] = axis.move(made[name], combos[:, at])
@@ -428,7 +428,7 @@ class _Part:
 def _cheapest(
     costs: Mapping[str, Floats], combos: Ints, rows: Ints, tried: Sequence[Ints]
 ) -> tuple[Ints, Floats]:
-    """For each row the combination of least cost that was not tried, and the cost."""
+    """Return for each row the untried combination of least cost, and the cost."""
     place, cost = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows))
     if not costs:
         cost[:] = np.inf if tried else 0.0
@@ -447,7 +447,7 @@ def _cheapest(
 
 
 def _move(before: Array, after: Array) -> Floats:
-    """1 and a share of the move for each cell that changed."""
+    """Return the cost of each cell's change: 1 plus a share of its distance, 0 if unchanged."""
     if before.dtype == object:
         return np.array([float(a != b) for a, b in zip(before, after, strict=True)])
     comparable = np.isnan(before) == np.isnan(after)
@@ -457,7 +457,7 @@ def _move(before: Array, after: Array) -> Floats:
 
 
 def _choices(node: Node) -> list[list[Node]]:
-    """Ways to keep a condition: lists of relations and of conditions without one."""
+    """List the ways to satisfy a condition: lists of relations and of plain conditions."""
     if not any(isinstance(leaf, Relation) and leaf.terms for leaf in leaves(node)):
         return [[node]]
     if isinstance(node, AnyOf):
@@ -491,7 +491,7 @@ def _constraint(node: Node) -> Constraint:
 
 
 def unusable(constraints: Iterable[Constraint]) -> str:
-    """Why a rule cannot be kept by construction or projection, in a sentence; or nothing."""
+    """Explain why a rule cannot be enforced by construction or projection; None if it can."""
     for rule in constraints:
         for leaf in rule.relations():
             if isinstance(leaf.left, Computed) or isinstance(leaf.right, Computed):

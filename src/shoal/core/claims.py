@@ -1,4 +1,4 @@
-"""What is promised, what was checked, and what was estimated: three types."""
+"""Claims, checks and estimates: what is promised, verified, and measured."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ SETTLED_BY = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A promise, with how far it is known to be true and why.
+    """A promise, with its status and the reason.
 
     Attributes:
         basis: the reason, or for a refuted claim the counterexample, in plain words.

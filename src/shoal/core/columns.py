@@ -19,7 +19,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Report progress to nobody: the default of every long computation."""
+    """Report no progress: the default of every long computation."""
 
 
 class Role(StrEnum):
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 
 class Transform(StrEnum):
-    """A public scale on which distances between numbers are taken.
+    """A public scale on which distances between numbers are measured.
 
     `log`: Distances between numbers are taken of their logarithms.
     `sqrt`: Distances between numbers are taken of their square roots.
@@ -102,7 +102,7 @@ class Hierarchy:
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """The categories that records hold, in the order of the file."""
+        """The leaf categories, in the order of the file."""
         return tuple(path[0] for path in self.paths)
 
     @property
@@ -111,7 +111,7 @@ class Hierarchy:
         return self.paths[0][-1]
 
     def levels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels of all leaves, level by level: the leaves first, the root last.
+        """Return the labels of all leaves, level by level: the leaves first, the root last.
 
         A path that is shorter than another ends in the root earlier.
 
@@ -164,7 +164,7 @@ class Hierarchy:
 
 
 def hierarchy_order(edges: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order the leaves of a hierarchy so that all below any node are neighbours.
+    """Order the leaves of a hierarchy so that those below any node are adjacent.
 
     Args:
         edges: of `Hierarchy.edges`.
@@ -194,7 +194,7 @@ def hierarchy_order(edges: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn paths from leaf to root, padded at the end, into paths from root to leaf."""
+    """Reverse paths from leaf to root, padded at the end, into paths from root to leaf."""
     used = edges >= 0
     return np.take_along_axis(
         edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1
@@ -256,7 +256,7 @@ class Column:
 
     @property
     def unlisted(self) -> str | None:
-        """What a category becomes that the policy does not list; None where it becomes missing."""
+        """The category that replaces unlisted ones; None if they become missing."""
         if self.other is not None or self.keep_missing:
             return self.other
         return (self.all_categories or ("",))[0]
@@ -268,7 +268,7 @@ class Column:
 
     @property
     def has_steps(self) -> bool:
-        """Whether the policy codes or rounds its values before a method sees them."""
+        """Whether the policy codes or rounds its values before the method runs."""
         return any(
             step is not None
             for step in (self.step, self.date_step, self.top_code, self.bottom_code)
@@ -338,12 +338,12 @@ class Schema:
         return tuple(column.name for column in self.columns if column.role is role)
 
     def column_with_flag(self, flag: str) -> str | None:
-        """Name of the column that carries a flag such as `privacy_unit`, if one does."""
+        """Return the column that carries a flag such as `privacy_unit`, or None."""
         return next((column.name for column in self.columns if getattr(column, flag)), None)
 
     @property
     def persons(self) -> Persons | None:
-        """How rows belong to persons, if a column numbers them."""
+        """How rows belong to persons, if a column identifies them."""
         column = next((column for column in self.columns if column.privacy_unit), None)
         if column is None:
             return None

@@ -35,7 +35,7 @@ def sources() -> str:
 
 
 def compile_kernel(function: FunctionType, **options: Any) -> Any:
-    """Numba's dispatcher of a kernel, with its cache on disk, if a folder can be written."""
+    """Make Numba's dispatcher of a kernel, with a cache on disk if a folder is writable."""
     dispatcher = njit(nogil=True, **options)(function)
     with suppress(RuntimeError):  # Numba cannot write anywhere.
         dispatcher._cache = _KernelCache(function)  # noqa: SLF001  # as enable_caching does
@@ -43,15 +43,14 @@ def compile_kernel(function: FunctionType, **options: Any) -> Any:
 
 
 def listen(tell: Callable[[], None]) -> None:
-    """Call `tell` whenever a kernel of ours begins to be compiled."""
+    """Call `tell` whenever the compilation of one of our kernels begins."""
     event.register("numba:compile", _Listener(tell))
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
-    """Numba's cache of one function.
+    """Numba's cache of one function, which depends on the sources of all kernels.
 
-    It depends on the sources of all kernels. A cache that cannot be written, on a full disk for
-    one, costs time and stops nothing.
+    If the cache cannot be written, for example on a full disk, kernels are compiled again.
     """
 
     def __init__(self, function: FunctionType) -> None:

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: what a rho is worth as epsilon and delta.
+"""Zero-concentrated differential privacy: convert rho to epsilon and delta, and back.
 
 A mechanism has rho if for every order a > 1 the Renyi divergence of order a between its outputs on
 neighbours is at most rho a. Then for every delta it has the epsilon
@@ -31,7 +31,7 @@ _SAFE = 1 - 1e-7  # what floating-point arithmetic may be off by, and far more
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The epsilon that a rho has at a delta, by the formula above.
+    """Return the epsilon of a rho at a delta, by the formula above.
 
     >>> round(epsilon_of(0.02, 1e-9), 4)
     1.1633
@@ -57,7 +57,7 @@ def _at(rho: float, log_delta: float, x: float) -> float:
 
 
 def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon that a rho has at a delta, rounded up to six places.
+    """Return the epsilon of a rho at a delta, rounded up to six decimals.
 
     >>> float(epsilon_above(Fraction(1, 50), Fraction(1, 10**9)))
     1.163288
@@ -70,7 +70,7 @@ def epsilon_above(rho: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho that has this epsilon at this delta, rounded down to six digits.
+    """Return the largest rho with this epsilon at this delta, rounded down to six digits.
 
     >>> float(rho_of(Fraction(1), Fraction(1, 10**9)))
     0.014973
@@ -96,7 +96,7 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def root_below(square: Fraction) -> Fraction:
-    """A fraction whose square is not above this, by less than a millionth of it.
+    """Return a fraction just below the square root of a number, by less than a millionth.
 
     >>> root_below(Fraction(1, 4))
     Fraction(1, 2)
@@ -106,7 +106,7 @@ def root_below(square: Fraction) -> Fraction:
 
 
 def root_above(square: Fraction) -> Fraction:
-    """A fraction whose square is not below this, by less than a millionth of it."""
+    """Return a fraction whose square is above this number by less than a millionth of it."""
     below = root_below(square)
     if below * below == square:
         return below

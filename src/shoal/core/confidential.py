@@ -1,4 +1,4 @@
-"""A type for secrets: the original, and all that was computed from it other than by noise."""
+"""A type for secrets: the original, and what was computed from it without noise."""
 
 from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar, final

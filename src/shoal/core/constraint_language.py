@@ -61,7 +61,7 @@ def parse(
     columns: Schema | Sequence[str],
     lookups: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
 ) -> Constraint:
-    """Read a constraint.
+    """Parse a constraint.
 
     Args:
         text: as the module's documentation describes.
@@ -118,7 +118,7 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    """A recursive descent over the tokens of one constraint."""
+    """A recursive-descent parser of one constraint."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Parser:
         return InputError(f"Rule '{self.text}' {what} (character {self.start + 1}).{hint}")
 
     def take(self, *texts: str) -> str | None:
-        """The next token, if it is one of these signs or words."""
+        """Take the next token if it is one of these signs or words, else return None."""
         token = self.token
         if token.kind in {"sign", "word"} and token.text in texts:
             self.place += 1
@@ -300,7 +300,7 @@ class _Parser:
         return self.numbers(made, start)
 
     def numbers(self, made: Relation, start: int) -> Node:
-        """A comparison of numbers: an atom, if it is one column against a constant."""
+        """Make a comparison of numbers: an atom, if it compares one column with a constant."""
         same = [side.column if isinstance(side, Linear) else None
                 for side in (made.left, made.right)]  # fmt: skip
         texts = [name for name in made.columns if self.kind(name) in CATEGORICAL]
@@ -325,7 +325,7 @@ class _Parser:
         return Atom(name, "in", tuple(self.constant(name, value) for value in values), negated)
 
     def compare_ordinals(self, name: str, order: str, value: Expression, *, upper: bool) -> Atom:
-        """Compare an ordinal by its categories, or a date with a day in quotes."""
+        """Make a comparison of an ordinal with its categories, or of a date with a quoted day."""
         constant = self.constant(name, value)
         if isinstance(constant, float):
             atom = Atom(name, cast("Literal['<', '<=']", order), (constant,))
@@ -342,7 +342,7 @@ class _Parser:
         return Atom(name, "in", chosen)
 
     def constant(self, name: str, value: Expression) -> str | float:
-        """A constant in the type of the column that it is compared with."""
+        """Convert a constant to the type of the column that it is compared with."""
         kind = self.kind(name)
         if isinstance(value, Linear) and not value.terms:
             text, number = str(value.text), float(value.constant)
@@ -360,7 +360,7 @@ class _Parser:
         return text if number is None else number
 
     def check_value(self, name: str, text: str) -> None:
-        """Refuse a value that is not a category of a column, unless those were only observed."""
+        """Refuse a value that is not a category, unless categories were only observed."""
         column = cast("Schema", self.schema)[name]
         listed = column.all_categories
         if listed is not None and text not in listed and not column.observed:

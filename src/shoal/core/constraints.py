@@ -45,33 +45,33 @@ FORM = "Expected comparisons such as 'tax <= income' or 'a + b = total'."
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of columns with coefficients, and a constant; a constant also as it was written."""
+    """A linear combination of columns plus a constant, which may keep its written form."""
 
     terms: Mapping[str, Fraction]
     constant: Fraction = Fraction(0)
     text: str | None = None
 
     def plus(self, other: "Linear", sign: int = 1) -> "Linear":
-        """The sum, or the difference."""
+        """Return the sum, or with sign -1 the difference."""
         terms = dict(self.terms)
         for name, factor in other.terms.items():
             terms[name] = terms.get(name, Fraction(0)) + sign * factor
         return Linear(terms, self.constant + sign * other.constant)
 
     def times(self, factor: Fraction) -> "Linear":
-        """Every coefficient and the constant, multiplied."""
+        """Multiply every coefficient and the constant."""
         return Linear({n: factor * f for n, f in self.terms.items()}, factor * self.constant)
 
     @property
     def column(self) -> str | None:
-        """The column that stands here by itself, if one does."""
+        """The column, if the expression is a single column."""
         bare = not self.constant and [*self.terms.values()] == [1]
         return next(iter(self.terms)) if bare else None
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A sum, product or quotient that is not linear."""
+    """A nonlinear sum, product or quotient."""
 
     op: str
     left: "Expression"
@@ -80,7 +80,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Text:
-    """A text in quotes."""
+    """A quoted text."""
 
     value: str
 
@@ -90,12 +90,12 @@ Expression = Linear | Computed | Text
 
 @dataclass(frozen=True)
 class Atom:
-    """What one column must be, by itself.
+    """A condition on a single column.
 
     Attributes:
         op: `in` some values, `<` or `<=` the only value, or `missing`.
         values: texts of categories; numbers; or days.
-        negated: it must not be that; of a missing cell, neither is true.
+        negated: whether the condition is negated; for a missing cell, neither form is true.
     """
 
     column: str
@@ -109,7 +109,7 @@ class Relation:
     """A comparison of several columns.
 
     Attributes:
-        terms: if it is linear, the coefficient of each column in left - right; else nothing.
+        terms: if it is linear, the coefficient of each column in left - right; else empty.
         constant: what their sum is compared with.
     """
 
@@ -132,14 +132,14 @@ class Lookup:
 
 @dataclass(frozen=True)
 class AllOf:
-    """All parts hold."""
+    """A conjunction of conditions."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """At least one part holds."""
+    """A disjunction of conditions."""
 
     parts: tuple["Node", ...]
 
@@ -149,7 +149,7 @@ CONDITIONS = (AllOf, AnyOf, Atom, Relation, Lookup)
 
 
 class Violations(NamedTuple):
-    """How often a constraint is broken.
+    """How often a constraint is violated.
 
     Attributes:
         applicable: rows for which it is true or false.
@@ -162,33 +162,33 @@ class Violations(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Violations among the applicable rows; 0 without any."""
+        """Violations as a share of the applicable rows; 0 if there are none."""
         return self.violations / self.applicable if self.applicable else 0.0
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint that was read: its text, the columns that it names, and its tree."""
+    """A parsed constraint: its text, the columns that it names, and its tree."""
 
     text: str
     columns: tuple[str, ...]
     tree: Node
 
     def leaves(self) -> Iterator[Atom | Relation | Lookup]:
-        """The leaves of the tree, from left to right."""
+        """Yield the leaves of the tree, from left to right."""
         return leaves(self.tree)
 
     def atoms(self) -> Iterator[Atom]:
-        """The leaves over one column."""
+        """Yield the conditions on a single column."""
         return (leaf for leaf in self.leaves() if isinstance(leaf, Atom))
 
     def relations(self) -> Iterator[Relation]:
-        """The leaves that compare several columns."""
+        """Yield the comparisons of several columns."""
         return (leaf for leaf in self.leaves() if isinstance(leaf, Relation))
 
     @property
     def lookup(self) -> Lookup | None:
-        """The functional dependence, if it is one."""
+        """The functional dependence, if the constraint is one."""
         return self.tree if isinstance(self.tree, Lookup) else None
 
     @property
@@ -203,7 +203,7 @@ class Constraint:
         return all(isinstance(p, Relation) and p.terms and p.op != "!=" for p in parts)
 
     def truth(self, columns: Mapping[str, ArrayLike]) -> tuple[Bools, Bools]:
-        """Where it is true, and where it is false. Cost O(n) for each operation.
+        """Return where the constraint is true, and where it is false. Cost O(n) for each operation.
 
         ==, <= and >= allow for rounding, one part in 10^9; < and > are exact.
 
@@ -220,11 +220,11 @@ class Constraint:
                 raise InputError(f"Rule '{self.text}' {error}. {FORM}") from None
 
     def holds(self, columns: Mapping[str, ArrayLike]) -> Bools:
-        """Which rows do not break it."""
+        """Return which rows do not violate it."""
         return ~self.truth(columns)[1]
 
     def count(self, columns: Mapping[str, ArrayLike]) -> Violations:
-        """Count the rows that break it."""
+        """Count the rows that violate it."""
         true, false = self.truth(columns)
         return Violations(self.text, int((true | false).sum()), int(false.sum()))
 
@@ -232,7 +232,7 @@ class Constraint:
 def cells(
     column: Column, constraints: Iterable[Constraint], grid: float | None
 ) -> tuple[str | float, ...]:
-    """One value of each cell of a column's public domain; every atom is constant on a cell.
+    """Return a representative of each cell of a column's domain, on which all atoms are constant.
 
     A categorical column has a cell for each category. The domain of a number or a date is cut
     where the atoms cut it, and the least value of each cell on the grid, if it has one, stands for
@@ -253,17 +253,17 @@ def cells(
 
 
 def beyond(value: float) -> float:
-    """How far from a number others lie that do not count as equal."""
+    """Return the distance beyond which a number no longer counts as equal."""
     return max(2 * TOLERANCE * abs(value), 1e-300)
 
 
 def grain(column: Column) -> float | None:
-    """The grid of a numeric or date column, if the policy states one: its step, or a day."""
+    """Return the grid of a numeric or date column, if the policy states one: its step, or a day."""
     return 1.0 if column.kind is Kind.DATE else None if not column.step else float(column.step)
 
 
 def limits(column: Column) -> tuple[float | None, float | None]:
-    """The bounds of a number or a date, as numbers or days, with codes of extremes."""
+    """Return the bounds of a numeric or date column, after coding of extremes."""
     coded = (column.bottom_code, column.top_code)
     low, high = (
         [(float(v) if isinstance(v, Decimal) else float((v - EPOCH).days))
@@ -276,7 +276,7 @@ def limits(column: Column) -> tuple[float | None, float | None]:
 def allow(
     constraints: Iterable[Constraint], domains: Mapping[str, Sequence[str | float | None]]
 ) -> Bools:
-    """Which combinations of values break no constraint: one axis per column of `domains`."""
+    """Find which combinations of values satisfy all constraints; one axis per column."""
     shape = tuple(map(len, domains.values()))
     if not shape:
         return np.ones((), dtype=bool)
@@ -292,7 +292,7 @@ def allow(
 
 
 def leaves(node: Node) -> Iterator[Atom | Relation | Lookup]:
-    """The leaves of a tree, from left to right."""
+    """Yield the leaves of a tree, from left to right."""
     if isinstance(node, AllOf | AnyOf):
         for part in node.parts:
             yield from leaves(part)
@@ -301,7 +301,7 @@ def leaves(node: Node) -> Iterator[Atom | Relation | Lookup]:
 
 
 def _read(column: ArrayLike) -> Array:
-    """A column as floats, or as objects."""
+    """Convert a column to floats, or to objects."""
     array = np.asarray(column)
     numbers = np.issubdtype(array.dtype, np.number) or array.dtype == bool
     return array.astype(np.float64) if numbers else array.astype(object)
@@ -405,7 +405,7 @@ def _near(a: Any, b: Any) -> Any:
 
 
 def negation(node: Node) -> Node:
-    """The opposite of a condition, in negation normal form."""
+    """Negate a condition, in negation normal form."""
     match node:
         case AllOf(parts):
             return AnyOf(tuple(map(negation, parts)))
@@ -423,7 +423,7 @@ def negation(node: Node) -> Node:
 
 
 def relation(left: Expression, op: Literal["<", "<=", "==", "!="], right: Expression) -> Relation:
-    """A comparison, with its coefficients if it is linear."""
+    """Make a comparison, with its coefficients if it is linear."""
     columns = tuple(dict.fromkeys((*_columns_of(left), *_columns_of(right))))
     if not (isinstance(left, Linear) and isinstance(right, Linear)):
         return Relation(left, op, right, columns)

@@ -10,10 +10,10 @@ from shoal.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class SpatialDecomposition:
-    """Boxes that cover a public space, each point once, with counts by confidential value.
+    """Disjoint boxes that cover a public space, with counts by confidential value.
 
-    Places are numbers. A number or a day is its own place; category c of a declared order holds
-    the places from c to c + 1. A box holds the places lower <= x < upper.
+    Coordinates are numbers. A number or a day is its own coordinate; category c of a declared order
+    covers c <= x < c + 1. A box covers lower <= x < upper.
 
     Attributes:
         columns: the quasi-identifiers, one axis each.
@@ -64,5 +64,5 @@ class SpatialDecomposition:
 
     @property
     def extent(self) -> tuple[Floats, Floats]:
-        """The least and the greatest place of each axis."""
+        """The least and the greatest coordinate on each axis."""
         return self.lower.min(axis=0), self.upper.max(axis=0)

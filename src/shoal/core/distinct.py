@@ -1,4 +1,4 @@
-"""Distinct values of a column: how often each occurs, and which one each row has."""
+"""Count and number the distinct values of a column."""
 
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ _SLOTS = 15
 
 
 class Distinct(NamedTuple):
-    """The distinct words of a column, in the order in which they occur first.
+    """The distinct 64-bit words of a column, in the order of their first occurrence.
 
     Attributes:
-        words: each once.
+        words: the distinct words.
         counts: how often each occurs.
-        numbers: which of them each row has, if that was asked for.
+        numbers: the index of each row's word, if requested.
     """
 
     words: Unsigned64
@@ -30,7 +30,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(words: Unsigned64, *, most: int, numbered: bool = True) -> Distinct | None:
-    """Count words of 64 bits in one pass, or say that there are, or seem to be, more than `most`.
+    """Count distinct 64-bit words in one pass; None if there seem to be more than `most`.
 
     Of N values that occur equally often, r are different after about r + r^2 / 2N words.
 
@@ -53,7 +53,7 @@ def distinct(words: Unsigned64, *, most: int, numbered: bool = True) -> Distinct
 
 
 def value_counts(values: Floats) -> tuple[Floats, Ints]:
-    """The distinct values in order, and how often each occurs; 0 and -0 are one, and so is NaN.
+    """Return the sorted distinct values and their counts; 0 equals -0, and NaN equals NaN.
 
     >>> value_counts(np.array([2.0, -0.0, 2.0, 0.0]))
     (array([0., 2.]), array([2, 2]))
@@ -68,7 +68,7 @@ def value_counts(values: Floats) -> tuple[Floats, Ints]:
 
 
 def value_ranks(values: Array) -> Ints:
-    """Number the distinct values of a column in their order, from 0; NaN is the last.
+    """Number the distinct values of a column in order, from 0; NaN is the last.
 
     >>> value_ranks(np.array([2.5, -1.0, 2.5, np.nan]))
     array([1, 0, 1, 2])
@@ -84,9 +84,9 @@ def value_ranks(values: Array) -> Ints:
 
 
 def occurring_once(words: Unsigned64) -> int:
-    """How many words occur once.
+    """Count the words that occur exactly once.
 
-    Those whose leading bits no other word has do; the others are sorted.
+    A word whose leading bits are unique occurs once; only the others are sorted.
 
     >>> occurring_once(np.array([7, 5, 7], dtype=np.uint64))
     1

@@ -11,7 +11,7 @@ _content = attrgetter("_Confidential__held")
 
 
 def for_method(secret: Confidential[T]) -> T:
-    """Take a value out for a method, whose claims say what its result reveals.
+    """Open a confidential value for a method, whose claims say what its result reveals.
 
     For an epsilon release this is the noise: the result is a function of noisy answers, of the
     policy and of declared public facts. `tests/test_boundary.py` checks this for every method.
@@ -21,7 +21,7 @@ def for_method(secret: Confidential[T]) -> T:
 
 
 def for_folder(secret: Confidential[T], folder: Path) -> T:
-    """Take a value out for a confidential folder, which only its owner may read."""
+    """Open a confidential value for a confidential folder, which only its owner may read."""
     if folder.stat().st_mode & 0o077:
         raise PermissionError("Only its owner may have access to a confidential folder.")
     content: T = _content(secret)

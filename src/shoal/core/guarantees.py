@@ -13,7 +13,7 @@ OMITTED: Mapping[str, bool] = {"omitted": True}
 
 
 class Neighbours(StrEnum):
-    """Which tables must be hard to tell apart.
+    """Which tables must be hard to distinguish.
 
     `change-one`: One record has other values, and the number of rows is public.
     `add-remove`: One record is there or is not.
@@ -24,7 +24,7 @@ class Neighbours(StrEnum):
 
 
 class MissingMeaning(StrEnum):
-    """What a missing cell means when records are counted.
+    """How a missing cell is treated when records are counted.
 
     `own-value`: Missing is a value like any other.
     `matches-anything`: A missing cell agrees with every value, as in sdcMicro.
@@ -152,7 +152,7 @@ class DifferentialPrivacy:
 
     Attributes:
         protects: the columns whose values may change.
-        invariants: what is published exactly, and so is the same in both tables.
+        invariants: what is published exactly, and is therefore the same in both tables.
         privacy_unit: whose record may change: a row's, or a person's if a column numbers them.
         rows: how many rows a person may have.
         epsilon: none where the guarantee is a rho by itself.
@@ -180,7 +180,7 @@ class DifferentialPrivacy:
 
     @property
     def pure(self) -> Fraction | None:
-        """The epsilon, if it holds without a delta."""
+        """The epsilon, if there is no delta."""
         return None if self.delta else self.epsilon
 
     @property
@@ -206,10 +206,10 @@ class DifferentialPrivacy:
 
 @dataclass(frozen=True)
 class StochasticTCloseness:
-    """What is drawn for the confidential values of a class is distributed nearly as for all.
+    """The released draw of a class's confidential values is distributed nearly as for all records.
 
-    It is derived from class sizes and the price of each record's draw, and never tested on a
-    table: one draw does not show a distribution (domingoferrer2015, Definition 3).
+    It is derived from class sizes and each record's epsilon, and never tested on a table: one draw
+    does not show a distribution (domingoferrer2015, Definition 3).
 
     Attributes:
         t: largest ratio of probabilities, either way.
@@ -249,7 +249,7 @@ Testable = KAnonymity | LDiversity | TCloseness
 
 
 def figure(number: float | Fraction) -> str:
-    """Write an achieved figure for people: whole, exact if short, else to three digits.
+    """Write an achieved parameter for people: whole, exact if short, else with three digits.
 
     >>> figure(5), figure(Fraction(1, 4)), figure(Fraction(1, 3))
     ('5', '0.25', '0.333')

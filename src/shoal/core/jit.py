@@ -1,4 +1,4 @@
-"""How kernels are compiled: on first use, once per machine, and with a notice.
+"""Compile kernels on first use, once per machine, and with a notice.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
 user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. If no folder can
@@ -41,7 +41,7 @@ def _kernel(function: Function, **options: Any) -> Function:
 
 
 class Kernel:
-    """A function that runs compiled; it takes its arguments by position.
+    """A function that runs compiled; it takes positional arguments only.
 
     Numba is imported when it first runs.
 
@@ -54,7 +54,7 @@ class Kernel:
         self.py_func, self._options = function, options
 
     def __call__(self, *args: Any) -> Any:
-        """Run it, compiled or loaded for arguments of these types."""
+        """Run the kernel, compiled or loaded for arguments of these types."""
         return self.dispatcher(*args)
 
     def __reduce__(self) -> str:
@@ -62,7 +62,7 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's own object for the kernel."""
+        """Numba's dispatcher of the kernel."""
         from shoal.core import compiler  # noqa: PLC0415 (Numba takes long to import)
 
         if not _listening:
@@ -72,13 +72,13 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        """What the kernel is to Numba when it compiles one that calls it."""
+        """The kernel's type when Numba compiles a caller of it."""
         return self.dispatcher._numba_type_
 
 
 @contextmanager
 def compile_notice(tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` with one sentence if kernels must be compiled inside the `with` block.
+    """Call `tell` with one sentence if kernels are compiled within the `with` block.
 
     It is not called if the kernels are already loaded or cached on disk.
     """

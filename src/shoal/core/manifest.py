@@ -11,7 +11,7 @@ from shoal.core.serialise import plain
 
 
 def _exact(value: object) -> object:
-    """Read a number as it is written: `plain` writes a fraction that is not a decimal as text."""
+    """Parse an exact number; `plain` writes a fraction that is not a decimal as text."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number or (isinstance(value, str) and re.fullmatch(r"\d{1,999}/\d{1,999}", value)):
         try:
@@ -41,7 +41,7 @@ class _Record(BaseModel):
 
 
 class ClaimRecord(_Record):
-    """A promise, with how far it is known to be true and why."""
+    """A promise, with its status and the reason."""
 
     guarantee: dict[str, Any] = Field(description="What is promised: its name and its parameters.")
     status: Status = Field(strict=False, description="How far the promise is known to be true.")
@@ -58,7 +58,7 @@ class ClaimRecord(_Record):
 
 
 class CheckRecord(_Record):
-    """A guarantee that was recomputed on the released table."""
+    """A guarantee recomputed on the released table."""
 
     guarantee: dict[str, Any] = Field(
         description="The promise that was checked, written as in a claim."
@@ -79,7 +79,7 @@ class CheckRecord(_Record):
 
 
 class PrivacyLossRecord(_Record):
-    """What a mechanism was allowed to learn, and at what price."""
+    """An entry of the accounting: a mechanism, its target and its privacy loss."""
 
     mechanism: str = Field(
         description="The mechanism that drew the noise: discrete-laplace, permute-and-flip for "
@@ -116,7 +116,7 @@ class PrivacyLossRecord(_Record):
 
 
 class DrawRecord(_Record):
-    """What the noise itself counted: values of one mechanism and scale."""
+    """The noise's own count of values, by mechanism and scale."""
 
     mechanism: str = Field(description="The mechanism that drew the noise.")
     scale: Exact = Field(description="The scale of its noise.")

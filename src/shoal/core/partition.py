@@ -1,4 +1,4 @@
-"""Every record in exactly one group."""
+"""Partitions: every record in exactly one group."""
 
 from dataclasses import dataclass, field
 

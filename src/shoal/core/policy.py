@@ -1,4 +1,4 @@
-"""What a steward decided, section by section of the policy file."""
+"""The decisions of a steward, section by section of the policy file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from shoal.core.guarantees import Guarantee
 
 
 class Audience(StrEnum):
-    """Who will get a release, and so which claims will do (`shoal.pipeline.audiences`).
+    """Who will get a release, which decides which claims suffice (`shoal.pipeline.audiences`).
 
     `public-use`: Anybody may have the table, so a claim must be proved.
     `scientific-use`: Named recipients get the table under contract, so a claim may be
@@ -28,7 +28,7 @@ class Audience(StrEnum):
 
 
 class Extract(StrEnum):
-    """What the rule reads by which a table was cut out of its source.
+    """By which facts the rule that extracted a table from its source selects rows.
 
     `public`: The rule reads public facts of a row, such as a year.
     `row`: The rule reads cells of the row alone.
@@ -81,7 +81,7 @@ class BudgetUse:
 
 @dataclass(frozen=True)
 class EvaluationChoices:
-    """What an evaluation computes beside its own choice, as `[evaluate]` states it.
+    """What an evaluation computes beyond its defaults, as `[evaluate]` states it.
 
     `shoal.policy.spec.EvaluateSpec` says what each key means.
     """
@@ -99,7 +99,7 @@ class EvaluationChoices:
 class ConstraintChoices:
     """Public rules between columns, as the policy states them.
 
-    `shoal.policy.rules_spec.ConstraintsSpec` says what each key means.
+    `shoal.policy.sections.ConstraintsSpec` says what each key means.
     """
 
     rules: tuple[Constraint, ...] = ()
@@ -109,7 +109,7 @@ class ConstraintChoices:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """What the officer's report says beside figures, as `[context]` states it. Never published."""
+    """What the officer's report says besides figures, as `[context]` states it. Never published."""
 
     recipient: str | None = None
     environment: str | None = None
@@ -121,11 +121,11 @@ class ReportContext:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a steward decided: the columns, the method, and the promises required.
+    """The decisions of a steward: columns, method, and required guarantees.
 
     Attributes:
         required: the guarantees of `[require]`.
-        audience: who will get the release, if stated; then its claims must do for them.
+        audience: who will get the release, if stated; its claims must then suffice for them.
         drafted: a program drafted the policy, and nobody has reviewed it.
         accept_constant: columns that a method without epsilon may make constant.
         accept_distinct: columns that are released as they are, though few share their values.

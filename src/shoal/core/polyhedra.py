@@ -1,6 +1,6 @@
 """Project points on polyhedra, row by row: half-spaces, hyperplanes, boxes and grids.
 
-`shoal.core.allowed_records` says what for. No row depends on the others, to the last bit: all is
+`shoal.core.allowed_records` uses it. No row depends on the others, to the last bit: all is
 elementwise, and each row stops when it has converged itself.
 """
 
@@ -28,32 +28,32 @@ class Half:
 
     @property
     def used(self) -> Ints:
-        """The coordinates that it is about."""
+        """The coordinates with non-zero coefficients."""
         return np.flatnonzero(self.a).astype(np.int64)
 
     def excess(self, x: Floats) -> Floats:
-        """By how much a x is above b. Elementwise, so no row depends on the others."""
+        """Return a x - b. Elementwise, so no row depends on the others."""
         total = np.full(len(x), -self.b)
         for at in self.used:
             total = total + self.a[at] * x[:, at]
         return total
 
     def size(self, x: Floats) -> Floats:
-        """The largest term."""
+        """Return the largest absolute term of a x - b."""
         total = np.full(len(x), abs(self.b))
         for at in self.used:
             total = np.maximum(total, np.abs(self.a[at] * x[:, at]))
         return total
 
     def holds(self, x: Floats) -> Bools:
-        """Which rows it contains, up to rounding."""
+        """Return which rows it contains, up to rounding."""
         over = self.excess(x)
         return (np.abs(over) if self.equal else over) <= CLOSE * np.maximum(self.size(x), 1e-6)
 
     def settle(
         self, x: Floats, live: Bools, grids: Sequence[float | None], low: Floats, high: Floats
     ) -> None:
-        """Take what rounding left over from the last column that has room for it."""
+        """Remove rounding error from the last column with room for the correction."""
         for at in self.used[::-1]:
             over = self.excess(x)
             wrong = live & ((over != 0) if self.equal else (over > 0))
@@ -69,7 +69,7 @@ class Half:
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron:
-    """Half-spaces and hyperplanes, and the grid of each coordinate that is on one."""
+    """Half-spaces and hyperplanes, with the grid of each coordinate that has one."""
 
     halves: tuple[Half, ...]
     grids: tuple[float | None, ...]
@@ -77,7 +77,7 @@ class Polyhedron:
     def project(
         self, start: Floats, low: Floats, high: Floats, gone: Bools
     ) -> tuple[Floats, Bools]:
-        """Project rows on the half-spaces and their boxes; say for which rows there is a point.
+        """Project rows onto the half-spaces and their boxes; also return where a point exists.
 
         A half-space with a coordinate that is `gone` does not count. Coordinates are rounded to
         their grids; where that breaks a relation, the point of least total move is taken.
@@ -101,7 +101,7 @@ class Polyhedron:
         return x, solved
 
     def least_move(self, start: Floats, low: Floats, high: Floats) -> Floats | None:
-        """The point on the grids with the least total move; none if there is none."""
+        """Return the point on the grids with the least total move, or None."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         if (low > high).any():

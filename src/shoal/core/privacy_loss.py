@@ -1,4 +1,4 @@
-"""What privacy costs, and the randomness that it pays for."""
+"""Privacy losses, and the randomness that they pay for."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -20,7 +20,7 @@ EXPONENTIAL = "exponential-mechanism"
 
 
 class PrivacyMeasure(StrEnum):
-    """What a price is counted in.
+    """The measure of a privacy loss.
 
     `epsilon`: pure differential privacy; prices add up. `rho`: zero-concentrated differential
     privacy, which a given delta converts to an epsilon; prices add up too.
@@ -32,12 +32,12 @@ class PrivacyMeasure(StrEnum):
 
 @dataclass(frozen=True)
 class Price:
-    """What a draw, or many together, may cost.
+    """A privacy parameter: what one draw, or several together, may cost.
 
     Attributes:
-        amount: of epsilon, or of rho.
-        neighbours: the kind of neighbouring tables that it is counted for.
-        measure: which of the two.
+        amount: the epsilon or rho.
+        neighbours: the kind of neighbouring tables.
+        measure: epsilon or rho.
 
     >>> (Price(Fraction(1)) * Fraction(1, 4)).amount
     Fraction(1, 4)
@@ -71,7 +71,7 @@ class Price:
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """One entry of the accounting: what a mechanism was allowed to learn, and at what price.
+    """One entry of the accounting: a mechanism, what it measured, and its privacy loss.
 
     Attributes:
         mechanism: by its name in `shoal.hazmat.noise`.
@@ -154,7 +154,7 @@ class Noise(Protocol):
     def select_many(
         self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction
     ) -> NDArray[np.int64]:
-        """Choose an index for each row of scores, each choice at the price of epsilon."""
+        """Choose an index for each row of scores; each choice costs epsilon."""
         ...
 
     def discrete_gaussian(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
@@ -168,7 +168,7 @@ class Noise(Protocol):
     def respond(
         self, codes: NDArray[np.int64], *, categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
-        """Answer for each code below `categories`, by randomised response at the price epsilon."""
+        """Answer for each code by randomised response, which costs epsilon each."""
         ...
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""A protected table and all that may be said about it."""
+"""A protected table with its claims, checks and manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,12 +50,12 @@ class Release:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done silently, and what should be known of the release; published with it."""
+        """What was done without a question, and what recipients should know; published."""
         return tuple(self.manifest.notes)
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        """What is released as it is though few rows share its values; read off the release."""
+        """Columns released unchanged although few rows share their values."""
         frame = import_module("shoal.io").from_native(self.data).frame
         sentences: tuple[str, ...] = import_module("shoal.publish.nearly_unique").nearly_unique(
             self.manifest, frame
@@ -68,7 +68,7 @@ class Release:
         return "\n".join([self.summary(), *notes])
 
     def summary(self) -> str:
-        """Say in a few lines what is promised and what was tested."""
+        """Summarise in a few lines what is promised and what was tested."""
         rows, columns = self.manifest.rows, len(self.manifest.columns)
         size = f"{count_noun(rows, 'row')} x {count_noun(columns, 'column')}"
         lines = [f"Release of {size} by {self.manifest.method}"]
@@ -119,7 +119,7 @@ class Release:
         return path
 
     def plot(self) -> Any:
-        """Draw how the values of each released column are distributed.
+        """Draw the distribution of each released column.
 
         A `shoal.report.pictures.Drawing`, which a notebook shows and `save` writes as SVG.
         """

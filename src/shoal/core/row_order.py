@@ -1,4 +1,4 @@
-"""Sort rows by words of 64 bits, in which their columns are packed; ties by index."""
+"""Sort rows by 64-bit words, into which their columns are packed; ties by index."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _BY_INDEX = np.empty(0, np.uint32)
 
 
 def float_words(values: Floats) -> Unsigned64:
-    """Words in the order of numbers; 0 and -0 are one.
+    """Convert floats to words of the same order; 0 equals -0.
 
     The bits of a float sort as a signed number does, once negative ones are mirrored.
 
@@ -30,7 +30,7 @@ def float_words(values: Floats) -> Unsigned64:
 
 
 def word_order(words: Unsigned64) -> Ints:
-    """Sort rows by a word each.
+    """Sort rows by one word each.
 
     >>> word_order(np.array([3, 1, 3, 2], dtype=np.uint64))
     array([1, 3, 0, 2])
@@ -39,7 +39,7 @@ def word_order(words: Unsigned64) -> Ints:
 
 
 def words_order(words: Sequence[Unsigned64]) -> Ints:
-    """Sort rows by several words, the first one first.
+    """Sort rows by several words, the leading word first.
 
     Rows that tie in the first word, if they are few, are sorted by the others.
     """
@@ -58,7 +58,7 @@ def words_order(words: Sequence[Unsigned64]) -> Ints:
 
 
 def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
-    """Sort by the last word first, because each sort keeps the order of ties."""
+    """Sort by the last word first, because each sort is stable."""
     order = _BY_INDEX
     for word in words[::-1]:
         order = _sort_by(word, order)
@@ -66,7 +66,7 @@ def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
 
 
 def value_order(values: Floats) -> Unsigned32:
-    """Sort the rows of a column without missing numbers: by counting where values occur often.
+    """Sort the rows of a column without missing numbers, by counting if values repeat often.
 
     >>> value_order(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [1, 3, 0, 2]
@@ -80,9 +80,9 @@ def value_order(values: Floats) -> Unsigned32:
 
 
 def value_places(values: Floats) -> tuple[Unsigned32, Ints] | None:
-    """Number the values of a long column, and say where each begins in its order.
+    """Number the values of a long column, and return the first rank of each.
 
-    None where they do not occur often. 0 and -0 are one value.
+    None if values do not repeat often. 0 and -0 are one value.
     """
     if values.size < LONG:
         return None

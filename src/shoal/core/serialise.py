@@ -1,4 +1,4 @@
-"""Nouns as plain JSON values, and back: the one serialiser of manifests, checks and reports."""
+"""Convert values to plain JSON and back, for manifests, checks and reports."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from shoal.core import Guarantee, KeptRule
 
 
 def plain(value: Any) -> Any:
-    """Write a noun as plain JSON values: the one serialiser of manifests and reports.
+    """Convert a value of `core` to plain JSON values.
 
     A guarantee gets its name; an exact number becomes a number if it prints as one.
     """

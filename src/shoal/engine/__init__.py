@@ -9,12 +9,12 @@ from shoal.engine.interface import Adoption, Coerced, Outcome, Source
 
 
 def is_distributed(data: Any) -> bool:
-    """Whether a table lies in blocks, on Spark."""
+    """Whether a table is a Spark DataFrame."""
     return type(data).__module__.startswith("pyspark.sql")
 
 
 def source(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Source:
-    """A table as its engine takes it; for `policy` and `alone` see `shoal.io.take`.
+    """Wrap a table for its engine; for `policy` and `alone` see `shoal.io.take`.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
     """

@@ -1,4 +1,4 @@
-"""Recompute promises on a finished table, whoever made it."""
+"""Recompute guarantees on a finished table, whoever made it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -116,7 +116,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
 
 
 def _say_that_rows_are_counted(frame: pl.DataFrame, schema: Schema) -> dict[str, str]:
-    """Say under which condition rows are persons, unless the policy states it."""
+    """Remark under which condition the counted rows are persons, unless the policy states it."""
     unit = schema.column_with_flag("privacy_unit")
     if unit is None and not schema.one_row_per_person:
         return {"counted": f"rows; they are persons if {ONE_ROW}, which the policy does not state"}
@@ -126,7 +126,7 @@ def _say_that_rows_are_counted(frame: pl.DataFrame, schema: Schema) -> dict[str,
 
 
 def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
-    """Count the rows of any table that break each rule of a policy.
+    """Count the rows of a table that violate each constraint of a policy.
 
     A cell that cannot be read as a value of its column, such as an interval, a set or
     a name that covers others, counts as missing.
@@ -148,7 +148,7 @@ def check_rules(frame: pl.DataFrame, policy: Policy) -> tuple[Check, ...]:
 
 
 def _read(series: pl.Series, policy: Policy) -> pl.Series:
-    """A column as its kind says; null where a cell is not of that kind."""
+    """Read a column by its kind; null where a cell cannot be read so."""
     column = policy.schema[series.name]
     if column.kind in {Kind.NUMERIC, Kind.DATE}:
         open_ended = replace(
@@ -167,10 +167,10 @@ def check_frame(
     *,
     units: Ints | None = None,
 ) -> Check:
-    """Recompute a guarantee on a table, cells compared as they are.
+    """Recompute a guarantee on a table; cells are equal if they are written the same.
 
-    `units` says whose row each is, where that is known and some persons have several; by default
-    the table's own column says, if the policy names one and the table has it.
+    `units` identifies the person of each row where some persons have several; by default the
+    table's own column does, if the policy names one and the table has it.
     """
     counts = table if isinstance(table, ColumnCounts) else ColumnCounts(table)
     frame = counts.frame
@@ -181,7 +181,7 @@ def check_frame(
     if guarantee.missing is MissingMeaning.MATCHES:
         return _check_matching(frame, guarantee, units)
     if len(keys) == 1 and frame.schema[keys[0]].is_float() and units is None:
-        # One numeric column, as individual ranking promises: counting it alone is quicker.
+        # Individual ranking promises k of a single numeric column, for which counting is quicker.
         quick = _check_column(frame[keys[0]], guarantee, counts.numbers(keys[0])[1])
         if quick.holds:
             return quick
@@ -201,7 +201,7 @@ def check_frame(
         if units is None and patterns**2 * len(codes) <= MOST_MATCHES:
             remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
         elif units is not None and frame.height * len(codes) <= MOST_PERSON_MATCHES:
-            # A person may have rows in several classes that match, and counts once.
+            # A person with rows in several matching classes counts once.
             remarks["k_if_missing_matches_anything"] = persons_agreeing(
                 _codes(frame, keys), units, MissingMeaning.MATCHES
             )
@@ -217,7 +217,7 @@ def check_frame(
 
 
 def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | None) -> Check:
-    """Recompute k where a missing cell agrees with every value.
+    """Recompute k where a missing cell matches every value.
 
     Persons are counted where some have several rows.
     """
@@ -239,14 +239,14 @@ def _check_matching(frame: pl.DataFrame, guarantee: KAnonymity, units: Ints | No
 
 
 def _classes(frame: pl.DataFrame, keys: Sequence[str], units: Ints | None) -> pl.DataFrame:
-    """The equivalence classes of some columns, with their rows, or with their persons."""
+    """Count the rows, or the persons, of each equivalence class of some columns."""
     source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
     counted = pl.len() if units is None else pl.col("\0unit").n_unique()
     return source.group_by(keys).agg(counted.alias("\0persons"))
 
 
 def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schema) -> Check:
-    """Recompute a guarantee on boxes with exact counts: each box is a class.
+    """Recompute a guarantee on boxes with exact counts: each box is an equivalence class.
 
     Boxes without a record are not classes. If the guarantee is about fewer columns than the boxes
     have, its classes are unions of boxes and no worse: what is achieved is then a bound. Rows of
@@ -283,7 +283,7 @@ def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schem
 def _make_check(
     guarantee: Testable, found: Verdict, counts: Counts, rows: Sequence[int], **more: Any
 ) -> Check:
-    """The check that a verdict on counts makes, with the rows of its witness."""
+    """Make the check of a guarantee from its verdict, with the rows of the witness."""
     remarks = {
         "classes": int((counts.persons > 0).sum()),
         "failing_classes": len(found.failing),
@@ -295,7 +295,7 @@ def _make_check(
 
 
 def _leaf_counts(boxes: SpatialDecomposition, held: Ints, schema: Schema) -> Counts:
-    """Number the values of boxes as `value_codes` numbers those of rows, and count."""
+    """Number the confidential values of boxes as `value_codes` does, and count them."""
     used = np.flatnonzero(held.any(axis=0))
     texts = pl.Series(str(boxes.column), [boxes.values[v] or None for v in used], dtype=pl.String)
     codes, width = value_codes(texts.to_frame(), [str(boxes.column)], schema)
@@ -316,7 +316,7 @@ def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
 
 
 def value_codes(frame: pl.DataFrame, columns: Sequence[str], schema: Schema) -> tuple[Ints, int]:
-    """Number the confidential values from 0, one code per combination; and how many there are.
+    """Number the combinations of confidential values from 0; return their number as well.
 
     One column keeps its order: that of its declared categories, or of its numbers. A missing
     cell comes last.
@@ -354,12 +354,12 @@ def _check_counts(
 
 
 def _persons(units: Ints | None) -> dict[str, Any]:
-    """Say that persons were counted, where some have several rows."""
+    """Remark that persons were counted, if some have several rows."""
     return {} if units is None else {"counted": "persons"}
 
 
 def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: int) -> Ints | None:
-    """Edges that a hierarchical distance goes by, one of its own for missing cells; else none."""
+    """Return the edges of a hierarchical distance, with one for missing cells; else None."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
     hierarchy = schema[guarantee.columns[0]].hierarchy
@@ -392,7 +392,7 @@ def _check_columns(present: Collection[str | None], guarantee: Testable) -> None
 
 
 def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
-    """The persons of the rows, where the table says them and some have several rows."""
+    """Number the person of each row, if the table identifies persons and some have several rows."""
     name = schema.column_with_flag("privacy_unit")
     if name is None or name not in frame.columns:
         return None
@@ -401,7 +401,7 @@ def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
 
 
 def _check_column(series: pl.Series, guarantee: KAnonymity, counts: Ints) -> Check:
-    """Recompute k of one column of floats; without naming the rows of the smallest class."""
+    """Recompute k of one float column, without naming the rows of the smallest class."""
     gone = series.null_count()
     rarest = int(counts.min()) if counts.size else gone
     achieved = min(rarest, gone) if gone else rarest
@@ -410,7 +410,7 @@ def _check_column(series: pl.Series, guarantee: KAnonymity, counts: Ints) -> Che
 
 
 def _codes(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
-    """Number the distinct values of some columns, one column of the result for each."""
+    """Number the distinct values of each of some columns."""
     return np.column_stack([_dense(frame[name]) for name in keys])
 
 

@@ -1,4 +1,4 @@
-"""Whether the rules of a policy can be kept by a plan, and what they mean for its claims.
+"""Whether a plan can satisfy the policy's constraints, and what they mean for its claims.
 
 Rules that no record can keep are refused, and so are those that a projection of released rows would
 keep only at the expense of a claim. A projection is a function of a row's values. Where a claim
@@ -29,14 +29,14 @@ OBSERVED = "the rules under [constraints], which were copied from the data, are 
 
 
 def may_be_missing(method: Method[Any], schema: Schema) -> tuple[str, ...]:
-    """Columns in which a rule may ask for a missing cell: with noise those that keep them."""
+    """List the columns in which a constraint may require a missing cell."""
     if not method.noisy:
         return schema.released
     return tuple(n for n in schema.released if schema[n].keep_missing)
 
 
 def refuse_contradiction(method: Method[Any], setting: Setting[Any]) -> None:
-    """Refuse rules that no record can keep, before the method looks at them."""
+    """Refuse constraints that no record can satisfy, before the method uses them."""
     rules, schema = setting.constraints.rules, setting.schema
     chosen = ConstraintSet(rules, schema, missing=frozenset(may_be_missing(method, schema)))
     for name in chosen.columns:
@@ -47,7 +47,7 @@ def refuse_contradiction(method: Method[Any], setting: Setting[Any]) -> None:
 
 
 def refuse(method: Method[Any], setting: Setting[Any]) -> None:
-    """Refuse rules that can be kept only at the expense of a claim."""
+    """Refuse constraints that can be satisfied only at the expense of a claim."""
     rules = setting.constraints.rules
     for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         if method.noisy and name not in method.clamps(setting):
@@ -67,7 +67,7 @@ def refuse(method: Method[Any], setting: Setting[Any]) -> None:
 
 
 def _refuse_rule(method: Method[Any], setting: Setting[Any], rule: Constraint) -> None:
-    """Refuse a rule that joins what a release does not keep together.
+    """Refuse a constraint across columns that a release does not keep together.
 
     Rules that share columns form a part. If one of its columns is shared by k records and another
     need not be, then a single rule of the part has columns of both sorts: otherwise those of either
@@ -102,7 +102,7 @@ _OTHER_METHOD = "Choose a method that groups columns together, such as mdav"
 
 
 def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
-    """What a plan says about its rules."""
+    """Describe how a plan treats its constraints."""
     if not choices.rules:
         return ()
     if form is ReleaseForm.TREE:
@@ -113,7 +113,7 @@ def notes(choices: ConstraintChoices, form: ReleaseForm) -> tuple[str, ...]:
 
 
 def add_assumptions(claims: Iterable[Claim], choices: ConstraintChoices) -> tuple[Claim, ...]:
-    """Claims of differential privacy with what the rules assume."""
+    """Add to claims of differential privacy what they assume of the constraints."""
     if not choices.rules and not choices.observed:
         return tuple(claims)
     return tuple(

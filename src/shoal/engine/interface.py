@@ -1,4 +1,4 @@
-"""What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
+"""The interface of an engine. An engine moves data and holds no privacy logic.
 
 A `Source` is what was handed in. It adopts the policy's types and becomes `Coerced` rows; these run
 a method and become an `Outcome`, which the pipeline asks for what it publishes. The original stays
@@ -29,7 +29,7 @@ from shoal.methods import Method, Setting, Tools
 
 
 class Evidence(Protocol):
-    """The original beside what was made of it."""
+    """The original together with its release."""
 
     @property
     def clamped(self) -> Mapping[str, Mapping[str, int]]:
@@ -41,7 +41,7 @@ class Evidence(Protocol):
 
     @property
     def repaired(self) -> Mapping[str, int]:
-        """How many rows broke each rule, and were repaired before the method ran."""
+        """How many rows violated each constraint, and were repaired before the method ran."""
 
     def close(self) -> None:
         """Free the original."""
@@ -51,11 +51,11 @@ class Evidence(Protocol):
 
 
 class Outcome(Protocol):
-    """What a method made of the rows, in the order of the release form."""
+    """The result of a method, in the row order of the release form."""
 
     @property
     def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
-        """What the method reports that it drew."""
+        """The privacy losses of the draws that the method reports."""
 
     @property
     def suppressed(self) -> int:
@@ -67,11 +67,11 @@ class Outcome(Protocol):
 
     @property
     def constant(self) -> tuple[str, ...]:
-        """Columns with several values before and one in the release; only without epsilon."""
+        """Columns that became constant in the release; only without epsilon."""
 
     @property
     def distinct(self) -> tuple[str, ...]:
-        """Columns of the release in which every row has its own value; only without epsilon."""
+        """Released columns whose values are all different; only without epsilon."""
 
     @property
     def rows(self) -> int:
@@ -87,33 +87,33 @@ class Outcome(Protocol):
 
     @property
     def extras(self) -> Mapping[str, Any]:
-        """Tables beside it, by name."""
+        """Tables published beside the release, by name."""
 
     @property
     def counts(self) -> ColumnCounts | None:
-        """How often the values of its columns occur, if it is in memory."""
+        """Value counts of the released columns, if the release is in memory."""
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
-        """Recompute promises on what is released."""
+        """Recompute guarantees on the release."""
 
     @property
     def recoding(self) -> "Confidential[Mapping[str, Any]] | None":
-        """What another table needs to be recoded the same way, if it can be."""
+        """What recodes another table the same way, if that is possible."""
 
     @property
     def recoding_public(self) -> bool:
-        """Whether that holds nothing but what the notes say."""
+        """Whether the recoding discloses nothing beyond the notes."""
 
     @property
     def evidence(self) -> "Confidential[Any]":
-        """The original beside it, `Evidence`; the caller closes it."""
+        """The original together with the release; the caller closes it."""
 
 
 class Coerced(Protocol):
     """Rows with the types of the policy."""
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, if neighbouring tables have the same number."""
+        """Return the number of rows, if it is the same in neighbouring tables."""
 
     def run(
         self,
@@ -130,7 +130,7 @@ class Coerced(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Adoption:
-    """How rows are brought to the types of a policy.
+    """How rows are converted to the types of a policy.
 
     Attributes:
         schema: every column of the table, and no other.
@@ -149,9 +149,9 @@ class Adoption:
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
     def repair(self, table: Table, frame: pl.DataFrame | None = None) -> Repaired:
-        """Bring rows that break a rule to the nearest ones that keep all, each by itself.
+        """Replace each row that violates a constraint by the nearest row that satisfies all.
 
-        `frame` has clamped rows as they came: cells that were missing there break no rule.
+        `frame` has the rows before clamping: a cell that was missing there violates no constraint.
         """
         names: Sequence[str] = self.schema.released
         filled = {}
@@ -166,7 +166,7 @@ class Adoption:
         return repair_rows(table, self.constraints.rules, missing=names, filled=filled)
 
     def refuse(self, broken: Mapping[str, int]) -> None:
-        """Refuse an original whose rows break rules, unless they may be repaired."""
+        """Refuse an original whose rows violate constraints, unless they may be repaired."""
         if self.clamped is None and not self.constraints.repair and any(broken.values()):
             text = "; ".join(
                 f"{count_noun(count, 'row breaks', 'rows break')} '{text}'"
@@ -193,11 +193,11 @@ class Source(Protocol):
 
     @property
     def distributed(self) -> bool:
-        """Whether it lies in blocks, so only some methods run on it."""
+        """Whether it is a Spark DataFrame, on which only some methods run."""
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What must hold of its file for each record to be read by itself."""
+        """Assumptions about its file under which each record is read by itself."""
 
     def adopt(self, how: Adoption) -> Coerced:
-        """Bring the rows to the types of the policy."""
+        """Convert the rows to the types of the policy."""

@@ -47,7 +47,7 @@ RECODED = "share of rows whose category changed"
 
 @dataclass(frozen=True, eq=False)
 class LocalEvidence:
-    """The original beside what was made of it, row by row, in canonical order.
+    """The original and its release, in memory and in canonical order.
 
     Attributes:
         raw: the original as it came.
@@ -68,7 +68,7 @@ class LocalEvidence:
     repaired: Mapping[str, int]
 
     def close(self) -> None:
-        """Do nothing: memory frees itself."""
+        """Do nothing: memory is freed automatically."""
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
@@ -82,7 +82,7 @@ class LocalEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LocalOutcome:
-    """What a method released, in the order of the release form.
+    """The result of a method in memory, in the row order of the release form.
 
     Attributes:
         frame: the released rows, or boxes.
@@ -111,12 +111,12 @@ class LocalOutcome:
 
     @cached_property
     def counts(self) -> ColumnCounts:
-        """How often the values of its columns occur."""
+        """Value counts of the released columns."""
         return ColumnCounts(self.frame)
 
     @property
     def distinct(self) -> tuple[str, ...]:
-        """Columns in which every row has its own value."""
+        """Columns whose values are all different."""
         if self.boxes is not None or self.privacy_losses or self.rows < 2:
             return ()
         return tuple(series.name for series in self.frame if _all_differ(series))
@@ -133,16 +133,16 @@ class LocalOutcome:
 
     @property
     def data(self) -> Any:
-        """The released table, of the type that was handed in."""
+        """The release, in the type of frame that was handed in."""
         return self.restore(self.frame)
 
     @property
     def extras(self) -> dict[str, Any]:
-        """Tables beside it, by name."""
+        """Tables published beside the release, by name."""
         return {name: self.restore(make_frame(columns)) for name, columns in self.tables.items()}
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
-        """Recompute promises on what is released."""
+        """Recompute guarantees on the release."""
         if self.boxes is not None:
             return tuple(check_leaves(self.boxes, guarantee, schema) for guarantee in guarantees)
         units = None if self.units is None else for_method(self.units)
@@ -151,7 +151,7 @@ class LocalOutcome:
 
 @dataclass(frozen=True, eq=False)
 class _Typed:
-    """A table with the types of its policy, and how it came.
+    """A table with the types of its policy, and its original.
 
     Attributes:
         came: its rows as they came, see `io.original`.
@@ -178,7 +178,7 @@ class LocalRows:
     restore: Callable[[pl.DataFrame], Any]
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, if neighbouring tables have the same number."""
+        """Return the number of rows, if it is the same in neighbouring tables."""
         if not contributions.rows_are_public(setting):
             return None
         return len(for_method(self.typed).table)
@@ -193,8 +193,8 @@ class LocalRows:
         """Sort the rows canonically and run the method on them.
 
         Ties in a method go to the first row; after sorting by all columns, the result does not
-        depend on the order of the file. A method that may not look at some columns when it breaks
-        ties names the others.
+        depend on the order of the file. A method that must not break ties by some columns names the
+        others.
         """
         tools.progress("sorting rows", 0, 1)
         columns = None if method.input.sort_by is None else method.input.sort_by(setting)
@@ -243,12 +243,12 @@ class LocalRows:
 
 
 def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) -> Table:
-    """Move released rows into their public domain: coded extremes, then the rules.
+    """Move released rows into their public domain: code extremes, then satisfy constraints.
 
-    This is post-processing: noise goes beyond a `top_code` and breaks rules. A row's values decide
-    what becomes of it, so rows that are alike stay alike, and groups of k stay groups of k;
-    `constraint_fit` refuses rules for which that is not enough. Whole means satisfy linear rules
-    that the records satisfy, and stay.
+    This is post-processing: noise can exceed a `top_code` and violate constraints. The change
+    depends on the row's values alone, so equal rows stay equal, and groups of k stay groups of k;
+    `constraint_fit` refuses constraints for which that is not enough. Whole means satisfy linear
+    rules that the records satisfy, and stay.
     """
     for name in method.clamps(setting) if method.noisy else ():
         table = table.with_series(validate.code_extremes(table.frame[name], table.schema[name]))
@@ -259,13 +259,13 @@ def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) ->
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
-    """Columns with several values before and one after; a missing cell counts as one."""
+    """List columns that became constant; a missing cell counts as a value."""
     both = [(before[series.name], series) for series in after if series.name in before.columns]
     return tuple(new.name for old, new in both if _all_equal(new) and not _all_equal(old))
 
 
 def _all_equal(series: pl.Series) -> bool:
-    # The first rows of nearly every column settle it.
+    # For nearly every column, the first rows decide.
     return series.head(100).n_unique() == 1 and series.n_unique() == 1
 
 
@@ -282,7 +282,7 @@ def _places(
     form: ReleaseForm,
     noise: Noise,
 ) -> NDArray[np.int64]:
-    """Which protected row each released row is, in the order of the release form.
+    """Return for each released row its protected row, in the order of the release form.
 
     A random order comes from sorting random numbers below 2^62; two of n rows get the same number
     with probability below n^2 / 2^63. Where noise was paid for, rows are sorted first: the release
@@ -303,7 +303,7 @@ def _places(
 
 
 def _unlink(frame: pl.DataFrame, noise: Noise) -> pl.DataFrame:
-    """Each column in a random order of its own; see `_places`."""
+    """Put each column into a separate random order; see `_places`."""
     return pl.DataFrame([series.sort()[_random_order(frame.height, noise)] for series in frame])
 
 
@@ -324,13 +324,13 @@ class LocalSource:
 
     @staticmethod
     def of(raw: io.Raw) -> "LocalSource":
-        """Take a table that was read."""
+        """Wrap a table that was read."""
         return LocalSource(Confidential(raw), raw.all_labels(), raw.found, assumes=raw.assumes)
 
     def adopt(self, how: Adoption) -> LocalRows:
-        """Bring the rows to the types of the policy, or clamp them to its public domains.
+        """Convert the rows to the types of the policy, or clamp them to its public domains.
 
-        Of persons with more rows than the policy states, the rest are left out. Released columns
+        Rows of a person beyond the number that the policy states are left out. Released columns
         have the types that came in, except clamped ones, whose types the policy alone decides.
         """
         restore = for_method(self.raw).restoring(frozenset(how.clamped or ()))
@@ -370,13 +370,13 @@ def _coerce(raw: io.Raw, how: Adoption) -> _Typed:
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
-    """Run a method on a table that is typed already; see `LocalRows.run`."""
+    """Run a method on a table that already has its types; see `LocalRows.run`."""
     typed = _Typed(io.Raw(table.frame), table, lambda: table)
     return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
 def make_frame(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
-    """Columns as a frame; texts come as objects."""
+    """Make a frame of columns; texts are given as objects."""
     return pl.DataFrame(
         {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
     )
@@ -394,7 +394,7 @@ def losses_of(
     form: ReleaseForm,
     raw: io.Raw,
 ) -> dict[str, Any]:
-    """Compute what was lost in each protected column, and who was unique before and after.
+    """Compute the information loss of each protected column, and uniqueness before and after.
 
     The released rows are in the order of the original ones if they correspond. `raw` is the
     original as it came, before any step of the policy; all its rows. For a column-shuffled release
@@ -421,7 +421,7 @@ def figures(
     homogeneous: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     columns: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Figures that every engine reports on a release and its original.
+    """Collect the figures that every engine reports on a release and its original.
 
     `uniques` counts the original rows that are alone with their quasi-identifiers, all original
     rows, and the released rows that are alone.
@@ -436,7 +436,7 @@ def figures(
 
 
 def alone(raw: io.Raw, schema: Schema, keys: Sequence[str]) -> int | None:
-    """Count the rows whose cells in some columns, as they came, no other row has.
+    """Count the rows whose cells in some columns, as handed in, are unique.
 
     Cells are compared as the table holds them, before it is clamped, coded, rounded or recoded;
     missing cells are equal, and so are those that the policy lists under `missing`. None without
@@ -451,7 +451,7 @@ def alone(raw: io.Raw, schema: Schema, keys: Sequence[str]) -> int | None:
 def _homogeneous(
     after: Table, keys: Sequence[str], protected: Sequence[str]
 ) -> dict[str, dict[str, int]]:
-    """Count the classes, and their rows, in which everybody has the same confidential value.
+    """Count the classes, and their rows, that are homogeneous in a confidential value.
 
     Only columns that are released as they are count: there, such a class discloses the value of
     each of its members.
@@ -470,7 +470,7 @@ def _homogeneous(
 
 
 def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
-    """Count the rows whose combination of values nobody else has.
+    """Count the rows whose combination of values is unique.
 
     Rows are compared by a hash of 64 bits: among n rows, a wrong count has probability
     below n^2 / 2^65, 3e-8 for a million.
@@ -483,7 +483,7 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
 def column_figures(
     column: Column, missing: tuple[int, int], loss: float | None, metric: str, reason: str = ""
 ) -> dict[str, Any]:
-    """Figures of one column, with its missing cells before and after."""
+    """Collect the figures of one column, with its missing cells before and after."""
     names = ("name", "kind", "missing_original", "missing_released", "reason", "loss", "metric")
     values = (column.name, column.kind, *missing, reason, loss, metric)
     return dict(zip(names, values, strict=True))

@@ -1,1 +1,1 @@
-"""Score releases against their originals: evaluate one, compare many; inspect a table before."""
+"""Score releases against their originals, compare methods, and inspect tables."""

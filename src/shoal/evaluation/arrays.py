@@ -1,4 +1,4 @@
-"""Original and release side by side, in the arrays that metrics take."""
+"""Original and release on common axes, as arrays for metrics."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -53,7 +53,7 @@ class AlignedArrays:
 
     @classmethod
     def of(cls, reading: ExternalRelease) -> "AlignedArrays":
-        """Lay both tables over the axes of a reading."""
+        """Place both tables on the axes of a reading."""
         names, places, domains = reading.columns, reading.places, reading.domains
         discrete, outside = reading.discrete, reading.outside
         tree = reading.tree
@@ -82,7 +82,7 @@ class AlignedArrays:
         return laid._apply_weights()
 
     def _apply_weights(self) -> "AlignedArrays":
-        """Count by the sampling weights, if both tables have them; they are not an axis then."""
+        """Weight by the sampling weights if both tables have them, and drop their axis."""
         name = self.schema.column_with_flag("sampling_weight")
         if name not in self.names or self.reading.weights is None:
             return self
@@ -108,17 +108,17 @@ class AlignedArrays:
 
     @property
     def schema(self) -> Schema:
-        """Of the axes."""
+        """The schema of the axes."""
         return self.reading.schema
 
     @property
     def discrete(self) -> tuple[bool, ...]:
-        """Which axes are categories."""
+        """Whether each axis has categories."""
         return self.original.discrete
 
     @cached_property
     def midpoints(self) -> Floats:
-        """The release as one place per cell, the middle of an interval; NaN where suppressed."""
+        """The release as one number per cell, the middle of an interval; NaN if suppressed."""
         middle = self.released.centres()
         exact = self.released.lower == self.released.upper
         integral = ~exact & ~np.asarray(self.discrete) & _whole(self.places)
@@ -128,7 +128,7 @@ class AlignedArrays:
 
     @cached_property
     def marginals(self) -> tuple[tuple[Floats, ...], tuple[Floats, ...], tuple[Floats, ...]]:
-        """Inner edges of each axis, and the one- and two-way marginals of both tables over them.
+        """The inner edges of each axis, and the one- and two-way marginals of both tables.
 
         The last bin of an axis has its missing cells, which are a value of their own in both
         tables; a suppressed cell spreads over the others.
@@ -147,13 +147,13 @@ class AlignedArrays:
     def distances(self) -> dict[tuple[int, ...], float]:
         """Total variation of each one- and two-way marginal, by axes, worst first.
 
-        Every figure and picture that says how far a distribution moved says this.
+        Every figure and picture of how far a distribution moved uses it.
         """
         _, before, after = self.marginals
         return {d.columns: d.distance for d in marginal_distances(before, after)}
 
     def two_way(self, first: int, second: int) -> tuple[Floats, Floats]:
-        """The two-way marginal of both tables, one row per bin of the first axis."""
+        """Return the two-way marginal of both tables, one row per bin of the first axis."""
         edges, *masses = self.marginals
         count, (a, b) = len(self.names), sorted((first, second))
         # Two-way marginals follow the one-way ones, in the order of `combinations`.
@@ -164,7 +164,7 @@ class AlignedArrays:
 
     @cached_property
     def present(self) -> NDArray[np.int64]:
-        """How many categories each discrete axis has, a missing one not counted."""
+        """The number of categories of each discrete axis, without missing."""
         tree = self.reading.tree
         return np.array([
             0 if not codes
@@ -174,13 +174,13 @@ class AlignedArrays:
         ])  # fmt: skip
 
     def with_missing_edge(self, axis: int, inner: Floats) -> Floats:
-        """Inner edges of an axis, and the one behind which missing cells lie."""
+        """Append the edge beyond which missing cells are placed to an axis' inner edges."""
         last = max(float(self.present[axis]), 1.0) if self.discrete[axis] else _BEYOND
         return np.append(inner, last)
 
     @cached_property
     def with_missing(self) -> tuple[WeightedBoxes, WeightedBoxes]:
-        """Both tables as boxes in which missing cells lie behind all others."""
+        """Both tables as boxes in which missing cells are placed beyond all others."""
         discrete, last = np.asarray(self.discrete), np.maximum(self.present, 1)
         gone = np.where(discrete, self.places >= self.present, np.isnan(self.places))
         sides = []
@@ -203,17 +203,17 @@ class AlignedArrays:
         return [axis for axis, codes in enumerate(self.discrete) if not codes]
 
     def axes(self, columns: tuple[str, ...]) -> list[int]:
-        """The axes of some columns, as far as the release has them."""
+        """Return the axes of some columns, if the release has them."""
         return [self.names.index(name) for name in columns if name in self.names]
 
     def categories(self, axis: int) -> tuple[str, ...]:
-        """Categories of an axis in the order of their places."""
+        """List the categories of an axis in the order of their codes."""
         name = self.names[axis]
         categories = self.reading.original.categories(name)
         return tuple(categories[code] for code in category_order(self.schema[name], categories))
 
     def codes(self, axis: int, *, released: bool = False) -> Ints:
-        """Category of each row on a discrete axis; -1 where missing or not known exactly."""
+        """Return each row's category on a discrete axis; -1 if missing or not known exactly."""
         if released:
             table = self.released
             exact = (table.upper[:, axis] - table.lower[:, axis] == 1) & ~self.suppressed[:, axis]
@@ -223,9 +223,9 @@ class AlignedArrays:
         return self._code_places(places, axis)
 
     def outside(self, axes: list[int], axis: int) -> tuple[Floats, Ints] | None:
-        """Of the people not in the original: places on some axes, and codes on a discrete one.
+        """Return the control's coordinates on some axes, and its codes on a discrete axis.
 
-        Where the original has no such cell, a missing category lies outside the domain, and is
+        If the original has no missing cells there, a missing category is outside the domain, and
         unknown.
         """
         if self.control is None:
@@ -240,7 +240,7 @@ class AlignedArrays:
 
 
 def _missing_as_value(reading: ExternalRelease) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Read an empty category as missing, the last place, where the original has such cells."""
+    """Read an empty category as missing, the last code, if the original has such cells."""
     places = np.array([
         len(reading.original.categories(name)) if codes else -1
         for name, codes in zip(reading.columns, reading.discrete, strict=True)
@@ -258,7 +258,7 @@ def _some(boxes: WeightedBoxes, axes: list[int], weights: Floats) -> WeightedBox
 
 
 def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
-    """Place of each record's counted value, in the order of the tree's own values."""
+    """Return the code of each record's counted value, in the order of the tree's values."""
     name = tree.column or ""
     places = {value: float(place) for place, value in enumerate(tree.values)}
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -270,7 +270,7 @@ def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
 
 
 def _whole(places: Floats) -> NDArray[np.bool_]:
-    """Which axes of the original hold whole numbers alone."""
+    """Return which axes of the original have only whole numbers."""
     present = np.where(np.isnan(places), 0.0, places)
     integral: NDArray[np.bool_] = (present == np.rint(present)).all(axis=0)
     return integral

@@ -1,4 +1,4 @@
-"""What a release reveals to an attacker: guesses of a secret, links to people, unique people.
+"""Disclosure risk of a release: guesses of a secret, record links, unique people.
 
 Every rate is shown for people in the table, with what guessing reaches, and for people not in it
 where such people are handed in: only that difference is due to being in the table.
@@ -49,12 +49,12 @@ NO_CONTROL = (
 
 @dataclass(frozen=True, eq=False)
 class AttackTask:
-    """What every attack is handed.
+    """The input of an attack.
 
     Attributes:
         secret: the axis that attacks try to guess.
-        came: the original as it came, before any step of the policy.
-        smoothing: of naive Bayes.
+        came: the original as handed in, before any step of the policy.
+        smoothing: parameter of naive Bayes.
     """
 
     sides: AlignedArrays
@@ -65,24 +65,24 @@ class AttackTask:
 
     @property
     def known(self) -> list[int]:
-        """What the attacker knows: the quasi-identifiers."""
+        """The axes that the attacker knows: the quasi-identifiers."""
         keys = [axis for axis in self.sides.keys if axis != self.secret]
         if not keys:
             raise InputError("the release has no quasi-identifier for an attacker to know.")
         return keys
 
     def secret_axis(self) -> int:
-        """The axis of the secret."""
+        """Return the axis of the secret, or refuse."""
         if self.secret is None:
             raise InputError("the release has no confidential column to guess.")
         return self.secret
 
     def people(self, most: int) -> int:
-        """How many can be attacked where every released record is tried for each of them."""
+        """Return how many people can be attacked if every released record is tried for each."""
         return min(most, max(FEWEST, COMPARISONS // max(len(self.sides.released), 1)))
 
     def rows(self) -> None:
-        """Refuse trees, whose rows are not records."""
+        """Refuse spatial decompositions, whose rows are not records."""
         if self.sides.reading.tree is not None:
             raise InputError("a tree has boxes instead of records.")
 
@@ -97,7 +97,7 @@ def evaluate_risk(
     jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
-    """Run the named attacks, as far as these tables allow: figures, and what was left out."""
+    """Run the named attacks that these tables allow; also list what was skipped."""
     secret = _secret(sides, policy)
     figures, skipped = take(
         ATTACKS_BY_NAME,
@@ -122,7 +122,7 @@ def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
 
 
 def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
-    """The attack of cormode2013: naive Bayes learnt from the release."""
+    """Run the attack of cormode2013: naive Bayes trained on the release."""
     sides, known, axis = task.sides, task.known, task.secret_axis()
     if not sides.discrete[axis]:
         raise InputError(f"'{sides.names[axis]}' has no categories.")
@@ -159,7 +159,7 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
 
 
 def _boosting(task: AttackTask) -> Iterator[Figure]:
-    """A stronger learner: gradient boosting, of categories or of a number."""
+    """Run a stronger attack: gradient boosting, for categories or a number."""
     sides, known, axis = task.sides, task.known, task.secret_axis()
     boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
     settings: dict[str, Any] = {
@@ -200,7 +200,7 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
 
 
 def _linkage(task: AttackTask) -> Iterator[Figure]:
-    """Distance-based record linkage, where rows correspond."""
+    """Run distance-based record linkage, if rows correspond."""
     task.rows()
     sides, known = task.sides, task.known
     if sides.reading.aligned is not True:
@@ -227,7 +227,7 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
 
 
 def _closeness(task: AttackTask) -> Iterator[Figure]:
-    """Whether the release lies nearer to people in the table than to others."""
+    """Measure whether the release is nearer to people in the table than to others."""
     task.rows()
     if task.sides.control is None:
         return
@@ -256,7 +256,7 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
 
 
 def _uniques(task: AttackTask) -> Iterator[Figure]:
-    """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
+    """Count people who are unique in the table and, by its weights, in the population."""
     task.rows()
     sides, known = task.sides, task.known
     names, rows = [sides.names[axis] for axis in known], task.came.height
@@ -296,7 +296,7 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
 
 
 def _singling_out(task: AttackTask) -> Iterator[Figure]:
-    """First question of the guidance."""
+    """Run singling out, the first question of Opinion 05/2014."""
     task.rows()
     sides = task.sides
     sorts = [("one column", 1)]
@@ -316,7 +316,7 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
 
 
 def _linkability(task: AttackTask) -> Iterator[Figure]:
-    """Second question: two parties who each know half of the columns."""
+    """Run linkability, its second question: two parties who each know half of the columns."""
     task.rows()
     sides = task.sides
     axes = list(range(len(sides.names)))
@@ -338,7 +338,7 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
 
 
 def _inference(task: AttackTask) -> Iterator[Figure]:
-    """Third question: the secret of the nearest released row."""
+    """Run inference, its third question: the secret of the nearest released row."""
     task.rows()
     sides, known = task.sides, task.known
     for axis in sides.axes(sides.schema.with_role(Role.CONFIDENTIAL)):
@@ -366,7 +366,7 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
 
 
 def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
-    """What guessing the most common value finds, if that is more than blind guesses find."""
+    """Return the success of guessing the most common value, or of blind guesses if larger."""
     codes = sides.codes(axis)
     known = codes[codes >= 0]
     share = float(np.bincount(known).max() / known.size) if known.size else 0.0
@@ -398,7 +398,7 @@ def _outside(attack: Attack) -> str:
 
 
 def _per_hundred(rate: Estimate | None) -> str:
-    """How many of 100, with the interval where few were tried."""
+    """Write a rate as a number out of 100, with its interval if few people were tried."""
     if rate is None:
         return "?"
     share = 100 * rate.value
@@ -414,16 +414,16 @@ def _list_axes(sides: AlignedArrays, axes: list[int]) -> str:
 
 
 def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
-    """At most `most` rows, drawn without replacement, in their order."""
+    """Sample at most `most` rows without replacement, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
-    """Rows with numbers in standard deviations of the original and -1 for a missing category.
+    """Standardise numbers by the original, with -1 for a missing category.
 
-    A number that is missing or suppressed lies at the mean.
+    A missing or suppressed number gets the mean.
     """
     places, kinds = sides.places, np.asarray(sides.discrete, dtype=bool)
     numeric = ~np.isnan(places).all(axis=0) & ~kinds
@@ -436,7 +436,7 @@ def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
 
 
 def _embed(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
-    """Some columns of `_standard`, in a Euclidean space: a category is an axis of its own."""
+    """Embed columns of `_standard` in a Euclidean space, with one axis per category."""
     columns = []
     for axis, column in zip(axes, _standard(sides, rows)[:, axes].T, strict=True):
         if sides.discrete[axis]:

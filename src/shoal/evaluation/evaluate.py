@@ -1,4 +1,4 @@
-"""Score any release against its original: what it preserves, and what it reveals.
+"""Evaluate a release against its original: utility and disclosure risk.
 
 `evaluate` takes two tables, whoever made the second. The result comes from the original and is as
 confidential as it. Sampling here carries no privacy: it is seeded, so figures repeat.
@@ -130,8 +130,8 @@ def evaluate_frames(
 ) -> Evaluation:
     """Evaluate frames; see `evaluate`.
 
-    The original is the table as it was handed in. Linear algebra has one thread, and metrics run
-    beside each other: no figure depends on how many cores there are.
+    The original is the table as it was handed in. Linear algebra has one thread, and metrics run in
+    parallel: no figure depends on the number of cores.
     """
     wanted, which = _parts(only), _names(which)
     jobs = cores() if jobs is None else jobs
@@ -222,7 +222,7 @@ def count_before_and_after(sides: AlignedArrays) -> dict[str, Any]:
 def _choose_pairs(
     strength: Mapping[tuple[int, int], float], moved: Mapping[tuple[int, int], float]
 ) -> dict[tuple[int, int], str]:
-    """The pairs that matter, each with the rule that chose it."""
+    """Choose pairs of columns for maps, each with the rule that chose it."""
     chosen: dict[tuple[int, int], str] = {}
     for by, (why, most) in zip((strength, moved), PAIRS.items(), strict=True):
         ordered = sorted(by, key=lambda pair: (-by[pair], pair))
@@ -232,7 +232,7 @@ def _choose_pairs(
 
 
 def _cramer(table: Floats) -> float:
-    """Cramer's V, corrected for bias: 0 where two columns are independent, else up to 1.
+    """Compute bias-corrected Cramer's V: 0 if two columns are independent, up to 1.
 
     phi^2 less (r - 1)(c - 1) / (n - 1), and r and c less (r - 1)^2 / (n - 1): Bergsma, "A
     bias-correction for Cramer's V and Tschuprow's T", 2013, doi:10.1016/j.jkss.2012.10.002. Weights
@@ -336,7 +336,7 @@ def _label_axis(span: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fold(mass: Floats, span: Mapping[str, Any]) -> Floats:
-    """Counts in the order of an axis, the categories that it does not name as one."""
+    """Reorder counts as on an axis, with its unnamed categories as one."""
     if "order" not in span:
         return mass
     named = mass[span["order"]]
@@ -351,5 +351,5 @@ def _some(boxes: WeightedBoxes, axes: Sequence[int]) -> WeightedBoxes:
 
 
 def _round(counts: Sequence[float] | Floats) -> list[float]:
-    """Six digits of each count: sampling weights may be small."""
+    """Round each count to six digits, because sampling weights may be small."""
     return [float(f"{count:.6g}") for count in counts]

@@ -65,9 +65,9 @@ class AttackGain:
 
     Attributes:
         name: the attack and what it is about.
-        inside: its rate of success on people in the table.
-        outside: the same on people who were held out.
-        helps: what would bring it down, as a sentence; empty if it need not come down.
+        inside: its success rate on people in the table.
+        outside: its success rate on people who were held out.
+        helps: a sentence on what would reduce it; empty if it is small enough.
     """
 
     name: str
@@ -96,7 +96,7 @@ class AttackGain:
 
 @dataclass(frozen=True)
 class InspectedTable:
-    """What a table is under a policy: all of it confidential.
+    """The result of inspecting a table under a policy; all of it is confidential.
 
     Attributes:
         refused: what keeps the policy from being planned, or the names of columns from fitting.
@@ -130,7 +130,7 @@ class InspectedTable:
     attacks: tuple[AttackGain, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the inspection as plain values."""
         misfits = {
             name: listed if isinstance(listed, str) else [misfit._asdict() for misfit in listed]
             for name, listed in self.misfits.items()
@@ -146,7 +146,7 @@ class InspectedTable:
         return "\n".join([*first, *middle, *alternatives, *self.describe_attacks(), *last])
 
     def describe_attacks(self) -> list[str]:
-        """Say how a release fares against attacks, in sentences; no cell is quoted."""
+        """Describe how a release fares against attacks, without quoting a cell."""
         how = [
             f"attacks on a release of {HELD_OUT - 1} in {HELD_OUT} persons; the others are held out"
         ]
@@ -218,7 +218,7 @@ def inspect(
     progress: Progress = silent,
     note: str = "",
 ) -> InspectedTable:
-    """Inspect a table under a policy: what cannot be read, who is rare, what becomes constant.
+    """Inspect a table under a policy: unreadable cells, rare people, columns made constant.
 
     Where the policy names a budget file, the inspection is recorded in it before the table is
     read: every later epsilon of the source then holds only if nothing was chosen by it.
@@ -248,7 +248,7 @@ def inspect(
 def inspect_raw(
     raw: io.Raw, policy: Policy, *, attacks: bool = False, progress: Progress = silent
 ) -> InspectedTable:
-    """Inspect a table that was read; nothing is recorded."""
+    """Inspect a table that was already read; nothing is recorded."""
     schema, frame = policy.schema, raw.frame
     refused: list[str] = []
     planned = _try_plan(policy, refused)
@@ -299,7 +299,7 @@ def _try_plan(policy: Policy, refused: list[str]) -> Plan | None:
 def _coerce_columns(
     frame: pl.DataFrame, schema: Schema, decimal: str | None
 ) -> tuple[pl.DataFrame, dict[str, tuple[validate.Misfit, ...] | str]]:
-    """Columns with the types of the policy, where they can be read, and what cannot be."""
+    """Convert columns to the types of the policy where possible, and report what does not fit."""
     columns, misfits = [], dict[str, tuple[validate.Misfit, ...] | str]()
     for name in frame.columns:
         if schema[name].role is Role.IDENTIFIER:
@@ -315,7 +315,7 @@ def _coerce_columns(
 
 
 def _least(policy: Policy) -> int:
-    """The k that the policy requires or states; 2 where it has none."""
+    """Return the k that the policy requires or states, or 2."""
     required = [guarantee.k for guarantee in policy.required if isinstance(guarantee, KAnonymity)]
     stated = policy.parameters.get("k")
     return max([2, *required, *([stated] if isinstance(stated, int) else [])])
@@ -324,7 +324,7 @@ def _least(policy: Policy) -> int:
 def _rare(
     frame: pl.DataFrame, keys: Sequence[str], k: int
 ) -> tuple[int | None, int | None, dict[str, int]]:
-    """Records in classes below k, unique ones, and how many of these each column makes unique."""
+    """Count records in classes below k, unique ones, and those that each column makes unique."""
     if not keys:
         return None, None, {}
     sizes = _class_sizes(frame, keys)
@@ -337,14 +337,14 @@ def _rare(
 
 
 def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
-    """For each row, how many have its values; missing cells are equal."""
+    """Return for each row how many rows have its values; missing cells are equal."""
     if not keys:
         return pl.Series([frame.height]).new_from_index(0, frame.height)
     return frame.select(pl.len().over(keys)).to_series()
 
 
 def _suggest_rules(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
-    """Orders and functional dependences without exception, where they could have had one.
+    """Find orders and functional dependences without exception, where exceptions were possible.
 
     An order counts if the ranges of its columns overlap; a dependence if its source has several
     rows for most of its values, and its target several values.
@@ -368,7 +368,7 @@ def _suggest_rules(typed: pl.DataFrame, policy: Policy) -> tuple[str, ...]:
 
 
 def _count_repeats(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
-    """Rows that repeat a value of a column that names or numbers persons."""
+    """Count rows that repeat a value of a column that names or identifies persons."""
     unit = schema.column_with_flag("privacy_unit")
     names = [unit] if unit else schema.with_role(Role.IDENTIFIER)
     cells = {name: spell_persons(frame[name], schema[name]).drop_nulls() for name in names}
@@ -378,7 +378,7 @@ def _count_repeats(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
 def _try_release(
     raw: io.Raw, planned: Plan, refused: list[str]
 ) -> tuple[tuple[str, ...], Alternatives | None]:
-    """What would stop a release, by making one that is thrown away; and what others would give."""
+    """Make a trial release, and report what would stop it and what other methods would give."""
     alternatives = None
     try:
         policy, tools = planned.policy, Tools(secure_noise())
@@ -438,7 +438,7 @@ def attack_release(
 
 
 def _hold_out(frame: pl.DataFrame, policy: Policy) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split the rows by persons, so nobody is on both sides."""
+    """Split the rows by persons, so nobody is in both parts."""
     unit = policy.schema.column_with_flag("privacy_unit")
     who = (
         np.arange(frame.height)
@@ -455,7 +455,7 @@ def _hold_out(frame: pl.DataFrame, policy: Policy) -> tuple[pl.DataFrame, pl.Dat
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """A policy, people who were protected by it, others, and the release."""
+    """A policy, the people protected by it, the people held out, and the release."""
 
     policy: Policy
     inside: pl.DataFrame
@@ -493,7 +493,7 @@ def _gain(figure: Figure) -> AttackGain:
 def _helps(
     failed: AttackGain, tables: _Tables, as_they_are: Sequence[str], progress: Progress
 ) -> str:
-    """Find columns without which an attack gains little enough, and say what to do with them."""
+    """Find columns whose removal reduces an attack enough, and advise what to do with them."""
     attack, _, subject = failed.name.partition(", ")
     if attack == "inference":
         return f"Leave '{subject}' out, or protect it too: role quasi-identifier."

@@ -1,4 +1,4 @@
-"""What an evaluation gives: figures with their intervals, and how each table was read."""
+"""The result of an evaluation: figures with intervals, and how each table was read."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -21,14 +21,14 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publicat
 
 
 class Part(StrEnum):
-    """What a figure is about."""
+    """The topic of a figure."""
 
     UTILITY = "utility"
     RISK = "risk"
 
 
 class Better(StrEnum):
-    """Which direction of a figure is welcome."""
+    """Which direction of a figure is better."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -36,7 +36,7 @@ class Better(StrEnum):
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of an evaluation.
+    """A figure of an evaluation.
 
     Attributes:
         metric: its name, a heading of the documentation.
@@ -64,12 +64,12 @@ class Figure:
 
     @property
     def point(self) -> float:
-        """The figure itself, without its interval; NaN where there is none."""
+        """The point value, without interval; NaN if there is none."""
         value = self.value.value if isinstance(self.value, Estimate) else self.value
         return float("nan") if value is None else value
 
     def settle(self) -> "Figure":
-        """The same figure; if it is not finite, without a value and with the reason."""
+        """Replace the value of a figure that is not finite by a reason."""
         baseline, control = (
             value if _is_finite(value) else None for value in (self.baseline, self.control)
         )
@@ -102,11 +102,11 @@ class Evaluation:
     pictures: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def of(self, measure: str) -> tuple[Figure, ...]:
-        """The figures of one metric."""
+        """List the figures of one metric."""
         return tuple(figure for figure in self.figures if figure.metric == measure)
 
     def to_frame(self) -> pl.DataFrame:
-        """All figures as a table, one row each."""
+        """Return all figures as a table, one row each."""
         rows = [
             {
                 "part": figure.part.value,
@@ -124,7 +124,7 @@ class Evaluation:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def facts(self) -> dict[str, Any]:
-        """All of it as plain JSON values."""
+        """Return the evaluation as plain JSON values."""
         return {
             "confidential": CONFIDENTIAL,
             "rows": {"original": self.rows[0], "released": self.rows[1]},
@@ -135,7 +135,7 @@ class Evaluation:
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Return the evaluation as JSON text."""
         return json.dumps(self.facts(), indent=2, ensure_ascii=False)
 
     def plot(self) -> Any:
@@ -194,7 +194,7 @@ def _ends(prefix: str, value: float | Estimate | None) -> dict[str, float | None
 
 
 def _is_finite(value: float | Estimate | None) -> bool:
-    """Whether a value and both ends of its interval are numbers; None is not."""
+    """Whether a value and both ends of its interval are finite numbers."""
     if value is None:
         return False
     ends = (value.value, value.low, value.high) if isinstance(value, Estimate) else (value,)
@@ -213,11 +213,10 @@ def take(
     jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
-    """Figures of the named metrics, and why others could not be computed.
+    """Compute the figures of the named metrics, and explain which could not be computed.
 
-    Each gets a task with draws of its own, so it depends neither on which others are taken nor on
-    how many run at a time. No figure is infinite: if these tables give no number, it has none, and
-    says why.
+    Each metric has separate random draws, so it does not depend on the other metrics or on
+    parallelism. No figure is infinite: without a finite value it has none, and says why.
     """
     figures: list[Figure] = []
     skipped: list[str] = []

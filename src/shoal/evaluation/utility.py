@@ -48,7 +48,7 @@ WHOLE = "the table"
 
 @dataclass(frozen=True, eq=False)
 class UtilityTask:
-    """What every metric is handed."""
+    """The input of a metric."""
 
     sides: AlignedArrays
     policy: Policy
@@ -64,7 +64,7 @@ def evaluate_utility(
     jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
-    """Compute the named metrics of utility as far as these tables allow; what is left out, too."""
+    """Compute the named utility metrics that these tables allow; also list what was skipped."""
     return take(
         METRICS,
         lambda own: UtilityTask(sides, policy, own),
@@ -76,7 +76,7 @@ def evaluate_utility(
 
 
 def _row_losses(task: UtilityTask) -> Iterator[Figure]:
-    """Losses row by row, where rows correspond."""
+    """Compute losses row by row, if rows correspond."""
     sides = task.sides
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
@@ -111,7 +111,7 @@ def _row_losses(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _column_losses(task: UtilityTask) -> Iterator[Figure]:
-    """How single columns are distributed, whatever the rows."""
+    """Compare the distributions of single columns, without row correspondence."""
     sides = task.sides
     figures = []
     for axis in sides.numeric:
@@ -127,7 +127,7 @@ def _column_losses(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _worst_first(figures: list[Figure]) -> list[Figure]:
-    """Largest first, and before them what has no number."""
+    """Sort figures by size, those without a number first."""
     return sorted(figures, key=lambda one: -one.point if one.value is not None else -np.inf)
 
 
@@ -137,7 +137,7 @@ def _constant(column: Floats) -> bool:
 
 
 def _without_spread(names: Sequence[str]) -> str:
-    """Why a figure in units of the spread has none, as a clause."""
+    """Explain why a figure in units of the spread is undefined."""
     if not names:
         return ""
     listed = ", ".join(f"'{name}'" for name in names)
@@ -145,7 +145,7 @@ def _without_spread(names: Sequence[str]) -> str:
 
 
 def _expand(sides: AlignedArrays, axis: int) -> Floats:
-    """One number per person: the middle of each box, as often as its weight says in a tree."""
+    """List one number per person: box middles, repeated by their weights in a decomposition."""
     middle = sides.midpoints[:, axis]
     if sides.reading.tree is None:
         return middle
@@ -154,7 +154,7 @@ def _expand(sides: AlignedArrays, axis: int) -> Floats:
 
 
 def _marginals(task: UtilityTask) -> Iterator[Figure]:
-    """Total variation of single columns and of pairs, worst first."""
+    """Compute the total variation of single columns and of pairs, worst first."""
     sides = task.sides
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
         worst = [item for item in sides.distances.items() if len(item[0]) == size]
@@ -168,19 +168,19 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _points(distance: float) -> str:
-    """A distance of shares in words; what sums of floats are off by is nothing."""
+    """Write a distance of shares in words, without rounding error."""
     return f"{100 * distance if distance > 1e-12 else 0:.3g} percentage points"
 
 
 def _sets(sides: AlignedArrays, axes: Sequence[int]) -> str:
-    """What shares are of: missing is a value, too."""
+    """Describe what the shares count: missing is a value, too."""
     if all(sides.discrete[axis] for axis in axes):
         return "set of values"
     return f"set of ranges (up to {BINS} per column)"
 
 
 def _moments(task: UtilityTask) -> Iterator[Figure]:
-    """Means, variances and correlations of the numeric columns."""
+    """Compare means, variances and correlations of the numeric columns."""
     sides = task.sides
     if not sides.numeric:
         raise InputError("there is no numeric column.")
@@ -211,7 +211,7 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _moment_reason(x: Floats, y: Floats) -> str:
-    """Why a mean or a variance cannot be compared, as a clause."""
+    """Explain why a mean or a variance cannot be compared."""
     for column, whose in ((x, "original"), (y, "release")):
         present = int((~np.isnan(column)).sum())
         if present < 2:
@@ -222,7 +222,7 @@ def _moment_reason(x: Floats, y: Floats) -> str:
 
 
 def _classes(task: UtilityTask) -> Iterator[Figure]:
-    """How coarse a generalised table is."""
+    """Measure how coarse a generalised table is."""
     sides = task.sides
     keys = sides.keys
     if not keys:
@@ -252,7 +252,7 @@ def _classes(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _counts(task: UtilityTask) -> Iterator[Figure]:
-    """COUNT queries over half of every domain, and over half of three."""
+    """Compute the error of COUNT queries over half of every domain, and of three columns."""
     sides = task.sides
     before, after = (count_queries.index(table) for table in (sides.original, sides.released))
     total = max(sides.original.total, 1.0)
@@ -279,7 +279,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _own_counts(task: UtilityTask) -> Iterator[Figure]:
-    """The user's own COUNT queries."""
+    """Compute the errors of the user's own COUNT queries."""
     file = task.policy.evaluate.queries
     if not file:
         return
@@ -316,7 +316,7 @@ def _query_axis(sides: AlignedArrays, axis: int) -> count_queries.QueryColumn:
 
 
 def _groups(task: UtilityTask) -> Iterator[Figure]:
-    """Total variation of single columns among people with one value, the worst first.
+    """Compute the total variation of single columns within groups of people, worst first.
 
     As for whole columns: the same bins, a coarser value spread over those that it covers, and an
     interval or a set of groups shared out among them.
@@ -349,7 +349,7 @@ def _groups(task: UtilityTask) -> Iterator[Figure]:
 
 
 def _times(value: float | None) -> str:
-    """Write a share of the spread, or how many times of it."""
+    """Write a share of the standard deviation, or a multiple of it."""
     if value is None:
         return ""
     return f"{value:.3g} of" if value < 100 else f"{value:,.0f} times"
@@ -384,7 +384,7 @@ METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
 
 
 def _target(sides: AlignedArrays, stated: str | None) -> int:
-    """The axis that a model learns to predict: as stated, or the first confidential one."""
+    """Return the axis that a model predicts: the stated or the first confidential one."""
     if stated is not None:
         if stated not in sides.names:
             raise InputError(f"the release has no column '{stated}'.")
@@ -396,10 +396,10 @@ def _target(sides: AlignedArrays, stated: str | None) -> int:
 
 
 def learn(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) -> Iterator[Figure]:
-    """A model trained on the release and on the original, tested on original rows.
+    """Train a model on the release and on the original, and test both on original rows.
 
-    Tested on people not in the table if some are handed in, which is fair; otherwise on a fifth of
-    the original, which both models have seen.
+    The test uses people not in the table if given, which is fair; otherwise a fifth of the
+    original, which both models have seen.
     """
     axis = _target(sides, stated)
     predictors = [j for j in range(len(sides.names)) if j != axis]
@@ -438,7 +438,7 @@ def learn(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) ->
 
 
 def regress(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
-    """The user's own linear model, coefficient by coefficient, least overlap first."""
+    """Fit the user's own linear model, and compare its coefficients, least overlap first."""
     if not formula:
         return
     left, _, right = formula.partition("~")
@@ -484,7 +484,7 @@ def _axis(sides: AlignedArrays, term: str, formula: str) -> int:
 
 
 def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Floats, list[str]]:
-    """Numbers as they are, categories as zeros and ones, the first of them left out."""
+    """Make a design matrix: numbers as they are, categories as dummies without the first."""
     columns, labels = [], ["intercept"]
     for axis in axes:
         name = sides.names[axis]
@@ -503,7 +503,7 @@ def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Fl
 
 
 def distinguish(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figure]:
-    """The propensity score: can a classifier tell released rows from original ones?"""
+    """Compute the propensity score: whether a classifier can distinguish the two tables."""
     if sides.reading.tree is not None:
         raise InputError("a tree has boxes instead of records.")
     score = propensity.propensity(
@@ -517,7 +517,7 @@ def distinguish(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figu
 
 
 def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
-    """Edit rules, how often they are broken before and after; the worst first."""
+    """Count how often edit rules are violated before and after, worst first."""
     figures = []
     for text in texts:
         rule = parse(text, Schema(tuple(sides.schema[name] for name in sides.names)))
@@ -537,7 +537,7 @@ def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
 def _columns(
     sides: AlignedArrays, rows: Floats, names: Sequence[str]
 ) -> dict[str, NDArray[np.generic]]:
-    """Columns as rules read them: numbers, and categories as texts."""
+    """Convert columns to the form that rules read: numbers, and categories as texts."""
     columns: dict[str, NDArray[np.generic]] = {}
     for name in names:
         axis = sides.names.index(name)

@@ -1,4 +1,4 @@
-"""What a release costs: the price of each draw, and how prices compose.
+"""The accounting of a release: the privacy loss of each draw, and how losses compose.
 
 Everything is a fraction, so 0.1 ten times is 1.
 
@@ -13,14 +13,14 @@ Between neighbours, an entry's output changes only if its part changes. Its pric
 neighbours of the whole table (`PrivacyLoss.sensitivity`), so a changed part costs at most the sum
 of its entries, and the division costs the most that parts changing together can cost:
 
-    add-remove           one record comes or goes, one part changes: the dearest part
+    add-remove           one record comes or goes, one part changes: the costliest part
                          (McSherry 2009, Theorem 4)
-    change-one, fixed    the record stays in its part: the dearest part
-    change-one, else     the record may leave one part and enter another: the two dearest
+    change-one, fixed    the record stays in its part: the costliest part
+    change-one, else     the record may leave one part and enter another: the two costliest
 
 Where a person has several rows, they may lie in several parts. Entries of a division are then
 stated as r times the price of one row, and r_p rows in part p cost at most r_p / r of that part's
-entries: over all parts no more than the dearest. Prices that are not in proportion to rows
+entries: over all parts no more than the costliest. Prices that are not in proportion to rows
 would have to be added up.
 
 Different divisions, and entries without one, are a sequence: they add up.
@@ -30,8 +30,8 @@ and an addition. There is no way back: a price for change-one says nothing about
 another size.
 
 Rho. A release with a delta may state its entries in zero-concentrated differential privacy. Prices
-in rho add up over a sequence, adaptive or not, and a division costs its dearest part, or the two
-dearest, by the same arguments (Bun and Steinke 2016, Lemma 1.7): a part that does not change has
+in rho add up over a sequence, adaptive or not, and a division costs its costliest part, or the two
+costliest, by the same arguments (Bun and Steinke 2016, Lemma 1.7): a part that does not change has
 divergence 0. A pure entry of e counts as e^2 / 2. A price for add-remove is, times 4, one for
 change-one, because divergence grows with the square of the distance (Proposition 1.9). An epsilon
 at a delta comes from the sum alone, once, by OpenDP's conversion: epsilons at deltas are never
@@ -66,7 +66,7 @@ _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.no
 
 
 def compose_epsilon(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
-    """Epsilon of one entry, from its sensitivity and scale.
+    """Compute epsilon of one entry from its sensitivity and scale.
 
     >>> compose_epsilon("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
     Fraction(1, 10)
@@ -83,9 +83,9 @@ def compose_epsilon(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -
 
 
 def compose_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
-    """Rho of one entry, from its sensitivity and scale.
+    """Compute rho of one entry from its sensitivity and scale.
 
-    That of discrete Gaussian noise is stated as the square of an L2 change. A mechanism with a
+    The sensitivity of discrete Gaussian noise is the square of an L2 change. A mechanism with a
     pure price of e has rho e^2 / 2.
 
     >>> compose_rho("discrete-gaussian", sensitivity=Fraction(2), scale=Fraction(10))
@@ -108,14 +108,14 @@ def total(
     neighbours: Neighbours | None = None,
     measure: PrivacyMeasure = PrivacyMeasure.EPSILON,
 ) -> Fraction:
-    """Epsilon, or rho, of all entries together, whatever their order.
+    """Compute epsilon, or rho, of all entries together, whatever their order.
 
     Args:
-        privacy_losses: the entries of one release. Divisions are told apart by their names, so
-            those of two releases must not meet here: a record may lie in another part of each.
+        privacy_losses: the entries of one release. Divisions are identified by their names,
+            so do not mix two releases: a record may lie in another part of each.
         neighbours: for which the total is wanted. By default those of the entries, which must
             then agree.
-        measure: what is added up. Entries in rho have no epsilon to add.
+        measure: epsilon or rho. Entries in rho have no epsilon to add.
 
     Raises:
         InternalError: if an entry's mechanism has no proof or costs more than it states; if
@@ -125,7 +125,7 @@ def total(
     divisions: defaultdict[str | int, list[PrivacyLoss]] = defaultdict(list)
     for number, privacy_loss in enumerate(privacy_losses):
         _check(privacy_loss)
-        # An entry without a division is a division of one part.
+        # An entry without a division is a division with a single part.
         divisions[number if privacy_loss.parallel is None else privacy_loss.parallel].append(
             privacy_loss
         )
@@ -151,7 +151,7 @@ def verify(
     delta: Fraction = Fraction(0),
     rho: Fraction | None = None,
 ) -> None:
-    """Derive the price again and compare it with what a release is about to claim.
+    """Derive the total loss again and compare it with what a release is about to claim.
 
     The total must equal the claim, not merely stay below it: an entry that somebody forgot
     would lower the total. It is a total of epsilon, or of rho where one is claimed; the epsilon of
@@ -211,7 +211,7 @@ def _check(privacy_loss: PrivacyLoss) -> None:
 
 
 def _price(entry: PrivacyLoss, measure: PrivacyMeasure) -> Fraction:
-    """What an entry states, in this measure."""
+    """Return the loss that an entry states, in this measure."""
     if measure is PrivacyMeasure.RHO:
         return _as_rho(entry.epsilon) if entry.epsilon is not None else entry.rho or Fraction(0)
     if entry.epsilon is None:
@@ -220,7 +220,7 @@ def _price(entry: PrivacyLoss, measure: PrivacyMeasure) -> Fraction:
 
 
 def _division(entries: list[PrivacyLoss], measure: PrivacyMeasure) -> Fraction:
-    """Price of the entries of one division, for their own neighbours."""
+    """Compose the entries of one division, for their neighbours."""
     first = entries[0]
     if any((e.neighbours, e.fixed) != (first.neighbours, first.fixed) for e in entries):
         raise InternalError(

@@ -1,4 +1,4 @@
-"""Stand-ins for the noise: to record what a mechanism asks for, or to repeat an experiment.
+"""Fake noise: record what a mechanism requests, or repeat an experiment.
 
 A release that is made with one carries no claim of differential privacy, because only the noise
 that the pipeline builds itself does. They check their input exactly as the real noise does.
@@ -17,7 +17,7 @@ from shoal.hazmat.noise import CheckedNoise
 
 @dataclass(frozen=True)
 class Call:
-    """One request for randomness: which mechanism, how many values, at which exact scale.
+    """One request for randomness: mechanism, shape, and exact scale.
 
     Attributes:
         shape: of the values that noise was added to; for a selection, of the scores.
@@ -29,7 +29,7 @@ class Call:
 
 
 class RecordingNoise(CheckedNoise):
-    """Adds known numbers and writes down every call.
+    """Fake noise that adds known numbers and records every call.
 
     A selection takes the highest score, the first of equals. A response is the truth, moved up by
     the known numbers, from the last level on to the first. Uniform numbers count up from 0.
@@ -93,7 +93,7 @@ class RecordingNoise(CheckedNoise):
 
 
 class SeededNoise(CheckedNoise):
-    """Noise of the right distribution, to floating-point accuracy, that a seed repeats.
+    """Noise of the right distribution, to floating-point accuracy, reproducible by a seed.
 
     For experiments that compare methods: fast, and worthless as protection.
     """

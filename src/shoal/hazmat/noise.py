@@ -49,7 +49,7 @@ _CHUNK = 2048  # Draws worth a thread of their own: some 13 ms, against 0.1 ms t
 
 
 class CheckedNoise(ABC):
-    """The `Noise` protocol with all checks; what the real noise and the fakes share.
+    """The `Noise` protocol with all checks: the base of the real noise and the fakes.
 
     Attributes:
         drawn: how many values were drawn, by mechanism and scale. The noise keeps this account
@@ -219,13 +219,13 @@ class CheckedNoise(ABC):
         so p = 1 / (1 + exp(-h)). That is the textbook's p up to a factor of 1 - 2^-38, or
         up to 1 - exp(-40) where epsilon is so large that no lie will be seen.
 
-        Price. P(truth) / P(another) = (L - 1) exp(h) <= (L - 1) exp(epsilon - r), which is at
-        most exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h
-        = 40, and r < ln(L - 1) + 2^-38, so P(another) / P(truth) < exp(2^-37 - epsilon):
-        below exp(epsilon) from epsilon = 2^-30 on. Below that the answer is uniform over all
-        categories and says nothing. Where the output is a lie for both codes the ratio is 1.
-        Hence for any codes c, c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'):
-        each record pays epsilon, and a table in which one record changes pays epsilon too.
+        Price. P(truth) / P(another) = (L - 1) exp(h) <= (L - 1) exp(epsilon - r), which is at most
+        exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h = 40, and
+        r < ln(L - 1) + 2^-38, so P(another) / P(truth) < exp(2^-37 - epsilon): below exp(epsilon)
+        from epsilon = 2^-30 on. Below that the answer is uniform over all categories, without
+        information. Where the output is a lie for both codes the ratio is 1. Hence for any codes c,
+        c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'): each record pays epsilon,
+        and a table in which one record changes pays epsilon too.
 
         Coin. A coin of log odds -x for heads, x > 0, is one draw of OpenDP: for Z discrete
         Laplace of scale 1/x, G = Z if Z >= 0, else -Z - 1, is geometric with P(G = j) ~
@@ -307,7 +307,7 @@ class OpenDPNoise(CheckedNoise):
     +-2^62, happens with probability below exp(-2^62 / scale) a draw.
 
     Args:
-        threads: at most so many at a time; as many as this process may use by default.
+        threads: the largest number at a time; by default, as many as this process may use.
     """
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -370,7 +370,7 @@ class OpenDPNoise(CheckedNoise):
         return _uniform_below(below, size)
 
     def _lies(self, odds: Fraction, size: int) -> NDArray[np.bool_]:
-        """Coins whose heads are lies: log odds -odds at least, and 2^-46 above that at most."""
+        """Draw coins whose heads are lies, with log odds between -odds and -odds + 2^-46."""
         if odds == 0:
             return np.asarray(_uniform_below(2, size) == 1)
         scale = round_up(1 / abs(odds))
@@ -382,7 +382,7 @@ class OpenDPNoise(CheckedNoise):
 
 
 def round_up(scale: Fraction) -> float:
-    """The least float that is not below an exact number.
+    """Return the least float that is not below an exact number.
 
     >>> float(Fraction(1, 3)) >= Fraction(1, 3), round_up(Fraction(1, 3)) >= Fraction(1, 3)
     (False, True)
@@ -399,14 +399,14 @@ def round_up(scale: Fraction) -> float:
 
 
 def selection_scale(sensitivity: Fraction, epsilon: Fraction) -> Fraction:
-    """Scale of permute-and-flip: 2 sensitivity / epsilon, exactly."""
+    """Return the scale of permute-and-flip: 2 sensitivity / epsilon, exactly."""
     _positive(sensitivity, "sensitivity")
     _positive(epsilon, "epsilon")
     return 2 * Fraction(sensitivity) / Fraction(epsilon)
 
 
 def response_odds(categories: int, epsilon: Fraction) -> Fraction:
-    """Log odds of the truth against all lies together, in randomised response.
+    """Return the log odds of the truth against all lies together, in randomised response.
 
     >>> response_odds(2, Fraction(1)), round(float(response_odds(3, Fraction(1))), 6)
     (Fraction(1, 1), 0.306853)
@@ -417,7 +417,7 @@ def response_odds(categories: int, epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _log_above(number: int) -> Fraction:
-    """A multiple of 1 / _GRAIN that is not below ln(number), checked in whole numbers."""
+    """Return a multiple of 1 / _GRAIN not below ln(number), checked in whole numbers."""
     if number == 1:
         return Fraction(0)
     bound = Fraction(ceil(log(number) * _GRAIN) + 1, _GRAIN)
@@ -431,7 +431,7 @@ def _log_above(number: int) -> Fraction:
 
 
 def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
-    """The codes as int64, each a category, or an error that does not show them."""
+    """Return the codes as int64, or refuse them without showing any."""
     if not 1 <= categories <= _MOST_CATEGORIES:
         raise InternalError(f"Expected 1 to 2^31 categories; got {categories}.")
     integers = _whole(codes, _MOST_CATEGORIES)
@@ -448,12 +448,12 @@ def _positive(number: Any, name: str) -> None:
 
 
 def _whole(values: NDArray[Any], limit: int) -> NDArray[np.int64]:
-    """The values as int64, or an error that does not show them."""
+    """Return the values as int64, or refuse them without showing any."""
     array = np.asarray(values)
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise InternalError("A number that is not finite reached the noise.")
-        # Beyond 2^53 neighbouring whole numbers are the same float.
+        # Beyond 2^53, distinct whole numbers can be the same float.
         if (np.abs(array) > 2.0**53).any() or (np.rint(array) != array).any():
             raise InternalError(
                 "A number that is not whole reached the noise; put numbers on a grid first."
@@ -473,7 +473,7 @@ def _scores(scores: NDArray[Any], dimensions: int) -> NDArray[np.int64]:
 
 
 def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:
-    """Exactly uniform numbers in 0..bound-1 from the operating system, by rejection."""
+    """Draw exactly uniform numbers in 0..bound-1 from the operating system, by rejection."""
     numbers = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
     if bound & (bound - 1) == 0:  # Of a power of two no number is rejected.
         return (numbers & np.uint64(bound - 1)).view(np.int64)
@@ -483,7 +483,7 @@ def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     return (numbers % np.uint64(bound)).astype(np.int64)
 
 
-# OpenDP takes as long to import as all of our own core, and most commands never draw.
+# OpenDP takes as long to import as all of Shoal's core, and most commands never draw.
 
 
 @lru_cache(maxsize=64)
@@ -510,7 +510,7 @@ def _opendp_gaussian(scale: float) -> Any:
 
 @lru_cache(maxsize=64)
 def _opendp_gumbel_max(scale: float) -> Any:
-    """OpenDP's noisy max for zero-concentrated privacy, which is the exponential mechanism."""
+    """Make OpenDP's noisy max for zero-concentrated privacy, the exponential mechanism."""
     from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
     from opendp.measurements import make_noisy_max  # noqa: PLC0415
     from opendp.measures import zero_concentrated_divergence  # noqa: PLC0415
@@ -527,7 +527,7 @@ def _opendp_gumbel_max(scale: float) -> Any:
 
 
 def approximate_epsilon(rho: Fraction, delta: Fraction) -> float:
-    """The epsilon that a rho has at a delta, by OpenDP's conversion, which rounds up.
+    """Convert rho to epsilon at a delta by OpenDP, which rounds up.
 
     OpenDP converts mechanisms. Discrete Gaussian noise of scale 1 has rho between neighbours that
     are sqrt(2 rho) apart. The distance is rounded up to a float, and the delta down.
@@ -544,7 +544,7 @@ def approximate_epsilon(rho: Fraction, delta: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _opendp_noisy_max(scale: float) -> Any:
-    """OpenDP's noisy max for pure differential privacy, which is permute-and-flip."""
+    """Make OpenDP's noisy max for pure differential privacy, permute-and-flip."""
     from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
     from opendp.measurements import make_noisy_max  # noqa: PLC0415
     from opendp.measures import max_divergence  # noqa: PLC0415

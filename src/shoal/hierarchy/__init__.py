@@ -1,4 +1,4 @@
-"""Build the hierarchy of a column, so nobody writes it by hand.
+"""Build the hierarchy of a column.
 
     tree = shoal.hierarchy.intervals(0, 99, [5, 10, 20])
     shoal.hierarchy.write(tree, "age.csv")

@@ -26,7 +26,7 @@ ICD_CHAPTERS = (
 
 
 class CodeScheme(StrEnum):
-    """A classification whose digits say where a code belongs."""
+    """A classification whose hierarchy follows from the digits of its codes."""
 
     ICD_10 = "icd-10"
     NACE = "nace"
@@ -34,7 +34,7 @@ class CodeScheme(StrEnum):
 
 
 class MaskSide(StrEnum):
-    """From which end characters become stars."""
+    """The end from which characters are masked."""
 
     RIGHT = "right"
     LEFT = "left"
@@ -43,7 +43,7 @@ class MaskSide(StrEnum):
 def prefixes(
     values: Iterable[str], lengths: Sequence[int], *, root: str = ROOT, observed: bool = False
 ) -> Hierarchy:
-    """Codes by their first characters, such as the leading digits of a postcode.
+    """Group codes by their first characters, such as the leading digits of a postcode.
 
     A prefix that several codes share is written with a star, 75*; a code of exactly that length
     belongs to it too.
@@ -74,7 +74,7 @@ def codes(
     root: str = ROOT,
     observed: bool = False,
 ) -> Hierarchy:
-    """Codes of a published classification, by the structure of their digits.
+    """Group the codes of a published classification by the structure of their digits.
 
     `icd-10`: A00.1, then the category A00*, then the chapter. `nace` (Rev. 2, with or without the
     letter of the section): 01.11, then the group 01.1*, the division 01* and the section. `isco`:
@@ -150,7 +150,7 @@ def _group(
     *,
     observed: bool,
 ) -> Hierarchy:
-    """Label each key; a key that equals its only leaf stays as it is."""
+    """Label each key; a key that equals its only leaf keeps its name."""
     paths = [[leaf] for leaf in leaves]
     for depth, label in enumerate(labels):
         members: dict[str, int] = {}
@@ -188,7 +188,7 @@ def _isco(code: str) -> list[str] | None:
 
 
 def _within(ranges: Sequence[str], key: str) -> str | None:
-    """The range that holds a key, compared as text."""
+    """Return the range that contains a key, compared as text."""
     return next((r for r in ranges if r.split()[1] <= key <= r.split()[2]), None)
 
 

@@ -1,4 +1,4 @@
-"""Hierarchies from files and mappings, and into the file that a policy names."""
+"""Read hierarchies from files and mappings, and write them."""
 
 import csv
 import io

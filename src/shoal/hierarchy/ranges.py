@@ -1,4 +1,4 @@
-"""Hierarchies of what has an order: intervals of numbers, of dates, and of ordered categories."""
+"""Hierarchies of ordered values: intervals of numbers, of dates, and of ordered categories."""
 
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ End = TypeVar("End", Decimal, str)
 
 
 class DateLevel(StrEnum):
-    """What days are joined into. Weeks nest in no other level but the root."""
+    """Periods into which days are joined. Weeks nest in no other level but the root."""
 
     WEEK = "week"
     MONTH = "month"
@@ -35,7 +35,7 @@ class DateLevel(StrEnum):
 def intervals(
     low: Numeral, high: Numeral, widths: Sequence[Numeral], *, step: Numeral = 1, root: str = ROOT
 ) -> Hierarchy:
-    """Intervals of equal width, one width per level, with ends that people read: 0-4, 5-9.
+    """Group numbers into intervals of equal width, one width per level, such as 0-4 and 5-9.
 
     Intervals begin at multiples of their width, so those at either end may reach beyond the
     bounds. The leaves are the numbers from low to high in steps.
@@ -79,13 +79,13 @@ def refuse_unnested(widths: Sequence[Decimal]) -> None:
 def quantiles(
     ends: Sequence[Numeral], *, step: Numeral = 1, join: int = 2, root: str = ROOT
 ) -> Hierarchy:
-    """Intervals between stated ends, such as published quantiles; then neighbours joined.
+    """Group numbers between stated ends, such as published quantiles; then join adjacent intervals.
 
     Level 1 has the intervals from each end to just before the next; the last one includes the
     last end. Each further level joins `join` neighbours, until one is left.
 
     Raises:
-        InputError: the ends do not ascend, or do not lie on the grid of the steps.
+        InputError: the ends do not ascend, or are not on the grid of the steps.
 
     >>> quantiles([0, 18, 40, 65, 99]).paths[20]
     ('20', '18-39', '0-39', '*')
@@ -109,10 +109,10 @@ def quantiles(
 def quantiles_of(
     values: ArrayLike, groups: int, *, step: Numeral = 1, join: int = 2, root: str = ROOT
 ) -> Hierarchy:
-    """Intervals that hold nearly equal numbers of values: read off the data, and marked as such.
+    """Group numbers into intervals with nearly equal counts, and mark the hierarchy as observed.
 
     Ends are the values at ranks 0, n/groups, 2n/groups, ..., n, rounded down to the grid of the
-    steps; equal ends are one, so there may be fewer intervals. Missing values are left out.
+    steps; equal ends are merged, so there may be fewer intervals. Missing values are left out.
 
     Raises:
         InputError: there are fewer than two different values.
@@ -139,7 +139,7 @@ def quantiles_of(
 def dates(
     first: date, last: date, levels: Sequence[DateLevel | str], *, root: str = ROOT
 ) -> Hierarchy:
-    """Days joined into weeks, or into months, quarters, years and decades.
+    """Group days into weeks, or into months, quarters, years and decades.
 
     A week is that of ISO 8601, written 2020-W05; a month is written 2020-03, a quarter 2020-Q1, a
     year 2020 and a decade 2020-2029.
@@ -178,7 +178,7 @@ def date_levels(levels: Sequence[DateLevel | str]) -> list[DateLevel]:
 def join_ordered(
     values: Sequence[str], *, join: int = 2, root: str = ROOT, observed: bool = False
 ) -> Hierarchy:
-    """Ordered categories: each level joins `join` neighbours of the one before.
+    """Join ordered categories: each level joins `join` adjacent ones of the level before.
 
     Args:
         values: all categories, in their order.
@@ -214,7 +214,7 @@ def _write_number(number: Decimal) -> str:
 
 
 def floor_to(x: Decimal, unit: Decimal) -> Decimal:
-    """The largest multiple of a unit up to x. Decimals divide towards zero."""
+    """Return the largest multiple of a unit up to x. Decimals divide towards zero."""
     return x // unit * unit - (unit if x < 0 and x % unit else 0)
 
 
@@ -239,7 +239,7 @@ def _refuse_size(count: int) -> None:
 
 
 def _interval(x: Decimal, width: Decimal, step: Decimal) -> str:
-    """Label the interval of a width that holds x; it begins at a multiple of the width."""
+    """Label the interval of the given width that contains x."""
     begin = floor_to(x, width)
     return interval_label(_write_number(begin), _write_number(begin + width - step))
 
@@ -252,7 +252,7 @@ def interval_label(first: str, last: str) -> str:
 
 
 def _join_spans(spans: Sequence[tuple[End, End]], join: int) -> list[list[tuple[End, End]]]:
-    """Join neighbours level by level, while more than one is left."""
+    """Join adjacent intervals level by level, until one is left."""
     if join < 2:
         raise InputError(f"Expected to join two neighbours or more, found {join}.")
     levels = [list(spans)]
@@ -270,7 +270,7 @@ def _stack_levels(
     join: int,
     root: str,
 ) -> Hierarchy:
-    """Put the leaves below the first level of labels; each further level joins some of them."""
+    """Stack the leaves, their labels, and further levels that join adjacent labels."""
 
     def path(leaf: str, at: int) -> Iterator[str]:
         yield leaf
@@ -300,7 +300,7 @@ def period(day: date, level: DateLevel) -> str:
 
 
 def period_ends(day: date, level: DateLevel) -> tuple[date, date]:
-    """The first and the last day of the week, month, quarter, year or decade of a day.
+    """Return the first and last day of the week, month, quarter, year or decade of a day.
 
     >>> period_ends(date(2020, 2, 11), DateLevel.QUARTER)
     (datetime.date(2020, 1, 1), datetime.date(2020, 3, 31))

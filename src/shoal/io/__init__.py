@@ -1,4 +1,4 @@
-"""Bytes into a table, and back: files, frames, types, external releases.
+"""Read files and frames into tables, and write tables back.
 
 The functions of its modules are here too, and are loaded when they are first used.
 """

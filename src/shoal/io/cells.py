@@ -1,4 +1,4 @@
-"""Cells by themselves: their types, the composed form of texts, and how they are recoded."""
+"""Single cells: their types, Unicode normal form and recoding."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from shoal.errors import InputError
 
 
 def compose(text: pl.Series) -> pl.Series:
-    """Write texts in their composed normal form (NFC), each by itself.
+    """Write each text in Unicode normal form C.
 
     An accent may be a character of its own or part of its letter. A reader sees no difference, so
     the two must not count as two values.
@@ -19,7 +19,7 @@ def compose(text: pl.Series) -> pl.Series:
 
 
 def change_cells(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """Change the cells that match a pattern; the others would come out as they are."""
+    """Apply `change` to the cells that match a pattern, and leave the others as they are."""
     places = text.str.contains(odd).fill_null(value=False).arg_true()
     return text.clone().scatter(places, change(text.gather(places))) if places.len() else text
 
@@ -41,7 +41,7 @@ def refuse_odd(series: pl.Series) -> pl.Series:
 
 
 def plain_column(series: pl.Series) -> pl.Series:
-    """A column of Python's own values as one of plain type, or refuse it."""
+    """Convert a column of Python objects to a plain type, or refuse it."""
     if isinstance(series.dtype, pl.Object):
         try:
             series = pl.Series(series.name, list(series))
@@ -54,7 +54,7 @@ def plain_column(series: pl.Series) -> pl.Series:
 
 
 def recode_text(text: pl.Series, column: Column) -> pl.Series:
-    """Cut codes to their prefix, and replace values by others, as the policy says."""
+    """Cut codes to their prefix, and recode values, as the policy states."""
     if column.prefix:
         text = text.str.strip_chars().str.slice(0, column.prefix)
     if column.recode:

@@ -1,4 +1,4 @@
-"""Bring a frame into public bounds, record by record, and silently: for epsilon releases.
+"""Clamp each record to public bounds without reporting it, for epsilon releases.
 
 A table that is refused until it fits discloses something about its records; so does a type or a
 category that is read off the data. Here every protected cell becomes a value of its public domain,
@@ -129,19 +129,19 @@ def clamp_column(
 
 
 def readable(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """A column of numbers or dates as they are; null where a cell is missing or not one."""
+    """Read a column as numbers or dates; null where a cell is missing or cannot be read."""
     return _of_kind(read(series, column), column, decimal)
 
 
 def find_filled(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """Which cells are missing or cannot be read, so `constant` may stand for them."""
+    """Find the cells that `constant` replaces: missing, or unreadable as the column's kind."""
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return read(series, column).missing
     return readable(series, column, decimal).is_null()
 
 
 def constant(column: Column) -> Any:
-    """What a missing cell becomes: the stated constant, or the middle of the bounds."""
+    """Return the value for missing cells: the stated constant, or the middle of the bounds."""
     if column.missing_as is not None:
         return limit(column.missing_as)
     if column.bounds is None:
@@ -151,7 +151,7 @@ def constant(column: Column) -> Any:
 
 
 class CellReader(NamedTuple):
-    """The cells of a column, each read by itself; null where a cell is not of that sort.
+    """A column's cells in four readings; each is null where the cell is not of that type.
 
     Attributes:
         text: texts, truth values as `true` and `false`, days as 2026-11-16.
@@ -168,7 +168,7 @@ class CellReader(NamedTuple):
 
 
 def read(series: pl.Series, column: Column) -> CellReader:
-    """Read a column cell by cell, whatever its type: equal cells read equally in every type."""
+    """Read each cell by itself; equal cells read equally, whatever the type of the column."""
     cells = _read(series)
     if not column.missing:
         return cells
@@ -179,7 +179,9 @@ def read(series: pl.Series, column: Column) -> CellReader:
 
 
 def texts(series: pl.Series) -> pl.Series:
-    """A column as it is, but for Python's own values, which are read as texts, each by itself.
+    """Read a column of Python objects as texts, cell by cell; return other columns unchanged.
+
+    Whole numbers keep all their digits, whatever other cells hold.
 
     A whole number keeps all its digits, whatever stands in other cells.
     """
@@ -191,7 +193,7 @@ def texts(series: pl.Series) -> pl.Series:
 
 
 def refuse_float_ids(schema: Schema, types: Mapping[str, Any]) -> None:
-    """Refuse a pandas column of floats that numbers persons or households, in any release.
+    """Refuse floats from pandas as identifiers of persons or households, in any release.
 
     One fraction or missing cell makes floats of all whole numbers in pandas, and beyond 2^53 two
     persons become one. That is decided by the type, and by no cell.
@@ -243,7 +245,7 @@ def _read(series: pl.Series) -> CellReader:
 
 
 def _read_objects(series: pl.Series) -> CellReader:
-    """Read Python's own values, as a pandas column of type object holds them."""
+    """Read a pandas column of type object, cell by cell."""
     rows = [_read_object(cell) for cell in series]
     columns = list(zip(*rows, strict=True)) or [()] * 4
     types = (pl.String, pl.Float64, pl.Date, pl.Boolean)
@@ -274,7 +276,7 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
 
 
 def _in_utc(cell: datetime) -> datetime:
-    """A time with a zone as one in UTC, as `validate.naive` has it of a column of times."""
+    """Convert a time with a zone to UTC, as `validate.naive` does for a column of times."""
     with suppress(OverflowError):  # outside the calendar
         return cell.astimezone(UTC) if cell.tzinfo else cell
     return cell
@@ -295,7 +297,7 @@ def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Serie
             text = drop_marks(text)
         values = _either(values, text.cast(pl.Float64, strict=False).fill_nan(None))
     if column.bounds is None:
-        # Without bounds there is nothing that an infinite value could be clamped to.
+        # An infinite value can be clamped only to a stated bound.
         values = values.set(values.is_infinite().fill_null(value=False), None)
         return values.clip(-LARGEST, LARGEST)
     return values
@@ -308,19 +310,19 @@ def _days(cells: CellReader, column: Column) -> pl.Series:
 
 
 def _some(cells: pl.Series) -> bool:
-    """Whether any cell is of a sort."""
+    """Whether any cell could be read as this type."""
     return cells.null_count() < cells.len()
 
 
 def _either(first: pl.Series, second: pl.Series) -> pl.Series:
-    """Each cell of the first, or else of the second."""
+    """Fill the nulls of the first series from the second."""
     return first.fill_null(second) if _some(first) else second
 
 
 def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
     categories = cast("tuple[str, ...]", column.all_categories)
     text = category_texts(cells, column)
-    # A cell of another sort, a nested one for example, has no text and is not missing.
+    # A cell of another type, such as a nested one, has no text, but is not missing.
     came = cells.text.is_not_null() | cells.number.is_not_null()
     gone = cells.missing | (text.is_null() & came)
     values = text.cast(pl.Enum(categories), strict=False)
@@ -332,7 +334,7 @@ def _categories(cells: CellReader, column: Column) -> tuple[pl.Series, int]:
 
 
 def category_texts(cells: CellReader, column: Column) -> pl.Series:
-    """Write cells as categories after the policy's `recode`; null where missing or not one."""
+    """Write cells as categories after `recode`; null where missing or not a category."""
     text = compose(cells.text)
     if _some(cells.number):
         text = _either(text, _codes(cells.number, column.all_categories or ()))
@@ -342,10 +344,10 @@ def category_texts(cells: CellReader, column: Column) -> pl.Series:
 
 
 def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:
-    """Write numbers as the categories that they stand for, whole ones without a point.
+    """Write numbers as the categories that they stand for, whole numbers without a point.
 
-    Beyond 2^53 whole numbers share their float with others, and the float stands for the category
-    that has it: `refuse_alike` has seen to it that there is one.
+    Beyond 2^53 several whole numbers share a float. It stands for the one category with that float;
+    `refuse_alike` refuses policies with two.
     """
     integral = (numbers == numbers.round()) & numbers.is_between(-LARGEST_CODE, LARGEST_CODE)
     text = numbers.cast(pl.String)
@@ -364,13 +366,13 @@ LARGEST_CODE = float(2**63 - 1024)
 
 
 def _is_long(level: str) -> bool:
-    """Whether a category is a whole number that a float may not hold."""
+    """Whether a category is a whole number too long for a float to hold exactly."""
     digits = level.removeprefix("-")
     return digits.isascii() and digits.isdigit() and 15 < len(digits) < 20 and digits[0] != "0"
 
 
 def refuse_alike(column: Column) -> None:
-    """Refuse categories that are numbers, and the same number as a float."""
+    """Refuse categories that are different whole numbers but the same float."""
     long = [level for level in column.all_categories or () if _is_long(level)]
     if len({float(level) for level in long}) < len(long):
         raise InputError(

@@ -1,4 +1,4 @@
-"""How often the values of each column of a table occur, counted once for all who ask."""
+"""Value counts of the columns of a table, computed once and shared."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ _FEW, _FIRST = 8, 1000
 
 
 class ColumnCounts:
-    """The distinct values of the columns of a table; each column is counted when it is needed.
+    """Value counts of a table's columns, each computed when it is first needed.
 
     Attributes:
         frame: the table.
@@ -28,7 +28,7 @@ class ColumnCounts:
         self._cells: dict[str, pl.DataFrame] = {}
 
     def numbers(self, name: str) -> tuple[Floats, Ints]:
-        """The present numbers of a column in order, each once, and how often each occurs."""
+        """Return the sorted distinct numbers of a column, and how often each occurs."""
 
         def count(series: pl.Series) -> tuple[Floats, Ints]:
             return value_counts(series.drop_nulls().cast(pl.Float64).to_numpy())
@@ -36,7 +36,7 @@ class ColumnCounts:
         return self._once(self._numbers, name, count)
 
     def cells(self, name: str) -> pl.DataFrame:
-        """The cells of a column, each once, missing ones too, with `ROWS` of each."""
+        """Return the distinct cells of a column, missing included, with their counts in `ROWS`."""
         return self._once(self._cells, name, _cell_counts)
 
     def _once(self, known: dict[str, T], name: str, count: Callable[[pl.Series], T]) -> T:
@@ -46,7 +46,7 @@ class ColumnCounts:
 
 
 def _cell_counts(series: pl.Series) -> pl.DataFrame:
-    """Few texts are compared with every cell, which is quicker than a hash of each."""
+    """Count cells. With few distinct texts, comparing is quicker than hashing every cell."""
     first = series.head(_FIRST if series.dtype == pl.String else 0)
     texts = first.drop_nulls().unique()
     if 0 < texts.len() <= _FEW:

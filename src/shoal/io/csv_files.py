@@ -74,7 +74,7 @@ class WrittenRelease:
     dated: bool = False
 
     def undone(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The texts of the table as they were, and its numbers with a decimal point."""
+        """Undo the changes of writing: unguard texts, and read numbers with a decimal point."""
         frame = unguard_cells(frame) if self.guarded else frame
         if self.dated:
             days = [n for n in frame.columns if self.types.get(n) == "Date"]
@@ -88,7 +88,7 @@ class WrittenRelease:
 def choose_dialect(
     *stated: Mapping[str, str | None], names: Iterable[str] = (), frame: pl.DataFrame | None = None
 ) -> Dialect:
-    """The dialect of a CSV release: each mark as the first of several places states it.
+    """Choose the dialect of a CSV release; where several places state a mark, the first wins.
 
     Args:
         stated: marks by their names, the place that decides first.
@@ -101,7 +101,7 @@ def choose_dialect(
     }
     if marks["decimal"] is None and frame is not None:
         marks["decimal"] = _find_decimal(frame, names)
-    # In another encoding a released cell might have no place, after epsilon was spent.
+    # Another encoding might lack a character of a released cell, after epsilon was spent.
     marked = (marks["encoding"] or "").lower().replace("_", "-") == "utf-8-sig"
     return Dialect(
         delimiter=check_delimiter(marks["delimiter"]) or ",",
@@ -142,7 +142,7 @@ def read_csv(
     alone: bool,
     multiline: bool = False,
 ) -> Raw:
-    """Read the text of a file as text; for the arguments see `shoal.io.files.read`."""
+    """Read a CSV file as texts; for the arguments see `shoal.io.files.read`."""
     for mark, name in FOREIGN.items():
         if raw.startswith(mark):
             raise InputError(
@@ -178,7 +178,7 @@ def read_csv(
             rows = read_strictly(text.encode(), separator, len(header))[1:]
     except InputError as error:
         where = f"Cannot read '{path}' as CSV"
-        # The number of a line would tell of other lines than the one that is wrong.
+        # The parser's line number would disclose something about the other lines.
         raise InputError(f"{where}: {MALFORMED if alone else error}") from None
     numbered = header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows))
     if numbered:
@@ -192,9 +192,9 @@ def read_csv(
 
 
 def _decode(raw: bytes, encoding: str, path: Path, *, alone: bool) -> str:
-    """Decode a file; where lines are read each by itself, a byte that is not text spoils its cell.
+    """Decode a file. With `alone`, a byte that cannot be decoded spoils only its own cell.
 
-    Without a state, no byte takes the end of its line along: a test tries all such encodings.
+    In a stateless encoding, no byte can absorb the line end behind it; a test tries all of them.
     """
     try:
         lines_are_bytes = "\n".encode(encoding) == b"\n"
@@ -226,7 +226,7 @@ def _header(line: str, separator: str, path: Path) -> list[str]:
 
 
 def check_header(header: Sequence[str], path: Path) -> None:
-    """Refuse a first row that holds no names, or names that a policy cannot tell apart."""
+    """Refuse a first row that holds no names, or names that are the same for a policy."""
     _check_numbers(header, path)
     check_names(header, f"'{path}'")
 
@@ -234,7 +234,7 @@ def check_header(header: Sequence[str], path: Path) -> None:
 def _check_numbers(header: Sequence[str], path: Path) -> None:
     numbers = sum(is_number(name.replace(",", ".")) for name in header)
     if 2 * numbers > len(header):
-        # Names would be shown in messages, and here they would be a person's cells.
+        # A message that shows these names would show a person's cells.
         raise InputError(
             f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
             "row are numbers. Add a row of column names."
@@ -242,7 +242,7 @@ def _check_numbers(header: Sequence[str], path: Path) -> None:
 
 
 def header_line(text: str) -> str:
-    """The first line of a CSV file, without its end; a line end in quotes is not one."""
+    """Return the first line of a CSV file without its line end; a line end in quotes is text."""
     quoted = False
     for end in re.finditer('["\r\n]', text):
         if end[0] == '"':
@@ -253,7 +253,7 @@ def header_line(text: str) -> str:
 
 
 def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
-    """Whether the first column is what R's write.csv and pandas put there: row numbers, no name."""
+    """Whether the first column has the unnamed row numbers that R and pandas write."""
     if len(header) < 2 or not all(header[1:]) or not rows.height:
         return False
     numbers = rows.to_series().cast(pl.Int64, strict=False)
@@ -264,7 +264,7 @@ def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
 
 
 def check_delimiter(delimiter: str | None) -> str | None:
-    """The delimiter that was stated; refuse what cannot be one."""
+    """Return the stated delimiter, or refuse it."""
     mark = "\t" if delimiter == r"\t" else delimiter
     if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
         raise InputError(
@@ -276,7 +276,7 @@ def check_delimiter(delimiter: str | None) -> str | None:
 def find_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
     """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits.
 
-    Where cells are read `alone`, no record has a say: without a mark it is UTF-8.
+    Where cells are read `alone`, no record may decide the encoding: without a mark it is UTF-8.
     """
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"),
                        (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
@@ -307,7 +307,10 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def find_delimiter(sample: str) -> str:
-    """Find the delimiter that cuts most of the first lines as it cuts the header, the finest."""
+    """Find the delimiter by which most of the first lines have as many cells as the header.
+
+    Of several such delimiters, return the one with the most cells.
+    """
     complete = sample.rsplit("\n", 1)[0] if sample.count("\n") > 1 else sample
     lines = complete.replace("\r", "")
 
@@ -337,7 +340,7 @@ def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def unguard_cells(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take away what `guard_cells` put there."""
+    """Remove the apostrophes that `guard_cells` added."""
     texts = [s for s in frame if s.dtype == pl.String and s.str.starts_with("'").any()]
     return frame.with_columns(s.str.replace(f"^'({FORMULA})", "${1}") for s in texts).rename(
         lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
@@ -345,7 +348,7 @@ def unguard_cells(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_written_dialect(path: Path) -> WrittenRelease | None:
-    """How a file was written that is the table of a release, as the manifest beside it says."""
+    """Look up how a released file was written, if a manifest lies beside it."""
     try:
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
         if path.name not in manifest["files"]:

@@ -1,4 +1,4 @@
-"""The records of a CSV file: line by line for an epsilon release, as a whole for all others.
+"""Records of a CSV file: line by line for an epsilon release, otherwise with quoted line breaks.
 
 A quote that is never closed makes one cell of all lines behind it. So for an epsilon release one
 line is one record, whatever it holds: a line that is not well formed is a record of missing cells,
@@ -19,7 +19,7 @@ from shoal.errors import InputError
 
 
 def read_lines(lines: Sequence[str], separator: str, width: int) -> pl.DataFrame:
-    """Parse each line by itself, as texts; one that is not well formed has missing cells.
+    """Parse each line by itself; a malformed line is a record of missing cells.
 
     A line is well formed if it has `width` cells and each quote that begins a cell is closed at the
     end of that cell. A quote inside a cell that does not begin with one is text.
@@ -33,7 +33,7 @@ def read_lines(lines: Sequence[str], separator: str, width: int) -> pl.DataFrame
 
 
 def _write_line(line: str, separator: str, width: int) -> str:
-    """Write the cells of a line again, so every parser reads the same; missing, if malformed."""
+    """Rewrite a line in one form for all parsers; the cells of a malformed line are missing."""
     try:
         cells = next(csv.reader([line], delimiter=separator, strict=True), [])
     except csv.Error:
@@ -45,7 +45,7 @@ def _write_line(line: str, separator: str, width: int) -> str:
 
 
 def read_texts(raw: bytes, separator: str, width: int) -> pl.DataFrame:
-    """The cells of a CSV file without a header, as texts, by Polars."""
+    """Read the cells of a CSV file without a header as texts."""
     return pl.read_csv(
         raw,
         separator=separator,
@@ -56,7 +56,7 @@ def read_texts(raw: bytes, separator: str, width: int) -> pl.DataFrame:
 
 
 def read_strictly(raw: bytes, separator: str, width: int) -> pl.DataFrame:
-    """The cells of a file as texts, the header first, or the line that is not well formed.
+    """Read the header and the cells of a file as texts, or refuse its first malformed line.
 
     Blank lines are left out; in a table of one column they are missing cells.
     """
@@ -69,8 +69,7 @@ def read_strictly(raw: bytes, separator: str, width: int) -> pl.DataFrame:
         return frame
     plain = re.sub(rb'"[^"]*"', b"\0", raw) if b'"' in raw else raw
     mark = separator.encode()
-    # Polars fills up short rows and blank lines. With the quoted parts taken out, every delimiter
-    # ends a cell.
+    # Polars accepts short rows and blank lines. Without quoted parts, each delimiter ends a cell.
     marks = np.count_nonzero(np.frombuffer(plain, np.uint8) == ord(mark))
     if marks == frame.height * (width - 1):
         return frame

@@ -1,4 +1,4 @@
-"""How dates are written: read by a policy's `date_format`, and written back by it.
+"""Date formats: read dates by a policy's `date_format`, and write them back by it.
 
 A format is strptime's, as `%d.%m.%Y`. The words that people use in its place, `dd.mm.yyyy`, are
 translated where the policy is read. A format may have a time of day, and `%z` for an offset: the
@@ -46,7 +46,7 @@ _PROBE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 (dates have no zone)
 
 
 def strptime_format(pattern: str) -> str:
-    """Translate a pattern of words to strptime's; what is one already stays.
+    """Translate a pattern such as dd.mm.yyyy to strptime's; return strptime's own unchanged.
 
     >>> strptime_format("dd.mm.yyyy hh:mm"), strptime_format("M/D/YYYY"), strptime_format("%Y")
     ('%d.%m.%Y %H:%M', '%m/%d/%Y', '%Y')
@@ -62,7 +62,7 @@ def strptime_format(pattern: str) -> str:
 
 
 def in_words(form: str) -> str:
-    """Write a format with the words that people use; the reverse of `strptime_format`.
+    """Write a format as people write it, such as dd.mm.yyyy; inverse of `strptime_format`.
 
     >>> in_words("%d.%m.%Y"), in_words("%d %b %Y %H:%M:%S%.f")
     ('dd.mm.yyyy', 'dd mmm yyyy hh:mm:ss')
@@ -73,7 +73,7 @@ def in_words(form: str) -> str:
 
 
 def days(value: Any) -> Any:
-    """Read texts that are days, as 2023-09-17, as such; whatever else there is stays."""
+    """Convert ISO dates such as 2023-09-17 from text; return all other values unchanged."""
     if isinstance(value, list | tuple):
         return [days(item) for item in value]
     try:
@@ -83,7 +83,7 @@ def days(value: Any) -> Any:
 
 
 def in_calendar(frame: pl.DataFrame, *, alone: bool) -> pl.DataFrame:
-    """Make days outside the years 1 to 9999 missing, each by itself; refuse them if not `alone`.
+    """Make days outside the years 1 to 9999 missing if cells are read `alone`, else refuse them.
 
     Parquet, Arrow and Polars hold such days as numbers, and Polars ends the process where one of
     them is written as text.
@@ -108,7 +108,7 @@ def in_calendar(frame: pl.DataFrame, *, alone: bool) -> pl.DataFrame:
 
 
 def is_format(form: str) -> bool:
-    """Whether a date that is written by a format can be read by it; months may do for days."""
+    """Whether dates written by a format can be read by it; months may stand for days."""
     if form == ERA:
         return True
     pattern, last = _parts(form)
@@ -125,10 +125,10 @@ def is_format(form: str) -> bool:
 
 
 def read(text: pl.Series, form: str | None) -> pl.Series:
-    """Read dates, and null where a text is none: times where the format has a time of day.
+    """Read dates, or times where the format has a time of day; null where a text is neither.
 
-    Without a format, days as 2023-09-17; if some cell is no such day, and more are times, as
-    2023-09-17T14:33:00 or with a blank for the T, times.
+    Without a format, ISO days such as 2023-09-17 are expected. If more cells are ISO times, such as
+    2023-09-17T14:33:00 or with a blank in place of the T, the column is read as times.
     """
     text = text.str.replace(_OFFSET, "${1}")
     pattern, last = _parts(form or ISO)
@@ -143,13 +143,13 @@ def read(text: pl.Series, form: str | None) -> pl.Series:
 
 
 def fitting(text: pl.Series) -> list[str]:
-    """The forms by which every text is a day."""
+    """List the date formats that fit every text."""
     gaps = text.null_count()
     return [form for form in (*DATES, ERA) if read_days(text, form).null_count() == gaps]
 
 
 def read_days(text: pl.Series, form: str | None) -> pl.Series:
-    """Read the day of each text by itself, whatever its time of day; null where it is none."""
+    """Read the day of each text, ignoring its time of day; null where it has none."""
     if form is None:
         text = text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ]\d\d:.*$", "${1}")
     if form == ERA:
@@ -159,14 +159,14 @@ def read_days(text: pl.Series, form: str | None) -> pl.Series:
 
 
 def _parts(form: str) -> tuple[str, int | None]:
-    """The form of the text itself, and the last year that two digits may mean."""
+    """Split a format into strptime's pattern and the last year that two digits may mean."""
     match = _UNTIL.fullmatch(form)
     pattern = match[1] if match else form
     return pattern.replace("%z", "").removesuffix("Z").strip(), int(match[2]) if match else None
 
 
 def _until(values: pl.Series, last: int | None) -> pl.Series:
-    """Move years of two digits to the hundred years up to the last; null where no such day is."""
+    """Move two-digit years to the hundred years up to `last`; null where no such day exists."""
     if last is None:
         return values
     centuries = (last - values.dt.year()) // 100
@@ -178,7 +178,7 @@ def _until(values: pl.Series, last: int | None) -> pl.Series:
 
 
 def _from_era(text: pl.Series) -> pl.Series:
-    """Read days that are written in years of Japanese eras; null where a year is beyond its era."""
+    """Read days with years of Japanese eras; null where a year lies beyond its era."""
     cells = text.str.normalize("NFKC").str.extract_groups(_IN_ERA).struct.unnest()
     era, year, month, day = cells.columns
     first, most = ({name: pair[at] for name, pair in _ERAS.items()} for at in (0, 1))
@@ -194,7 +194,7 @@ def _from_era(text: pl.Series) -> pl.Series:
 
 
 def write_dates(values: pl.Series, form: str) -> pl.Series:
-    """Write dates by a format; as they are where it cannot hold all their days, as %y in 1915."""
+    """Write dates by a format, or unchanged where it cannot hold them all, as %y and 1915."""
     text = values.cast(pl.Datetime("us")).dt.to_string(_parts(form)[0])
     kept = read_days(text, form).eq_missing(values.cast(pl.Date)).all()
     return text.alias(values.name) if kept else values

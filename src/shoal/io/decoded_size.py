@@ -1,9 +1,9 @@
-"""How large a file is once decoded, before it is decoded where that is known.
+"""How much memory a file takes once decoded, computed before it is decoded where possible.
 
 The file may be hostile: a few kilobytes can stand for terabytes, by compression or by one value
-that is repeated. Polars reads the number of rows of a Parquet file from its metadata. Of an Arrow
-file it believes the length that stands before a compressed buffer, and ends the process where so
-much memory cannot be had; so these lengths are read here, with bounds on everything.
+that is repeated. Polars reads the number of rows of a Parquet file from its metadata. For an Arrow
+file it trusts the length stated before a compressed buffer, and ends the process if so much memory
+is not available; so these lengths are read here, with bounds on everything.
 
 References:
     Apache Arrow, "IPC file format", `File.fbs` and `Message.fbs` as FlatBuffers.
@@ -33,23 +33,23 @@ DAMAGED = "The file is damaged, or of another format than its name says."
 
 
 class DamagedError(InputError):
-    """The metadata of a file cannot be read."""
+    """The metadata of a file are damaged."""
 
 
 def refuse(path: Path, *, limit: int) -> None:
-    """Refuse a Parquet or Arrow file that takes more than a limit, undecoded."""
+    """Refuse a Parquet or Arrow file that would exceed a limit when decoded."""
     size = read_stated_size(path)
     if size is not None:
         hold(size, path, limit)
 
 
 def read_stated_size(path: Path) -> int | None:
-    """Bytes that a Parquet or Arrow file takes decoded, as far as its metadata say."""
+    """Return the decoded size of a Parquet or Arrow file in bytes, by its metadata."""
     return parquet(path) if path.suffix.lower() in PARQUET else arrow(path)
 
 
 def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame:
-    """Refuse a frame whose texts, each cell's by itself, take more than a limit.
+    """Refuse a frame whose texts exceed a limit when each cell holds its own copy.
 
     A dictionary in the file holds a text once for all rows, and so does the frame; the first thing
     that touches the cells writes them out. A text of a megabyte in 250,000 rows fits into 64 kB
@@ -66,7 +66,7 @@ def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame
 
 
 def hold(size: int, path: Path, limit: int) -> None:
-    """Refuse a size beyond a limit."""
+    """Refuse a size above a limit."""
     if size > limit:
         raise InputError(
             f"'{path}' would take {size / GIB:,.3g} GiB of memory once it is decoded, and the "
@@ -76,9 +76,9 @@ def hold(size: int, path: Path, limit: int) -> None:
 
 
 def gunzip(path: Path, *, limit: int) -> bytes:
-    """Unpack a gzip file of text, and stop where the table would take more than a limit.
+    """Unpack a gzip file of text, and stop when the table would exceed a limit.
 
-    What the file says of its size is not believed.
+    The size that the file states is not trusted.
     """
     most = limit // TEXT
     pieces, size = [], 0
@@ -99,9 +99,9 @@ def gunzip(path: Path, *, limit: int) -> bytes:
 
 
 def parquet(path: Path) -> int:
-    """Bytes that the cells of a Parquet file take decoded, `CELL` for each.
+    """Return the bytes that the cells of a Parquet file take decoded, `CELL` for each.
 
-    What texts take besides is not stated there: `refuse_texts` adds it up once they are read.
+    The metadata do not state the sizes of texts; `refuse_texts` adds them up once they are read.
     """
     try:
         with path.open("rb") as file:
@@ -115,7 +115,7 @@ def parquet(path: Path) -> int:
 
 
 def _leaves(dtype: object) -> int:
-    """How many columns of single values a column holds: one, unless it is nested."""
+    """Count the flat columns in a data type: one, unless it is nested."""
     if isinstance(dtype, pl.Struct):
         return sum(_leaves(field.dtype) for field in dtype.fields)
     if isinstance(dtype, pl.List | pl.Array):
@@ -124,7 +124,7 @@ def _leaves(dtype: object) -> int:
 
 
 def arrow(path: Path) -> int | None:
-    """Bytes that an Arrow IPC file takes decoded.
+    """Return the bytes that an Arrow IPC file takes decoded.
 
     The sum over record batches of each buffer's length, or where it is compressed of the length
     that stands before it, and of `CELL` bytes a value. None for the old Feather format, which has
@@ -148,7 +148,7 @@ def arrow(path: Path) -> int | None:
 
 
 def _batch(file: BinaryIO, block: bytes, size: int) -> int:
-    """Bytes of one record batch or dictionary, decoded."""
+    """Return the decoded bytes of one record batch or dictionary."""
     offset, length, _, _ = struct.unpack("<qiiq", block)
     if not (0 <= offset < size and 8 < length <= min(size - offset, MOST_FOOTER)):
         raise DamagedError(DAMAGED)
@@ -178,7 +178,7 @@ def _batch(file: BinaryIO, block: bytes, size: int) -> int:
 
 
 class _Flat:
-    """Reads tables of FlatBuffers by the places of their fields."""
+    """Reader of FlatBuffers tables by the offsets of their fields."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data, self._at = data, at

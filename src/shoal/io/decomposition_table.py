@@ -1,4 +1,4 @@
-"""Leaves of a spatial tree as a table, and back: one row a box.
+"""Spatial decompositions as tables, and back: one row per released leaf (a box).
 
 A box has for each quasi-identifier its lower and its upper end, and a count for each confidential
 value. What a box holds:
@@ -38,11 +38,11 @@ _CATEGORIES = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 
 def category_order(column: Column, categories: Sequence[str]) -> NDArray[np.int64]:
-    """The public order of a column's categories: of its hierarchy's branches, or the declared."""
+    """Return the public order of a column's categories: as in its hierarchy, or as declared."""
     if column.hierarchy is None or len(categories) < 2:
         return np.arange(len(categories))
     order = hierarchy_order(column.hierarchy.edges())[0]
-    # What an original has beyond the hierarchy stands behind it.
+    # Categories of an original that the hierarchy lacks come last.
     return np.append(order, np.arange(order.size, len(categories)))
 
 
@@ -54,7 +54,7 @@ def of_tree(
     *,
     count: str | None = None,
 ) -> SpatialDecomposition:
-    """Turn the cells of Mondrian's cuts into boxes with exact counts.
+    """Turn the equivalence classes of Mondrian's cuts into boxes with exact counts.
 
     A cell above < x <= upto becomes the places after `above` up to the one after `upto`: the next
     whole number or day, the next microsecond of a time, the next number that a float can hold.
@@ -153,7 +153,7 @@ def is_tree(frame: pl.DataFrame, schema: Schema) -> bool:
 
 
 def _axis(table: Table, name: str) -> tuple[float, float, float]:
-    """Where a column's places begin and end, and how many there are to the unit, 0 for all."""
+    """Return where a column's axis begins and ends, and its points per unit, 0 if continuous."""
     kind, dtype = table.schema[name].kind, table.frame.schema[name]
     gone = int(table.missing(name).sum())
     if kind in _CATEGORIES:
@@ -168,7 +168,7 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
     values = table.numbers(name)
     low, end = float(values.min()), float(_after(values.max(keepdims=True), fineness)[0])
     if table.schema[name].bounds is not None:
-        # Rounding to a step may lead beyond a bound, and so the table has its say as well.
+        # Rounding to a step may lead beyond a bound, so the table's range counts as well.
         first, last = table.limits(name)
         if integral:
             first, last = float(np.ceil(first)), float(np.floor(last))
@@ -179,16 +179,16 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
 
 
 def _after(places: Floats, fineness: float) -> Floats:
-    """The next place after each: where a box ends that includes it."""
+    """Return the next grid point after each value: where a box that includes the value ends."""
     after: Floats = np.nextafter(places, np.inf)
     if fineness:
-        # Beyond 2^53 the next whole number is not there.
+        # Beyond 2^53 the next whole number is not a float.
         after = np.maximum(after, (np.rint(places * fineness) + 1.0) / fineness)
     return after
 
 
 def _count_values(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Value of each record as a place among the values to count, and these as texts."""
+    """Number the confidential value of each record, and list these values as texts."""
     if name is None:
         return np.zeros(len(table), dtype=np.int64), ("",)
     column, series = table.schema[name], table.frame[name]
@@ -245,7 +245,7 @@ def _number_ends(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]
 
 
 def _axes(frame: pl.DataFrame, schema: Schema) -> tuple[str, ...]:
-    """The columns that have ends, in the order of the table."""
+    """List the columns that have two ends in the table, in its order."""
     lower = [name.removesuffix("_lower") for name in frame.columns if name.endswith("_lower")]
     return tuple(name for name in lower if name in schema.names)
 
@@ -265,7 +265,7 @@ def _numbers(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats,
 
 
 def _days(end: pl.Series) -> tuple[pl.Series, float]:
-    """A date's end as whole numbers, and how many of them make a day."""
+    """Convert a date column's end to whole numbers; also return how many make a day."""
     if end.dtype == pl.String:
         dates = end.str.to_date("%Y-%m-%d", strict=False)
         if dates.null_count() > end.null_count():
@@ -294,7 +294,7 @@ def _places(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats, 
 def _values(counts: Sequence[str], schema: Schema) -> tuple[str | None, tuple[str, ...]]:
     if list(counts) == [COUNT]:
         return None, ("",)
-    # Of two columns whose names both fit, 'a' and 'a=b', the longer is meant.
+    # Where two column names fit, as 'a' and 'a=b', the longer one is meant.
     for column in sorted(schema.names, key=len, reverse=True):
         mark = f"{column}="
         if counts and all(name.startswith(mark) for name in counts):

@@ -1,8 +1,8 @@
-"""What we ask of the disk: locks that end with their process, and bytes that outlive a power cut.
+"""File locks that end with their process, and writes that survive a power cut.
 
-The locks are those of `filelock`: `flock` on Unix, `LockFileEx` on Windows. The system lets go of
-them when their process ends, however it ends, so nobody has to guess whether a lock that lies
-around is still meant. Budget files lock themselves: see SQLite.
+The locks are those of `filelock`: `flock` on Unix, `LockFileEx` on Windows. The system releases
+them when their process ends, however it ends, so no lock can be left behind. Budget files lock
+themselves: see SQLite.
 """
 
 import os
@@ -15,10 +15,10 @@ _PAUSE = 0.05
 
 
 def take_lock(path: Path, *, timeout: float = 0.0) -> BinaryIO | None:
-    """Take the lock of a file, which is made if need be and which only its owner may read.
+    """Lock a file; it is created if needed, readable by its owner only.
 
-    A lock on a file that was removed while it was waited for is nobody's: then the file that lies
-    in its place now is locked. So whoever holds a lock may remove its file, and nobody else may.
+    If the file was removed while this call waited, the lock is void, and the file that has replaced
+    it is locked instead. So whoever holds a lock may remove its file, and nobody else may.
 
     Args:
         path: the file; a link is not followed.
@@ -58,7 +58,7 @@ def _is_still(file: BinaryIO, path: Path) -> bool:
 
 
 def flush(path: Path) -> None:
-    """Wait until a file's content, or a folder's own entries, are on the disk."""
+    """Wait until a file's content, or a folder's list of entries, is on the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows opens no folder, and keeps its entries by a journal of its own.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)

@@ -5,8 +5,8 @@ column is, and no cell decides how another is read. A day becomes `2023-09-17`, 
 `2023-09-17T08:30:00`, a truth value `true` or `false`; a formula is the value that was stored with
 it; an error such as `#N/A` is a missing cell.
 
-A workbook is a zip archive of XML, and may be hostile. One cell in the last row and column makes a
-reader lay out 17 billion cells, and a long text is stored once for all the cells that show it. So
+A workbook is a zip archive of XML, and may be hostile. A cell in the last row and column makes a
+reader allocate 17 billion cells, and a long text is stored once for all cells with that text. So
 the archive is searched before the reader sees it. Bytes are added up, each cell's own: one long
 cell counts once, and does not multiply with the number of cells.
 """
@@ -77,11 +77,11 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 @dataclass
 class _Facts:
-    """What a part of the archive says of its cells.
+    """What a part of the archive states about its cells.
 
     Attributes:
-        texts: where the texts begin that cells share, and where the part ends.
-        used: how many cells show each of them, by its number.
+        texts: where each shared text begins, and where the part ends.
+        used: the number of cells with each shared text, by its index.
     """
 
     rows: int = 0
@@ -93,7 +93,7 @@ class _Facts:
 
 
 class UntidySheetError(InputError):
-    """A sheet does not begin with a plain header; `reading` has what to state if that is right."""
+    """The header of a sheet is not one plain first row; the error suggests what to state."""
 
     reading: Mapping[str, str] = {}
 
@@ -108,7 +108,7 @@ def read_excel(
     header_row: str | None = None,
     skip: str | None = None,
 ) -> Raw:
-    """Read one sheet of a workbook: the one that is named, or the only one.
+    """Read one sheet of a workbook: the named one, or the only one.
 
     For the other arguments see `shoal.io.files.read`.
 
@@ -151,7 +151,7 @@ def read_excel(
 
 
 def sheets(path: Path) -> tuple[str, ...]:
-    """The names of the sheets of a workbook; none where it is not one."""
+    """List the names of a workbook's sheets; empty if the file is not a workbook."""
     try:
         with zipfile.ZipFile(path) as archive:
             return tuple(_homes(archive))
@@ -169,14 +169,14 @@ def _library(name: str) -> Any:
 
 
 class _AllDigits(float):
-    """A number that is written with all digits that tell it apart; XlsxWriter formats sixteen."""
+    """A float written with all digits needed to restore it; XlsxWriter would write sixteen."""
 
     def __format__(self, _: str) -> str:
         return repr(float(self))
 
 
 def check_writable(names: Sequence[str]) -> None:
-    """Refuse names of columns that would not be read as a header again."""
+    """Refuse column names that could not be read back as a header."""
     _library("xlsxwriter")
     check_header(names, Path("release.xlsx"))
 
@@ -184,8 +184,9 @@ def check_writable(names: Sequence[str]) -> None:
 def write_excel(frame: pl.DataFrame, path: Path, about: str | None) -> None:
     """Write a table as a workbook of one sheet; the same table gives the same bytes.
 
-    Text is never a formula or a link. Whole numbers beyond 2^53, and days before March 1900 of
-    which spreadsheets disagree, make a column of texts; so do infinite numbers of their cells.
+    Text is never written as a formula or a link. A column with whole numbers beyond 2^53, or with
+    days before March 1900, on which spreadsheets disagree, is written as texts; so is each infinite
+    number.
     """
     library = _library("xlsxwriter")
     unfit = frame.height >= MOST_ROWS or frame.width > MOST_COLUMNS
@@ -219,7 +220,7 @@ def write_excel(frame: pl.DataFrame, path: Path, about: str | None) -> None:
 
 
 def _storable(column: pl.Series) -> pl.Series:
-    """The cells of a column as a workbook holds all of them, or else as texts."""
+    """Return a column in a type that a workbook can hold exactly, or else as texts."""
     dtype = column.dtype
     if isinstance(dtype, pl.Decimal):
         return column.cast(pl.Float64)
@@ -232,7 +233,7 @@ def _storable(column: pl.Series) -> pl.Series:
 
 
 def _choose_sheet(path: Path, names: Sequence[str], sheet: str | None) -> str:
-    """The sheet to read. Names of sheets are shown, as names of columns are; cells never."""
+    """Choose the sheet to read. Messages name sheets, as they name columns; never cells."""
     if sheet in names:
         return str(sheet)
     if sheet is None and len(names) == 1:
@@ -248,7 +249,7 @@ def _choose_sheet(path: Path, names: Sequence[str], sheet: str | None) -> str:
 
 
 def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRows) -> None:
-    """Refuse what a table does not have, all of it in one message, with what to state.
+    """Refuse everything that does not belong in a table, in one message, with what to state.
 
     Where cells are read alone, a merged cell is the first of its cells, and a formula without a
     value is missing.
@@ -286,7 +287,7 @@ def _refuse_odd(path: Path, cells: pl.DataFrame, facts: _Facts, stated: StatedRo
 
 
 def _exact(texts: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
-    """The cells as texts, numbers with all their digits: the reader writes nine decimals."""
+    """Write cells as texts with all their digits; the reader alone gives nine decimals."""
     return texts.with_columns(
         pl.when(text.cast(pl.Float64, strict=False) != number)
         .then(number.cast(pl.String))
@@ -300,10 +301,10 @@ def _exact(texts: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
 def _table(
     path: Path, name: str, cells: pl.DataFrame, stated: StatedRows, *, alone: bool
 ) -> pl.DataFrame:
-    """The rows below the header, in the form of a CSV: as many as stated, or up to the last cell.
+    """Return the rows below the header as CSV: the stated number, or up to the last cell.
 
     An empty row between them is a record. A column without a name is left out if it is empty; where
-    cells are read alone, whether it is or not.
+    cells are read alone, always.
     """
     rows, filled = stated.records, find_filled_rows(cells)
     if stated.header and stated.header[-1] > cells.height:
@@ -343,7 +344,7 @@ def _table(
 
 
 def read_stated_size(path: Path) -> int | None:
-    """Bytes of all that is packed in a workbook, as it says; none where it is not a workbook."""
+    """Return the unpacked size that a workbook states; None if the file is not a workbook."""
     try:
         with zipfile.ZipFile(path) as archive:
             archive.getinfo(BOOK)
@@ -355,7 +356,7 @@ def read_stated_size(path: Path) -> int | None:
 def _search_archive(
     path: Path, limit: int, *, alone: bool, header: Sequence[int]
 ) -> tuple[Path | bytes, dict[str, _Facts], dict[str, str]]:
-    """What to read, what the parts of the archive say, which part is which sheet; refuse a bomb.
+    """Refuse a zip bomb; return the file to read, what its parts state, and the part of each sheet.
 
     Where cells are read alone, cells beside the header are left out before: they are in no column,
     and the reader would lay out all columns up to one of them in every row.
@@ -387,7 +388,7 @@ def _sum_decoded_bytes(parts: Mapping[str, _Facts]) -> int:
 
 
 def _header_width(archive: zipfile.ZipFile, name: str, stated: Sequence[int]) -> int:
-    """The last column of the stated header, or else of the first row that has a cell; 0 if none."""
+    """Return the last column of the stated header, or of the first row with a cell; 0 if none."""
     cells = (cell for cell in WHOLE_CELL.finditer(archive.read(name)) if CONTENT.search(cell[0]))
     if stated:
         return max((_column(cell[1]) for cell in cells if int(cell[2]) in stated), default=0)
@@ -397,7 +398,7 @@ def _header_width(archive: zipfile.ZipFile, name: str, stated: Sequence[int]) ->
 
 
 def _narrow(archive: zipfile.ZipFile, widths: Mapping[str, int]) -> bytes:
-    """The workbook without the cells beyond the width of each sheet."""
+    """Copy the workbook without the cells beyond the header's width in each sheet."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w") as narrow:
         for name, width in widths.items():
@@ -408,7 +409,7 @@ def _narrow(archive: zipfile.ZipFile, widths: Mapping[str, int]) -> bytes:
 
 
 def _text_bytes(used: Counter[int], starts: Sequence[int]) -> int:
-    """Bytes of the texts of all cells, each its own; `starts` says where shared texts begin."""
+    """Return the bytes of all cells' texts; `starts` says where each shared text begins."""
     known = (text for text in used if text < len(starts) - 1)
     return sum(used[text] * (starts[text + 1] - starts[text]) for text in known)
 
@@ -431,7 +432,7 @@ def _facts(file: IO[bytes]) -> _Facts:
 
 
 def _windows(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The file in pieces, each with the end of the one before; the bytes that are new."""
+    """Yield a file in overlapping pieces, each with its number of new bytes."""
     tail = b""
     while chunk := file.read(CHUNK):
         window = tail + chunk
@@ -444,7 +445,7 @@ def _merge(place: bytes, left: bytes, top: bytes, right: bytes, bottom: bytes) -
 
 
 def _column(letters: bytes) -> int:
-    """The number of a column.
+    """Convert a column's letters to its number.
 
     >>> _column(b"A"), _column(b"XFD")
     (1, 16384)
@@ -456,7 +457,7 @@ def _column(letters: bytes) -> int:
 
 
 def _homes(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Which part of the archive holds which sheet."""
+    """Map each sheet's name to its part of the archive."""
     book, links = BOOK, "xl/_rels/workbook.xml.rels"
     if max(archive.getinfo(name).file_size for name in (book, links)) > MOST_WORKBOOK:
         raise ValueError
@@ -470,7 +471,7 @@ def _homes(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _tags(archive: zipfile.ZipFile, part: str, name: str) -> Iterator[dict[str, str]]:
-    """The attributes of all tags of a name, by their own names without prefixes."""
+    """Yield the attributes of each tag of a name, without namespace prefixes."""
     text = archive.read(part).decode()
     for tag in re.finditer(rf"<(?:\w+:)?{name}\s([^>]*)>", text):
         pairs = re.findall(r"""([\w]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""", tag[1])

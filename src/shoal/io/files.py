@@ -1,4 +1,4 @@
-"""Files to Polars frames, and back.
+"""Read table files into Polars frames, and write them.
 
 Errors of the libraries below may quote cells; none of them is passed on.
 """
@@ -94,7 +94,7 @@ def read(  # noqa: PLR0911 (one for each format)
         if suffix in PARQUET:
             return Raw(dates.in_calendar(_read_parquet(path, limit), alone=alone))
         if suffix in ARROW:
-            # From an open file, because a path would be expanded as a pattern.
+            # Polars would expand a path as a pattern, so it gets an open file.
             _refuse_bombs(path, limit)
             with path.open("rb") as file:
                 frame = decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit)
@@ -141,7 +141,7 @@ def read_by_header(path: Path, *, encoding: str | None, **marks: Any) -> Raw:
 
 
 def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw:
-    """Take a table, whatever it is: a path is read, and a frame is converted.
+    """Take a table from a path or a frame.
 
     Args:
         data: a path, what `read` returned, or what `shoal.io.frames.from_native` takes.
@@ -160,7 +160,7 @@ def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw
 
 
 def is_text(data: Any) -> bool:
-    """Whether a table is, or was read from, a CSV file: by its name, or by how it was read."""
+    """Whether a table is, or was read from, a CSV file."""
     if isinstance(data, Raw):
         return "delimiter" in data.reading
     if not isinstance(data, str | PathLike):
@@ -171,7 +171,7 @@ def is_text(data: Any) -> bool:
 
 
 def format_like(path: Path) -> str:
-    """The format of a release of a file: that of the file, where a release can have it."""
+    """Return the format for a release of a file: the same one if it can be written."""
     return "csv" if is_text(path) else LIKE.get(path.suffix.lower(), "parquet")
 
 
@@ -196,7 +196,7 @@ def _read_parquet(path: Path, limit: int) -> pl.DataFrame:
 
 
 def _read_folder(folder: Path, limit: int) -> pl.DataFrame:
-    """Read the Parquet files of a folder, in the order of their names, as one table.
+    """Read the Parquet files of a folder as one table, in the order of their names.
 
     Files that Spark and others leave beside them, which begin with a point or an underscore, are
     passed over.
@@ -236,7 +236,7 @@ def _refuse_other_schema(one: pl.Schema, first: Path, other: pl.Schema, path: Pa
                 "columns."
             )
         if one[name] != other[name]:
-            # Without what the types hold: an enumeration lists its categories.
+            # An enumeration's full type lists its categories, so only the base type is shown.
             types = [dtype.base_type().__name__ for dtype in (one[name], other[name])]
             raise InputError(
                 f"Expected one schema in all Parquet files of '{path.parent}': the column "
@@ -261,7 +261,7 @@ def marks(
     header_row: str | None = None,
     skip: str | None = None,
 ) -> dict[str, Any]:
-    """How `read` reads a file: as given, or else as the policy states it."""
+    """Return the file options for `read`: as given, or else as the policy states them."""
     return {
         "delimiter": delimiter or policy.reading.delimiter,
         "encoding": encoding or policy.reading.encoding,
@@ -274,7 +274,7 @@ def marks(
 
 
 def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
-    """Marks for a release: those of its original, if its header has them, or else detected."""
+    """Return the file options for a release: its original's if its header fits, else detected."""
     text_files.refuse_special(path)
     if path.is_dir():
         return dict(marks)
@@ -346,7 +346,7 @@ def _refusing(path: Path) -> Iterator[None]:
 
 
 def check_writable(form: str, names: Sequence[str]) -> None:
-    """Refuse a format that cannot be written, before anything is spent on the release."""
+    """Refuse a format that cannot be written, before any privacy budget is spent."""
     if form not in FORMATS:
         advice = " SAS reads xpt." if form == "sas7bdat" else ""
         raise InputError(f"Expected a format among {', '.join(FORMATS)}, found '{form}'.{advice}")

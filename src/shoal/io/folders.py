@@ -1,4 +1,4 @@
-"""Write folders and files whole or not at all, one run at a time, whatever kills a run.
+"""Write folders and files completely or not at all, even if the process is killed.
 
 Beside a target `out` lies, while a run writes it, the hidden folder `.out.shoal`, mode 0700. It is
 lock, workplace and journal in one. A run that ends removes it. One that is killed leaves it, and
@@ -37,15 +37,15 @@ _LOCK, _NEW, _OLD, _OLD_INTERNAL, _RESERVE = "lock", "new", "old", "old.internal
 
 
 def internal_of(out: Path) -> Path:
-    """The confidential folder beside a public one."""
+    """Return the path of the confidential folder beside a public one."""
     return out.with_name(out.name + INTERNAL_SUFFIX)
 
 
 @contextmanager
 def workplace(target: Path) -> Iterator[Path]:
-    """A hidden folder beside a target, of this run alone, which is removed at the end.
+    """Create a hidden working folder beside a target, for this run alone; remove it at the end.
 
-    Refused where another run writes the same target, or the place cannot be written.
+    It is refused while another run writes the same target, or if it cannot be written.
     """
     place, lock = target.with_name(f".{target.name}.shoal"), None
     try:
@@ -63,7 +63,7 @@ def workplace(target: Path) -> Iterator[Path]:
             with suppress(OSError):  # An interrupt may come between the folder and its lock.
                 lock = take_lock(place / _LOCK)
         if lock is not None:
-            # The lock is let go of last: whoever waited for it finds another file in its place.
+            # The lock is released last: the process that waits for it then finds another file here.
             shutil.rmtree(place, ignore_errors=True)
             lock.close()
         _open.pop(place, None)
@@ -71,7 +71,7 @@ def workplace(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary(prefix: str = "shoal-") -> Iterator[Path]:
-    """A folder of this process alone, for as long as it is needed."""
+    """Create a temporary folder for this process, removed on exit from the context."""
     with tempfile.TemporaryDirectory(prefix=prefix) as name:
         _open[Path(name)] = None
         try:
@@ -81,7 +81,7 @@ def temporary(prefix: str = "shoal-") -> Iterator[Path]:
 
 
 def _lock_workplace(place: Path) -> BinaryIO | None:
-    """Take the lock of a workplace; nothing if another run has it."""
+    """Lock a workplace; None if another run holds the lock."""
     while True:
         if place.is_symlink():
             raise FileExistsError(errno.EEXIST, "a link stands where its working folder would be")
@@ -94,7 +94,7 @@ def _lock_workplace(place: Path) -> BinaryIO | None:
 
 
 def recover(place: Path, out: Path) -> tuple[str, ...]:
-    """Bring a release to a whole state that a killed run left in pieces; say what was done."""
+    """Complete or undo what a killed run left of a release, and say which."""
     internal, old, aside = internal_of(out), place / _OLD, place / _OLD_INTERNAL
     left = {path.name for path in place.iterdir()} - {_LOCK}
     note = ""
@@ -116,9 +116,9 @@ def recover(place: Path, out: Path) -> tuple[str, ...]:
 
 
 def abandon() -> None:
-    """Bring every target that this process writes to a whole state, and remove what is temporary.
+    """Complete or undo every write of this process, and remove its temporary folders.
 
-    For a process that must end now, whose own cleaning up does not come in time.
+    For a process that must end at once, before its context managers can clean up.
     """
     for place, target in list(_open.items()):
         if target is not None:
@@ -128,7 +128,7 @@ def abandon() -> None:
 
 
 def new_folder(place: Path, name: str = _NEW) -> Path:
-    """An empty folder in the workplace, mode 0700."""
+    """Make an empty folder in the workplace, mode 0700."""
     folder = place / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
@@ -136,9 +136,9 @@ def new_folder(place: Path, name: str = _NEW) -> Path:
 
 
 def commit(place: Path, out: Path) -> None:
-    """Put the new public folder of a workplace in place of a release, old internal one included.
+    """Move a workplace's public folder, and the old confidential one, into a release's place.
 
-    If an error or an interrupt comes in between, all is put back.
+    An error or an interrupt on the way undoes everything.
     """
     new, internal = place / _NEW, internal_of(out)
     _flush(new)
@@ -165,14 +165,14 @@ def commit(place: Path, out: Path) -> None:
 
 
 def put(folder: Path, target: Path) -> None:
-    """Put a folder of a workplace in its place, where nothing is."""
+    """Move a folder of a workplace to a target that does not exist yet."""
     _flush(folder)
     folder.rename(target)
     flush(target.parent)
 
 
 def replace_files(folder: Path, target: Path) -> None:
-    """Move all files of a workplace into a folder, each in place of its predecessor."""
+    """Move all files of a workplace into a folder, replacing files of the same name."""
     _flush(folder)
     for path in list(folder.iterdir()):
         path.replace(target / path.name)
@@ -180,7 +180,7 @@ def replace_files(folder: Path, target: Path) -> None:
 
 
 def reserve(place: Path, size: int) -> None:
-    """Take so many bytes of the disk, so it is not full when they are needed."""
+    """Reserve disk space now for what will be written later."""
     with refusing(place), (place / _RESERVE).open("wb") as file:
         try:
             if hasattr(os, "posix_fallocate"):
@@ -188,16 +188,16 @@ def reserve(place: Path, size: int) -> None:
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}:
                 raise
-            # Some systems and disks cannot: then it may be full later, and that is said.
+            # Some systems cannot reserve space; the disk may then fill up later, which is reported.
 
 
 def give_back(place: Path) -> None:
-    """Give back what was reserved."""
+    """Release the reserved disk space."""
     (place / _RESERVE).unlink(missing_ok=True)
 
 
 def check_text(path: Path | None, *, force: bool) -> None:
-    """Refuse a place for a text file before the work for it is done."""
+    """Refuse an unusable path for a text file before the work for it is done."""
     if path is None:
         return
     refuse_special(path)
@@ -216,7 +216,7 @@ def write_text(path: Path, text: str, *, force: bool, confidential: bool = False
 
 
 def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
-    """Write a file, all or nothing; an existing one only if forced; for its owner alone if said."""
+    """Write a file completely or not at all; overwrite only if forced; `confidential` sets 0600."""
     check_text(path, force=force)
     with workplace(path) as place, refusing(path):
         new = place / _NEW
@@ -229,14 +229,14 @@ def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool =
 
 
 def prepare(folder: Path) -> None:
-    """Make a folder to work in, or say why it cannot be made."""
+    """Make a working folder, or say why it cannot be made."""
     with refusing(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
 def refusing(target: Path) -> Iterator[None]:
-    """Say which target could not be written, and why."""
+    """Replace operating-system errors by one that names the target and the reason."""
     try:
         yield
     except OSError as error:

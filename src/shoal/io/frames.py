@@ -1,4 +1,4 @@
-"""Frames of other libraries to Polars frames, and back."""
+"""Convert frames of other libraries to Polars, and back."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -67,7 +67,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
 
 
 def _from_stream(data: Any, *, alone: bool) -> Raw:
-    """Take any object that hands out its rows by the Arrow C stream; what is released is Polars'.
+    """Take any object with an Arrow C stream; the release is a Polars frame.
 
     DuckDB's relations, ADBC's readers, and the frames of other libraries do. A stream is read once.
     """
@@ -94,13 +94,13 @@ def _from_stream(data: Any, *, alone: bool) -> Raw:
 
 
 def _in_order(column: Any) -> tuple[str, ...]:
-    """The categories of an Arrow dictionary, as all its chunks share them."""
+    """Return the categories of an Arrow dictionary; its chunks are unified first."""
     chunks = column.unify_dictionaries().chunks
     return tuple(map(str, chunks[0].dictionary.to_pylist())) if chunks else ()
 
 
 def _refuse_complex(types: Mapping[str, Any]) -> None:
-    """Refuse complex numbers by the type: one such cell makes complex numbers of a whole column."""
+    """Refuse complex numbers by type: a single one makes pandas store a whole column so."""
     for name, dtype in types.items():
         if getattr(dtype, "kind", "") == "c":
             raise InputError(
@@ -110,7 +110,7 @@ def _refuse_complex(types: Mapping[str, Any]) -> None:
 
 
 def _cells(named: tuple[str, Any]) -> pl.Series:
-    """A pandas column whose cells nobody inspects: numbers and times as they are, else objects."""
+    """Convert a pandas column: numbers and times directly, all else as objects, uninspected."""
     name, column = named
     if getattr(column.dtype, "kind", "") in set("iufb") or str(column.dtype).startswith("datetime"):
         with suppress(Exception):  # a type that Polars does not know is read as objects
@@ -119,9 +119,9 @@ def _cells(named: tuple[str, Any]) -> pl.Series:
 
 
 def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
-    """Go back to pandas; a column that kept its type here gets its pandas type back.
+    """Convert back to pandas; a column whose type here is unchanged gets its pandas type back.
 
-    The index of the original is not released: it may tell the rows.
+    The original's index is not released, because it may identify rows.
     """
     result = released.to_pandas()
     for name, dtype in released.schema.items():
@@ -130,7 +130,7 @@ def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, An
             values = values.cat.remove_unused_categories()
         came, wanted = types.get(name, (None, None))
         if came == dtype and values.dtype != wanted:
-            # Whole numbers of NumPy, for one, have no room for a cell that is missing now.
+            # NumPy's whole numbers, for example, cannot hold a cell that is missing now.
             with suppress(TypeError, ValueError):
                 values = values.astype(_without_unused(wanted, values))
         result[name] = values
@@ -138,7 +138,7 @@ def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, An
 
 
 def _without_unused(dtype: Any, values: Any) -> Any:
-    """Take out of a pandas categorical the categories that are not released."""
+    """Remove the categories from a pandas categorical that do not occur in the release."""
     if not hasattr(dtype, "categories"):
         return dtype
     present = set(values.dropna())
@@ -153,7 +153,7 @@ def _to_arrow(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any
     for place, (name, dtype) in enumerate(released.schema.items()):
         came, wanted = types.get(name, (None, None))
         if came == dtype and wanted is not None and result.schema.field(name).type != wanted.type:
-            # Some types, such as a dictionary of numbers, can be read and not be cast to.
+            # Some types, such as a dictionary of numbers, can be read but not written.
             with suppress(TypeError, ValueError, NotImplementedError):
                 result = result.set_column(place, wanted, result[name].cast(wanted.type))
     return result

@@ -1,4 +1,4 @@
-"""How much memory there is, and early refusals of what will not fit.
+"""Available memory, and early refusal of what will not fit.
 
 The libraries that read tables end the process where memory runs out, and no message of ours is
 seen. So what can be known before is refused before; what is missed is an error of Python's.
@@ -22,7 +22,7 @@ TABLE = {".csv": 3, ".tsv": 3, ".txt": 3}
 
 
 def refuse_little() -> None:
-    """Refuse a process that may not even load its libraries, by `ulimit -v` or `ulimit -d`."""
+    """Refuse to start where `ulimit` leaves too little memory to load the libraries."""
     needed = LIBRARIES + THREAD * max((os.cpu_count() or 1) - 2, 0)
     allowed = min(_limit("RLIMIT_AS"), _limit("RLIMIT_DATA"))
     if allowed < needed:
@@ -33,7 +33,7 @@ def refuse_little() -> None:
 
 
 def refuse_large(path: Path) -> None:
-    """Refuse a file that cannot fit into the memory that is free, before it is opened."""
+    """Refuse a file that will not fit into free memory, before it is opened."""
     with suppress(OSError):
         needed = path.stat().st_size * TABLE.get(path.suffix.lower(), 1)
         free = available()
@@ -46,7 +46,7 @@ def refuse_large(path: Path) -> None:
 
 
 def available() -> float:
-    """Bytes that this process can still get, as far as the system says; else infinitely many."""
+    """Return the bytes of memory that this process can still get; infinite if unknown."""
     pages = _numbers("/proc/self/statm")
     used = pages[0] * mmap.PAGESIZE if pages else 0
     free = [_limit("RLIMIT_AS") - used, _limit("RLIMIT_DATA")]
@@ -61,7 +61,7 @@ def available() -> float:
 
 
 def room() -> int:
-    """Bytes that a file may take once decoded."""
+    """Return the bytes that a decoded file may take."""
     return int(min(available(), 1 << 62))
 
 
@@ -81,7 +81,7 @@ def _numbers(path: str) -> list[int]:
 
 
 def _write_size(size: int) -> str:
-    """Write a size in three digits at most.
+    """Write a size with at most three digits.
 
     >>> _write_size(1_500_000_000), _write_size(250_000)
     ('1.5 GB', '0.25 MB')

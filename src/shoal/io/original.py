@@ -1,7 +1,7 @@
-"""The original that a release is compared with: the table as it was handed in, typed.
+"""The original that a release is compared with: the table as handed in, with types.
 
 Missing cells are missing, and no step of the policy is taken: what a run imputes, clamps, codes,
-rounds or repairs is a change, and the figures of an evaluation show it. Missing marks and `recode`
+rounds or repairs is a change, which the figures of an evaluation show. Missing marks and `recode`
 are part of reading, because they say what a cell means.
 """
 
@@ -44,7 +44,7 @@ def _cells(series: pl.Series, column: Column) -> pl.Series:
 
 
 def without_steps(column: Column) -> Column:
-    """What says how the cells of a column are read, and not what a run makes of them."""
+    """Drop what says how a run changes a column, and keep what says how its cells are read."""
     return replace(column, bounds=None, step=None, top_code=None, bottom_code=None, date_step=None)
 
 

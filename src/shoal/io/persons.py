@@ -1,4 +1,4 @@
-"""Whose rows they are: one spelling for each person, and how many rows a person may have."""
+"""Persons behind rows: normalise their identifiers, and limit rows per person."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ from shoal.io.table import Table
 
 
 def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
-    """Number the persons of the rows, where some have several: groups are then made of persons.
+    """Number the person of each row where persons may have several rows, else None.
 
-    A number of rows that the policy states is checked; one that it does not may be any.
+    If the policy states the number of rows per person, it is checked.
     """
     persons = schema.persons
     if persons is None:
@@ -31,7 +31,7 @@ def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
 
 
 def spell_persons(series: pl.Series, column: Column) -> pl.Series:
-    """Write the column that numbers persons in one spelling for each person.
+    """Normalise the column that identifies persons.
 
     Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
     them, invisible characters, and the difference of capitals and of Unicode's compatible forms
@@ -66,12 +66,12 @@ def _by_value(text: pl.Series) -> pl.Series:
 
 
 def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
-    """Choose the rows that an epsilon release uses, as many per person as the policy states.
+    """Choose the rows that an epsilon release uses: as many per person as the policy states.
 
     Which rows of a person stay is decided by those rows alone: the first in the order of a hash of
-    their released cells, under a key that is drawn for the run. Neither the place of a row in
-    the file nor another person's row has a say, and equal rows are interchangeable. Cells are
-    hashed after they were clamped: the type of a column in the file may follow any of its cells.
+    their released cells, under a key that is drawn for the run. Neither the order of the file nor
+    other people's rows matter, and equal rows are interchangeable. Cells are hashed after they were
+    clamped: the type of a column in the file may follow any of its cells.
 
     Returned are the numbers of the rows that stay, in their order. Rows without a person count as
     rows of one person, so a cell that is missing changes nobody else. Where the policy states how
@@ -88,7 +88,7 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
 def first_of_each(
     table: Table, unit: pl.Series, persons: Persons, *, key: int
 ) -> NDArray[np.int64]:
-    """Choose rows of persons all of whose rows are here; see `at_most`."""
+    """Choose the rows of persons all of whose rows are in the table; see `at_most`."""
     cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
     hashes = cells.hash_rows(key)
     ranked = pl.DataFrame({"unit": unit, "hash": hashes})
@@ -97,13 +97,13 @@ def first_of_each(
 
 
 def uneven(unit: pl.Series, persons: Persons) -> tuple[int, int]:
-    """How many persons have another number of rows than the policy states, and how many are."""
+    """Count the persons whose number of rows differs from the policy's, and all persons."""
     counts = unit.value_counts()["count"]
     return int((counts != persons.most).sum()), counts.len()
 
 
 def refuse_nobody(persons: Persons, lacking: int) -> None:
-    """Refuse rows without a person."""
+    """Refuse rows that belong to no person."""
     if lacking:
         raise InputError(
             f"Column '{persons.column}' numbers the persons, but "
@@ -119,7 +119,7 @@ STATE_MOST = "State max_contributions, or correct the table."
 def refuse_uneven(
     persons: Persons, wrong: int, found: int, *, rows: int, move: str = STATE_MOST
 ) -> None:
-    """Refuse persons with another number of rows than the policy states, where it states one."""
+    """Refuse persons with more or fewer rows than the policy states."""
     if not wrong:
         return
     if persons.most == 1:

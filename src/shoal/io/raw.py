@@ -1,4 +1,4 @@
-"""A table as it was read, with what its file or its frame says about the columns."""
+"""A table as it was read, with what its file or frame says about the columns."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Raw:
         frame = self.frame
         size = f"{count_noun(frame.height, 'row')} x {count_noun(frame.width, 'column')}"
         read = f", read as {self.found}" if self.found else ""
-        # Without what the types hold: an enumeration lists its categories.
+        # An enumeration's full type lists its categories, so only the base type is kept.
         types = {name: dtype.base_type().__name__ for name, dtype in frame.schema.items()}
         columns = (f"  {visible(name)}: {dtype}" for name, dtype in types.items())
         return "\n".join([f"Table of {size}{read}", *columns])
@@ -68,11 +68,11 @@ class Raw:
         return self.frame.height
 
     def all_labels(self) -> dict[str, Mapping[str, Any]]:
-        """What the file says about its columns, as a release carries it."""
+        """Return the file's labels and measurement levels, as a release carries them."""
         return {"columns": self.column_labels, "values": self.labels, "measures": self.measures}
 
     def restoring(self, clamped: Collection[str]) -> Callable[[pl.DataFrame], Any]:
-        """What turns a released frame into the type that was handed in.
+        """Return a function that converts a released frame back to the type that was handed in.
 
         A column leaves in the type that it came in, where its values still fit. That type may
         follow from a single cell, so it is not used where cells are clamped: such a
@@ -91,7 +91,7 @@ Restore = Callable[[pl.DataFrame, Mapping[str, tuple[pl.DataType, Any]]], Any]
 
 
 def check_names(names: Sequence[Any], where: str) -> None:
-    """Refuse names that a policy cannot tell apart."""
+    """Refuse names that are the same for a policy."""
     for place, name in enumerate(names, start=1):
         if not isinstance(name, str):
             kind = type(name).__name__
@@ -99,7 +99,7 @@ def check_names(names: Sequence[Any], where: str) -> None:
         if not name:
             raise InputError(f"{where}: column {place} has no name; expected one for each column.")
         if name in names[: place - 1]:
-            # In a file without a header it is a cell, and is not shown.
+            # In a file without a header, a name is a cell, and is not shown.
             first = 1 + names.index(name)
             raise InputError(
                 f"{where}: columns {first} and {place} have the same name; expected each name once."

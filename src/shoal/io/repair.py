@@ -1,4 +1,4 @@
-"""Records of a table that break a rule, and the nearest that break none.
+"""Replace records that violate a constraint by the nearest record that satisfies all.
 
 `shoal.core.allowed_records` has the map, of one record alone, and why it costs no epsilon.
 """
@@ -18,7 +18,7 @@ from shoal.io.table import Table
 
 
 class Repaired(NamedTuple):
-    """A table whose rows keep all rules, how many rows changed, and how many broke each rule."""
+    """A table that satisfies all rules, how many rows changed, and how many violated each rule."""
 
     table: Table
     rows: int
@@ -26,7 +26,7 @@ class Repaired(NamedTuple):
 
 
 def plain_columns(frame: pl.DataFrame, schema: Schema, names: Sequence[str]) -> dict[str, Array]:
-    """Columns of a typed frame as rules read them: numbers, days, and texts."""
+    """Convert columns of a typed frame to the plain numbers, days and texts that rules read."""
     made: dict[str, Array] = {}
     for name in names:
         series, kind = frame[name], schema[name].kind
@@ -43,7 +43,7 @@ def plain_columns(frame: pl.DataFrame, schema: Schema, names: Sequence[str]) -> 
 def applicable(
     frame: pl.DataFrame, schema: Schema, rules: Sequence[Constraint]
 ) -> list[Constraint]:
-    """The rules whose columns the frame has as values: not as intervals or sets of values."""
+    """Keep the rules whose columns have plain values, not intervals or sets."""
 
     def has_values(name: str) -> bool:
         if name not in frame.columns:
@@ -65,7 +65,7 @@ def repair_rows(
     stepped: bool = True,
     filled: Mapping[str, Bools] = MappingProxyType({}),
 ) -> Repaired:
-    """Bring every row to the nearest one that keeps the rules; rows that keep them stay.
+    """Replace each row that violates a rule by the nearest row that satisfies all rules.
 
     Args:
         table: typed rows.
@@ -107,7 +107,7 @@ def _replace_column(table: Table, name: str, before: Array, after: Array) -> Tab
     if not changed.any():
         return table
     made = table.with_numbers(name, after, integers=True)
-    # Cells that stay keep their last digit: numbers beyond 2^53 have no float.
+    # Unchanged cells keep their last digit: whole numbers beyond 2^53 are not floats.
     kept = pl.Series(changed)
     series = made.frame[name].zip_with(kept, table.frame[name].cast(made.frame.schema[name]))
     return made.with_series(series)

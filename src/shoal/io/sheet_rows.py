@@ -1,4 +1,4 @@
-"""Rows of a sheet that are not records: titles, a header in several rows, totals and notes.
+"""Rows of a sheet that are not records: titles, multi-row headers, totals and notes.
 
 A reader takes them as stated, by number, so each record is read by itself. `recognise` looks at all
 rows; it proposes what to state, and quotes no cell.
@@ -39,7 +39,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class StatedRows:
-    """What is stated of the rows of a sheet, by numbers from 1, and its merged cells.
+    """The stated row numbers of a sheet, counted from 1, and its merged cells.
 
     Attributes:
         header: the rows that name the columns; none for the first with a cell.
@@ -52,15 +52,21 @@ class StatedRows:
     merges: tuple[Merge, ...] = ()
     records: int | None = None
 
+    def __post_init__(self) -> None:
+        if both := sorted(set(self.header) & set(self.skip)):
+            raise InputError(
+                f"Row {both[0]} is stated both as a row of names and as one to skip. State it once."
+            )
+
 
 def find_filled_rows(cells: pl.DataFrame) -> list[int]:
-    """The numbers of the rows that have a cell."""
+    """List the numbers of the rows that have a cell."""
     filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     return [row + 1 for row in filled.arg_true()]
 
 
 def numbers_of(stated: str | None) -> tuple[int, ...]:
-    """The rows that a text such as `3-4, 105` names.
+    """Parse row numbers such as `3-4, 105`.
 
     >>> numbers_of("3-4, 105")
     (3, 4, 105)
@@ -77,7 +83,7 @@ def numbers_of(stated: str | None) -> tuple[int, ...]:
 def names_in(
     cells: pl.DataFrame, header: Sequence[int], merges: Iterable[Merge]
 ) -> list[str | None]:
-    """The names of the columns: what stands in the rows of a header, one above the other.
+    """Read column names from the header's rows, joined from top to bottom.
 
     A name spreads over the columns that it is merged with; in a row without merged cells, over
     the empty cells to its right, where it and they have names below.
@@ -99,7 +105,7 @@ def names_in(
 
 
 def recognise(cells: pl.DataFrame, merges: Sequence[Merge]) -> tuple[dict[str, str], list[str]]:
-    """What to state under `[reading]` for a sheet that does not begin with a plain header.
+    """Propose what to state under `[reading]` for a sheet without a plain header.
 
     Returns:
         The keys `header_row` and `skip`, as far as they are needed, and what was seen, in words.
@@ -150,7 +156,7 @@ def recognise(cells: pl.DataFrame, merges: Sequence[Merge]) -> tuple[dict[str, s
 
 
 def _is_amount(cell: str) -> bool:
-    """Whether a cell is a number, and not a year, which may name a column."""
+    """Whether a cell is a number other than a year, which may name a column."""
     return is_number(cell) and not re.fullmatch(r"(19|20)\d\d", cell)
 
 
@@ -184,7 +190,7 @@ def _adds_up(numbers: pl.DataFrame) -> bool:
 
 
 def _write_rows(rows: Sequence[int]) -> str:
-    """Numbers of rows as `numbers_of` reads them."""
+    """Write row numbers in the form that `numbers_of` reads."""
     if len(rows) > 2 and rows[-1] - rows[0] == len(rows) - 1:
         return f"{rows[0]}-{rows[-1]}"
     return ",".join(map(str, rows))

@@ -1,4 +1,4 @@
-"""SPSS, Stata and SAS files, with their labels, through pyreadstat."""
+"""Read and write SPSS, Stata and SAS files with their labels, through pyreadstat."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def _library() -> Any:
 
 
 def read_stats(path: Path, suffix: str, *, alone: bool = False) -> Raw:
-    """Read a file with the labels and the measures of its columns; see `files.read` for `alone`."""
+    """Read a file with its labels and measurement levels; see `files.read` for `alone`."""
     library = _library()
     read = partial(getattr(library, STATS[suffix]), str(path), output_format="polars")
     try:
@@ -52,13 +52,13 @@ def read_stats(path: Path, suffix: str, *, alone: bool = False) -> Raw:
         raise InputError(
             f"Cannot read '{path}': the file is damaged or of another format."
         ) from None
-    # These formats have no missing text but the empty one.
+    # In these formats, an empty text is a missing one.
     frame = in_calendar(frame, alone=alone)
     frame = frame.with_columns(pl.col(pl.String).replace("", None))
     columns = {name: label for name, label in meta.column_names_to_labels.items() if label}
     values = {
         name: {
-            # As the text that categories have.
+            # Values are written as the categories are.
             str(int(v)) if isinstance(v, float) and v.is_integer() else str(v): label
             for v, label in labels.items()
         }
@@ -73,7 +73,7 @@ def read_stats(path: Path, suffix: str, *, alone: bool = False) -> Raw:
 
 
 def _read_alone(read: Callable[..., Any], suffix: str) -> tuple[pl.DataFrame, Any]:
-    """Read texts and dates cell by cell: the library refuses a whole file for one of them.
+    """Read texts and dates cell by cell; one bad cell makes the library refuse a whole file.
 
     Texts come byte by byte, as Latin-1, and are decoded here; dates come as numbers. What a column
     is follows from what the file says of it.
@@ -103,7 +103,7 @@ def _days(days: pl.Series, start: date) -> pl.Series:
 
 
 def _decode(text: pl.Series, encoding: str | None) -> pl.Series:
-    """Decode cells that were read as Latin-1; a byte that is not text spoils its own cell."""
+    """Decode cells that were read as Latin-1; an undecodable byte spoils only its own cell."""
 
     def decode(cells: pl.Series) -> pl.Series:
         raw = [cell.encode("latin-1") for cell in cells]
@@ -113,7 +113,7 @@ def _decode(text: pl.Series, encoding: str | None) -> pl.Series:
 
 
 def check_stats_names(form: str, names: Sequence[str]) -> None:
-    """Refuse names of columns that a format does not take."""
+    """Refuse column names that a format does not allow."""
     _library()
     program = PROGRAMS[form]
     for name in names:
@@ -127,7 +127,7 @@ def check_stats_names(form: str, names: Sequence[str]) -> None:
 def write_stats(
     frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any], about: str | None
 ) -> None:
-    """Write a file with labels, as far as the format has room for them."""
+    """Write a file with its labels, as far as the format can hold them."""
     library = _library()
     check_stats_names(kind, frame.columns)
     options: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def write_stats(
 def _codes(
     labels: Mapping[str, str], dtype: pl.DataType, kind: str
 ) -> Iterator[tuple[str | float, str]]:
-    """Write labelled values in the type of their column; Stata labels whole numbers alone."""
+    """Convert labelled values to their column's type; Stata labels whole numbers only."""
     for code, label in labels.items():
         if dtype == pl.String:
             if kind == "sav":

@@ -1,4 +1,4 @@
-"""What people hand in beside the table: small text files, and numbers written as text.
+"""Small text files that people hand in beside the table, and numbers written as text.
 
 Nothing here is trusted: a path may be a pipe that never ends, brackets may nest a million deep, and
 `1e99999999` is seven bytes long and fills the memory once it is a fraction. All of that is
@@ -42,7 +42,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a pipe, a device or a socket, which may never end; whatever is not there may pass.
+    """Refuse a pipe, a device or a socket, which may never end; accept a path that is absent.
 
     `/dev/stdin` and the pipes of a shell's `<(...)` are such; a file is read more than once. A name
     that is not text is refused as well: reports and manifests could not hold it.
@@ -61,7 +61,7 @@ def refuse_special(path: Path) -> None:
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """Read a small file that a person wrote, in errors such as "the policy 'policy.toml'"."""
+    """Read a small file that a person wrote; `what` names it in errors: "the policy 'p.toml'"."""
     refuse_special(path)
     try:
         with path.open("rb") as file:
@@ -85,7 +85,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """Read TOML, `where` in errors, numbers with a point as decimals; refuse what nobody means."""
+    """Parse TOML with exact decimals, and refuse absurd values; `where` is named in errors."""
     try:
         content = tomllib.loads(text, parse_float=_decimal)
     except tomllib.TOMLDecodeError as error:
@@ -103,7 +103,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def refuse_absurd(content: Mapping[str, Any], where: str) -> None:
-    """Refuse numbers with more digits or a larger exponent than any computation is meant for.
+    """Refuse numbers with an absurd number of digits or an absurd exponent.
 
     They are refused as written, before they are compared or added up: a decimal of huge exponent is
     small until it becomes a fraction, and then has as many digits as the exponent says.
@@ -117,7 +117,7 @@ def refuse_absurd(content: Mapping[str, Any], where: str) -> None:
 
 
 def is_ordinary(value: object) -> bool:
-    """Whether a value is not a number, or is one that can be computed with."""
+    """Whether a value is not a number, or a number of ordinary size."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return True
     if isinstance(value, int):
@@ -129,7 +129,7 @@ def is_ordinary(value: object) -> bool:
 
 
 def parse_epsilon(text: str, what: str = "epsilon") -> Fraction:
-    """Read a privacy budget that was given as text, exactly: a decimal such as 0.5, or 1/3."""
+    """Parse an epsilon exactly: a decimal such as 0.5, or a fraction such as 1/3."""
     above, slash, below = text.partition("/")
     try:
         parts = [_finite(above), _finite(below) if slash else Decimal(1)]
@@ -144,7 +144,7 @@ def parse_epsilon(text: str, what: str = "epsilon") -> Fraction:
 
 
 def parse_delta(text: str) -> Fraction:
-    """Read a delta that was given as text, exactly."""
+    """Parse a delta exactly."""
     try:
         delta = Fraction(_finite(text))
     except (InvalidOperation, ValueError):
@@ -186,7 +186,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Every value of a document with the keys that lead to it; cost O(size)."""
+    """Yield every value of a document with its path of keys; cost O(size)."""
     waiting = [(path, content)]
     while waiting:
         path, value = waiting.pop()
@@ -199,13 +199,13 @@ def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def brief(value: object) -> str:
-    """Write a value for a message, cut where it is long."""
+    """Shorten a value for a message."""
     text = str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def quote(text: str) -> str:
-    """Write text as TOML does, what cannot be seen as escapes; JSON's escapes are TOML's."""
+    """Quote text as in TOML, with escapes for invisible characters."""
     written = json.dumps(text, ensure_ascii=False)
     return "".join(
         f"\\U{ord(c):08x}" if ord(c) > 0xFFFF and visible(c) != c else visible(c) for c in written
@@ -213,7 +213,7 @@ def quote(text: str) -> str:
 
 
 def bare(name: str) -> str:
-    """Write a key as TOML does, quoted where it must be.
+    """Write a TOML key, quoted where necessary.
 
     >>> bare("k-anonymity"), bare("date of birth")
     ('k-anonymity', '"date of birth"')
@@ -223,7 +223,7 @@ def bare(name: str) -> str:
 
 
 def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
-    """Write a value as TOML does, on one line.
+    """Write a value as TOML on one line.
 
     >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "privacy_unit": True})
     '{ role = "other", bounds = [0, 1.5], privacy_unit = true }'

@@ -1,4 +1,4 @@
-"""Bring a frame to the types that its policy states, or say what does not fit.
+"""Convert a frame to the types that its policy states, or report what does not fit.
 
 The policy's own steps happen here: missing marks, recoding, top and bottom coding, rounding.
 What does not fit is one error for all columns, with the numbers of the rows; it never shows a cell.
@@ -43,7 +43,7 @@ _MARKED = (
 
 
 class Misfit(NamedTuple):
-    """Cells of a column that do not fit the policy, for one reason.
+    """Cells of a column that violate the policy, for one reason.
 
     Attributes:
         what: what is wrong.
@@ -65,7 +65,7 @@ class Misfit(NamedTuple):
 
 
 class MisfitError(InputError):
-    """Cells of a column that do not fit the policy."""
+    """Cells of a column violate the policy."""
 
     def __init__(self, column: str, misfits: Sequence[Misfit]) -> None:
         super().__init__(" ".join(f"Column '{column}': {misfit}" for misfit in misfits))
@@ -73,7 +73,7 @@ class MisfitError(InputError):
 
 
 def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
-    """Fit a frame to a schema, or say which columns do not fit and in which rows.
+    """Convert a frame to a schema, or report the columns and rows that do not fit.
 
     Args:
         frame: columns of any type; text is parsed as the column's kind says.
@@ -91,13 +91,13 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     columns_typed = fitting(parsers)
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
-    # In one piece, because rows are taken from it in other orders.
+    # Rows are gathered in other orders, which is quicker from one chunk.
     typed = pl.DataFrame(columns_typed).rechunk()
     return Table(typed, Schema(columns), dtypes, persons=persons)
 
 
 def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:
-    """Bring columns to their types, or raise one error for all that do not fit."""
+    """Parse columns, or raise one error for all that do not fit."""
     typed_columns, errors = [], []
     for bring in columns:
         try:
@@ -109,7 +109,7 @@ def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:
 
 
 def refuse_together(errors: Sequence[InputError]) -> None:
-    """Raise one error for several columns, if there are any."""
+    """Raise one error for several columns, if there are errors."""
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -121,7 +121,7 @@ def refuse_together(errors: Sequence[InputError]) -> None:
 
 
 def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
-    """Choose the type in which a column leaves: the one it came in, where that gives nothing away.
+    """Choose a column's released type: its original type, unless that discloses something.
 
     An enumeration lists its categories, whether they occur or not. If the policy does not
     state them, the release must not show those that a method has made disappear.
@@ -138,7 +138,7 @@ def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
 
 
 def check_names(frame: pl.DataFrame, schema: Schema) -> None:
-    """Refuse columns that the policy does not name, and names that the data lacks."""
+    """Refuse columns that the policy does not name, and policy columns that the table lacks."""
     if reason := unlike("The data", frame.columns, schema.names):
         raise InputError(reason)
     errors, guesses = [], ""
@@ -169,7 +169,7 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
 
 
 def parse_column(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """Parse a column as its kind says and apply the policy's steps, or say what does not fit."""
+    """Parse a column by its kind and apply the policy's steps, or raise what does not fit."""
     series = mark_missing(refuse_odd(series), column)
     if column.kind is None:
         return series
@@ -179,7 +179,7 @@ def parse_column(series: pl.Series, column: Column, decimal: str | None) -> pl.S
 
 
 def mark_missing(series: pl.Series, column: Column) -> pl.Series:
-    """Make the cells missing that the policy lists under `missing`."""
+    """Make the cells null that the policy lists under `missing`."""
     if not column.missing:
         return series
     if series.dtype.is_numeric():
@@ -249,15 +249,15 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     for form in forms if decimal else forms[:2]:
         text = form(series)
         for dtype in (pl.Int64, pl.Float64):
-            # The first rows of most columns of fractions settle that they are not whole.
+            # In most columns of fractions, the first rows show that they are not whole.
             for rows in (100, series.len()):
                 values = text.head(rows).cast(dtype, strict=False)
                 if values.null_count() > series.head(rows).null_count():
                     break
             else:
                 return values
-    # "1,234" may be a thousand: a comma is taken for a decimal mark only where some number
-    # has other than three digits behind it.
+    # "1,234" may be a thousand: a comma is taken for a decimal mark only if some number has other
+    # than three digits behind it.
     if decimal is None and not series.str.contains(".", literal=True).any():
         swapped = parse_numbers(series, decimal=",")
         plain = series.str.contains(r",(\d{1,2}|\d{4,})\s*$").any()
@@ -267,7 +267,7 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
 
 
 def limits_coded(text: pl.Series, column: Column) -> pl.Series:
-    """Read each "<4.0" as 4.0 where the column is coded at 4.0 or above, and ">200" likewise."""
+    """Read "<4.0" as 4.0 if the column is bottom-coded at 4.0 or above, ">200" likewise."""
     codes = {"<": column.bottom_code, ">": column.top_code}
     for mark, code in ((mark, code) for mark, code in codes.items() if code is not None):
         bare = text.str.replace(rf"^\s*{mark}=?\s*", "")
@@ -278,10 +278,10 @@ def limits_coded(text: pl.Series, column: Column) -> pl.Series:
 
 
 def drop_marks(text: pl.Series) -> pl.Series:
-    """Leave out marks between thousands, and the sign of a currency or of percent.
+    """Remove thousands separators, currency signs and percent signs.
 
-    That is a decision for each cell: "$1,234.50" becomes "1234.50", and a cell of another form
-    stays as it is. The decimal mark is a point here.
+    Each cell is read by itself: "$1,234.50" becomes "1234.50", and a cell of another form stays as
+    it is. The decimal mark is a point here.
 
     >>> drop_marks(pl.Series(["$1,234.50", "1,2"])).to_list()
     ['1234.50', '1,2']
@@ -332,24 +332,24 @@ def first_days(values: pl.Series, column: Column) -> pl.Series:
 
 
 def _fitting_form(series: pl.Series) -> str:
-    """The next move where dates are not read: the forms that all cells have, if there is one."""
+    """Advise which date format to state: those that fit all cells, if there are any."""
     forms = dates.fitting(series) if series.dtype == pl.String else []
     stated = " or ".join(f'date_format = "{form}"' for form in forms)
     return f"All cells fit {stated}." if forms else "State the form with 'date_format'."
 
 
 def naive(series: pl.Series) -> pl.Series:
-    """Write times with a zone as times in UTC."""
+    """Convert times with a zone to UTC without a zone."""
     zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone
     return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series
 
 
 def _outside(values: pl.Series, column: Column) -> Iterator[Misfit]:
-    """Values outside the bounds; if all of them are usual marks of missing cells, say so."""
+    """Report values outside the bounds, and whether all are common missing marks."""
     if column.bounds is None:
         return
     low, high = column.bounds
-    # A bound is a day, and includes all of it.
+    # A bound includes the whole of its day.
     days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
     outside = ~days.is_between(limit(low), limit(high)).fill_null(value=True)
     move = "Widen the bounds, or correct the rows: top and bottom coding come after this check."
@@ -363,12 +363,12 @@ def _outside(values: pl.Series, column: Column) -> Iterator[Misfit]:
 
 
 def limit(value: Decimal | date | str | None) -> Any:
-    """A bound or a constant of the policy as the value that cells are compared with."""
+    """Convert a bound or a constant of the policy to the type of the cells."""
     return float(value) if isinstance(value, Decimal) else value
 
 
 def code_extremes(values: pl.Series, column: Column) -> pl.Series:
-    """Code the top and the bottom of a typed column, as the policy says."""
+    """Top-code and bottom-code a typed column, as the policy states."""
     bottom, top = limit(column.bottom_code), limit(column.top_code)
     if bottom is None and top is None:
         return values

@@ -1,4 +1,4 @@
-"""Compile every kernel of this room ahead of the first run."""
+"""Compile all kernels of this package ahead of the first run."""
 
 import numpy as np
 import polars as pl

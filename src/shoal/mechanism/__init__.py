@@ -1,1 +1,1 @@
-"""Randomised mechanisms: arrays and `Noise` in, arrays and `PrivacyLoss`s out."""
+"""Randomised mechanisms: arrays and `Noise` in, arrays and `PrivacyLoss`es out."""

@@ -1,4 +1,4 @@
-"""Fixed-point grid: numbers within public bounds as whole numbers, record by record.
+"""Public grids: numbers within public bounds as whole numbers, record by record.
 
 Noise on floating-point numbers leaks through their uneven spacing (Mironov 2012), and sums of
 them depend on the order of addition. Whole numbers have neither fault. So a mechanism first
@@ -21,6 +21,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core import Transform
+from shoal.core._arrays import Floats
 from shoal.errors import InputError, InternalError
 
 _MOST_BITS = 40
@@ -29,7 +31,7 @@ _NARROWEST, _WIDEST = Fraction(1, 10**150), 10**151
 
 @dataclass(frozen=True)
 class FixedPointGrid:
-    """2^bits equal steps between public bounds.
+    """A grid of 2^bits equal steps between public bounds.
 
     Attributes:
         low: value of unit 0; any exact number is taken, and kept as a fraction.
@@ -94,7 +96,7 @@ class FixedPointGrid:
         return np.clip(np.rint(units), 0, self.steps).astype(np.int64)
 
     def decode(self, units: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map grid units, also noisy or averaged ones, back to numbers; nothing is clamped.
+        """Map grid units, noisy or averaged ones too, back to numbers, without clamping.
 
         The result is post-processing of what comes in.
         """
@@ -103,5 +105,59 @@ class FixedPointGrid:
 
 @lru_cache(maxsize=64)
 def public_grid(low: Fraction | int, high: Fraction | int) -> FixedPointGrid:
-    """The grid of public bounds, made once: an audit asks for it in every run."""
+    """Make the grid of public bounds; cached, because an audit needs it in every run."""
     return FixedPointGrid(low, high)
+
+
+_BEND = 100.0
+"""Below a hundredth of the width the logarithmic scale is nearly straight."""
+
+
+@dataclass(frozen=True)
+class SkewedGrid:
+    """Numbers between public bounds as grid units of a transformed value.
+
+    With t = (x - low) / (high - low) in [0, 1],
+
+        none    t
+        sqrt    sqrt(t)
+        log     ln(1 + 100 t) / ln(101)
+
+    `encode` depends on one cell and public facts only, as `FixedPointGrid.encode` does, so
+    whatever holds for codes on a grid holds for these.
+
+    >>> scale = SkewedGrid(0, 1000, Transform.LOG)
+    >>> scale.encode(np.array([0.0, 10.0, 1000.0])).tolist()
+    [0, 157486, 1048576]
+    """
+
+    low: Fraction | Decimal | int
+    high: Fraction | Decimal | int
+    transform: Transform | None = None
+    bits: int = 20
+
+    def __post_init__(self) -> None:
+        FixedPointGrid(self.low, self.high, self.bits)  # the same bounds are refused
+
+    @property
+    def steps(self) -> int:
+        """The width in grid units, 2^bits."""
+        return 1 << self.bits
+
+    def encode(self, values: Floats) -> NDArray[np.int64]:
+        """Map numbers to units, each by itself, clamped; see `FixedPointGrid.encode`."""
+        t = FixedPointGrid(self.low, self.high, 40).encode(values) / float(1 << 40)
+        if self.transform is Transform.LOG:
+            t = np.log1p(_BEND * t) / np.log1p(_BEND)
+        elif self.transform is Transform.SQRT:
+            t = np.sqrt(t)
+        return FixedPointGrid(0, 1, self.bits).encode(t)
+
+    def decode(self, units: NDArray[np.int64] | Floats) -> Floats:
+        """Map units, also averaged ones, back to numbers, clamped to the bounds."""
+        t = np.clip(np.asarray(units, dtype=np.float64) / self.steps, 0.0, 1.0)
+        if self.transform is Transform.LOG:
+            t = np.expm1(t * np.log1p(_BEND)) / _BEND
+        elif self.transform is Transform.SQRT:
+            t = t**2
+        return FixedPointGrid(self.low, self.high, 1).decode(2 * t)

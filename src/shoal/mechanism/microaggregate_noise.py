@@ -1,4 +1,4 @@
-"""Noise on microaggregates: one draw for each group, shared by its records.
+"""Add noise to microaggregates: one draw per group, shared by its records.
 
 All numbers are whole: cells lie on a public `FixedPointGrid` of 2^bits steps, group sums of cells
 are exact, and discrete Laplace noise is added to the sums. Dividing a noisy sum by the group's size
@@ -35,11 +35,11 @@ from shoal.mechanism.noisy_answers import noisy_answers
 
 @dataclass(frozen=True)
 class Purchase:
-    """What is bought for which price: the public side of a draw.
+    """A budget for one column: the public parameters of a draw.
 
     Attributes:
         target: the column, for the accounting.
-        epsilon: the price.
+        epsilon: the privacy parameter.
         touched: how many groups one record can change; see the table above.
     """
 
@@ -120,7 +120,7 @@ def noise_on_groups(
 def noisy_means(
     units: Ints, partition: Partition, *, steps: int, purchase: Purchase, noise: Noise
 ) -> tuple[Floats, PrivacyLoss]:
-    """Mean of each group with noise, in grid units, clamped to the grid.
+    """Return the noisy mean of each group, in grid units, clamped to the grid.
 
     Args:
         units: one whole number per record, 0 to `steps`.
@@ -136,7 +136,7 @@ def noisy_means(
 def means_of_sums(
     sums: Ints, sizes: Ints, *, steps: int, purchase: Purchase, noise: Noise
 ) -> tuple[Floats, PrivacyLoss]:
-    """The same, from the sums and the sizes of the groups: sums of blocks add up."""
+    """Compute `noisy_means` from the sums and sizes of the groups; sums of blocks add up."""
     noisy, privacy_loss = noisy_answers(
         sums,
         reach=steps * purchase.touched,
@@ -155,11 +155,11 @@ def choose_categories(
     purchase: Purchase,
     noise: Noise,
 ) -> tuple[Ints, PrivacyLoss]:
-    """Category of each group, chosen privately for a small total distance to its members.
+    """Choose each group's category privately, with a small total distance to its members.
 
-    A category's score is minus its total distance to the group's records. One record moves
-    a score by at most the largest distance D, and it changes `touched` groups, each of which
-    selects at the price epsilon / touched.
+    A category's score is minus its total distance to the group's records. One record moves a score
+    by at most the largest distance D, and it changes `touched` groups, each of which selects with
+    epsilon / touched.
 
     Args:
         codes: category of each record, 0 to c - 1.
@@ -178,7 +178,7 @@ def choose_categories(
 def categories_of_counts(
     cells: Ints, *, distances: Ints, purchase: Purchase, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
-    """The same, from how often each group has each category: counts of blocks add up."""
+    """Compute `choose_categories` from category counts by group; counts of blocks add up."""
     scores = -(cells @ distances)
     reach = Fraction(max(int(distances.max(initial=0)), 1))
     each = purchase.epsilon / purchase.touched
@@ -196,7 +196,7 @@ def categories_of_counts(
 
 
 def isotonic(means: Floats, sizes: Ints) -> Floats:
-    """Least-squares non-decreasing fit, weighted by group size: post-processing.
+    """Fit non-decreasing means by least squares, weighted by group size: post-processing.
 
     For groups in a public order in which the exact means do not decrease, such as blocks
     by rank, it removes noise and costs nothing.

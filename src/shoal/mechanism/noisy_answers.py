@@ -1,4 +1,4 @@
-"""Noisy answers with their price: the one place where a mechanism draws and writes it down.
+"""Draw noisy answers and record their privacy loss; no other module does both.
 
 And counts of tables, which most answers are.
 """
@@ -26,11 +26,11 @@ Reach = Mapping[Neighbours, int]
 """How far one record can move an answer, by whether it changes, or comes or goes."""
 COUNTS: Reach = {Neighbours.CHANGE_ONE: 2, Neighbours.ADD_REMOVE: 1}
 """Of counts of cells that divide the records: a changed record leaves one cell and enters another,
-by 1 each; one that comes or goes does so in one cell. The square of the L2 change is the same."""
+by 1 each; an added or removed one does so in one cell. The square of the L2 change is the same."""
 
 
 def noise_variance(privacy_loss: PrivacyLoss) -> Fraction:
-    """Variance of the noise of an entry: s^2 of Gaussian noise, 2 s^2 of Laplace noise, nearly."""
+    """Return the variance of a loss's noise: s^2 of Gaussian, about 2 s^2 of Laplace noise."""
     times = 1 if privacy_loss.mechanism == GAUSSIAN else 2
     return times * privacy_loss.scale**2
 
@@ -125,7 +125,7 @@ def noisy_choice(
 
 
 def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """Records in each cell of a table, one axis per column; blocks of records add up.
+    """Count the records in each cell of a table, one axis per column; counts of blocks add up.
 
     >>> table_counts([np.array([0, 1, 1]), np.array([0, 0, 0])], [2, 2])
     array([[1, 0],
@@ -140,5 +140,5 @@ def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
 def noisy_table(
     exact: Ints, *, target: str, price: Price, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
-    """Add noise to the counts of a table, which move by 2 in all, or by 1 (`COUNTS`)."""
+    """Add noise to a table whose counts move by 2 in total, or by 1 (`COUNTS`)."""
     return noisy_answers(exact, reach=COUNTS, price=price, target=target, noise=noise)

@@ -1,4 +1,4 @@
-"""Random stopping: choose the best of private candidates, at a price that no grid enlarges.
+"""Random stopping: choose the best private candidate, at a loss independent of their number.
 
 The mechanism. Q: draw one of C candidates uniformly, and score it; the score is a private answer.
 Run Q, and after each run stop with probability g = 1 / (2 C). Publish the candidate of the best
@@ -58,6 +58,6 @@ def best_of_runs(candidates: int, score: Callable[[int], int], *, noise: Noise) 
 
 
 def _uniform(bound: int, noise: Noise) -> int:
-    """A number from 0 to bound - 1, each as likely."""
+    """Draw a uniform number from 0 to bound - 1."""
     equal = np.zeros(bound, dtype=np.int64)
     return noise.select(equal, sensitivity=Fraction(1), epsilon=Fraction(1))

@@ -21,8 +21,8 @@ Price. For fixed pi, v depends on c through u alone, so for any c, c'
     R[c, v] = sum_u P[c, u] Q[u, v] <= e^epsilon sum_u P[c', u] Q[u, v] = e^epsilon R[c', v].
 
 pi is read off the table. Who takes the table's pi for a public constant may use the line above; for
-tables with different pi it says nothing, and nothing finite can be said: a category that nobody
-has is never released, and one that somebody has is released with positive probability.
+tables with different pi it gives no bound, and there is no finite one: a category that nobody has
+is never released, and one that somebody has is released with positive probability.
 
 References:
     Gouweleeuw, Kooiman, Willenborg, de Wolf, "Post randomisation for statistical disclosure
@@ -42,7 +42,7 @@ from shoal.mechanism.microaggregate_noise import Purchase
 def responses(
     codes: Ints, *, categories: int, purchase: Purchase, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
-    """Answer for every record by randomised response, at the price of the purchase each.
+    """Answer for every record by randomised response, at `purchase.epsilon` each.
 
     Args:
         codes: category of each record, 0 to categories - 1.
@@ -64,7 +64,7 @@ def responses(
 
 
 def response_matrix(categories: int, epsilon: float) -> Floats:
-    """P of randomised response: a row for each truth, a column for each answer.
+    """Return P of randomised response: a row for each truth, a column for each answer.
 
     >>> response_matrix(2, float(np.log(3)))
     array([[0.75, 0.25],
@@ -77,7 +77,7 @@ def response_matrix(categories: int, epsilon: float) -> Floats:
 
 
 def posterior(P: Floats, shares: Floats) -> Floats:
-    """Q: the distribution of the truth given each answer, by Bayes' rule.
+    """Compute Q, the distribution of the truth given each answer, by Bayes' rule.
 
     A row for each answer, a column for each truth. An answer that cannot come gets the shares.
     """
@@ -89,7 +89,7 @@ def posterior(P: Floats, shares: Floats) -> Floats:
 
 
 def redrawn(answers: Ints, Q: Floats, rng: np.random.Generator) -> Ints:
-    """Draw for each answer from its row of Q: post-processing, once Q is fixed.
+    """Draw each record anew from its answer's row of Q: post-processing, once Q is fixed.
 
     What Q gives no probability is never drawn. One uniform number per record; the cost is that
     of sorting the answers.

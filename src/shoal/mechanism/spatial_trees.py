@@ -69,9 +69,9 @@ from numpy.typing import NDArray
 
 from shoal.core import SELECTION, Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
+from shoal.mechanism.consistent_counts import CountFit, Level, fit_levels, laplace_variance
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
-from shoal.mechanism.tree_consistency import CountFit, Level, fit_levels, laplace_variance
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""
@@ -83,7 +83,7 @@ class SpatialAxis:
     """One axis of the space.
 
     Attributes:
-        cells: how many cells it has.
+        cells: its number of cells.
         heights: between each cell and the next, how far up the hierarchy the border reaches; a
             box is cut at its highest borders only. Without it, all borders are alike.
     """
@@ -94,7 +94,7 @@ class SpatialAxis:
 
 @dataclass(frozen=True)
 class Design:
-    """How a tree is grown: public, or computed from noisy numbers.
+    """The parameters of a tree: public, or computed from noisy numbers.
 
     Attributes:
         epsilon: price of the tree for add-remove neighbours.
@@ -114,7 +114,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Prices:
-    """What each step costs: every cut the same, every level its own."""
+    """The epsilon of each cut, the same for all, and of each level."""
 
     cut: Fraction
     levels: tuple[Fraction, ...]
@@ -144,10 +144,10 @@ def prices(design: Design, dimensions: int, *, histogram: bool) -> Prices:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredTree:
-    """What was measured.
+    """The measurements of a tree.
 
     Attributes:
-        lower: of each box of the last level, its first cell on each axis.
+        lower: for each box of the last level, its first cell on each axis.
         upper: the first cell beyond.
         levels: the counts, the root's first; the last may be the histograms, box by box.
     """
@@ -158,18 +158,18 @@ class MeasuredTree:
     privacy_losses: tuple[PrivacyLoss, ...]
 
     def estimates(self, fit: CountFit = CountFit.NON_NEGATIVE) -> tuple[float, Floats]:
-        """The number of records, and counts of the boxes by confidential value."""
+        """Estimate the number of records, and the counts of the boxes by confidential value."""
         numbers = fit_levels(self.levels, fit)
         return float(numbers[0][0]), numbers[-1].reshape(len(self.lower), -1)
 
 
 def known_total(records: int) -> Level:
-    """The root of a tree whose number of records is public."""
+    """Make the root of a tree whose number of records is public."""
     return Level(np.zeros(1, np.int64), np.array([records]), 0.0)
 
 
 def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, PrivacyLoss]:
-    """The root of a tree whose number of records is not public, counted with noise."""
+    """Make the root of a tree whose number of records is measured with noise."""
     total, privacy_loss = _count_noisily(np.array([records]), epsilon, "number of records", noise)
     return Level(np.zeros(1, np.int64), total, _variance(epsilon)), privacy_loss
 
@@ -240,21 +240,21 @@ def grow(
 
 
 def _variance(price: Fraction) -> float:
-    """Variance of the noise at a price; above 0 even where no float can tell, as no price is."""
+    """Return the variance of the noise at an epsilon; positive even where it underflows."""
     return max(laplace_variance(float(1 / price)), _LEAST_VARIANCE)
 
 
 def _count_noisily(
     counts: Ints, price: Fraction, target: str, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
-    """Counts of disjoint parts with noise: one record moves one of them, by 1."""
+    """Count disjoint parts with noise: a record changes one of the counts, by 1."""
     return noisy_answers(
         counts, reach=1, price=Price(price, Neighbours.ADD_REMOVE), target=target, noise=noise
     )
 
 
 class Records:
-    """Records of a block, and the box that each lies in. What blocks say adds up."""
+    """The records of a block with their boxes. Answers of blocks add up."""
 
     def __init__(self, cells: Ints, values: Ints | None = None) -> None:
         self._cells, self._values = cells, values
@@ -262,36 +262,36 @@ class Records:
         self._labels = np.zeros(len(cells), dtype=np.int64)
 
     def split(self, axis_of: Ints, cut_at: Ints, first: Ints, boxes: int) -> Ints:
-        """Move the records to the boxes after a cut, and count them there."""
-        # A record whose box is not cut has place -1, below the 0 that stands there.
+        """Move the records to their boxes after a cut, and count them there."""
+        # A record whose box is not cut has position -1, below the 0 in `cut_at`.
         above = self._places(axis_of) >= cut_at[self._labels]
         self._labels = first[self._labels] + above
         return np.bincount(self._labels, minlength=boxes)
 
     def below(self, axis_of: Ints, width: int, keys: Ints) -> Ints:
-        """Count the records below each key, which is a box times the width plus a place."""
+        """Count the records below each key, which is a box times the width plus a position."""
         places = self._places(axis_of)
-        # Records of boxes that are not cut have no place, and would stand in the box before.
+        # Records in uncut boxes have position -1, and would be counted in the box before.
         mine = np.sort((self._labels * width + places)[places >= 0])
         return np.searchsorted(mine, keys)
 
     def histogram(self, bins: int, boxes: int) -> Ints:
-        """Count the values of the records in each box."""
+        """Count the confidential values of the records in each box."""
         values = 0 if self._values is None else self._values
         return np.bincount(self._labels * bins + values, minlength=boxes * bins)
 
     def _places(self, axis_of: Ints) -> Ints:
-        """Cell of each record on the axis on which its box is cut; -1 where it is not."""
+        """Return each record's cell on the axis on which its box is cut; -1 if it is not."""
         mine = axis_of[self._labels]
         return np.where(mine < 0, -1, self._cells[self._rows, mine])
 
 
 class _Space:
-    """The boxes so far; the records walk through them.
+    """The boxes so far, with the records in them.
 
     Attributes:
         counts: records of each box.
-        parents: of each box, the one that it was part of before the last cut.
+        parents: for each box, the one that contained it before the last cut.
     """
 
     def __init__(self, walk: Walk, axes: Sequence[SpatialAxis]) -> None:
@@ -305,11 +305,11 @@ class _Space:
         self.counts = np.zeros(1, dtype=np.int64)
 
     def stop(self, which: NDArray[np.bool_]) -> None:
-        """Cut some boxes no more."""
+        """Exclude boxes from further cuts."""
         self._stopped = self._stopped | which
 
     def cut_at_middles(self) -> None:
-        """Cut each box in the middle of the axis whose turn it is."""
+        """Cut each box in the middle of its next axis."""
         boxes, axis = self._due()
         ends = self.lower[boxes, axis] + self.upper[boxes, axis]
         cuts = ends // 2
@@ -318,10 +318,10 @@ class _Space:
         self._split(boxes, axis, cuts)
 
     def cut_at_medians(self, number: int, price: Fraction, noise: Noise) -> PrivacyLoss:
-        """Cut each box near the median of the axis whose turn it is, chosen privately."""
+        """Cut each box near the median of its next axis, chosen privately."""
         boxes, axis = self._due()
         offers = list(self._offers(boxes, axis))
-        # For each box its begin and end, then its positions: all in one question.
+        # For each box its begin and end, then its positions: all in one query.
         asked = []
         for some, positions in offers:
             first = boxes[some, None] * self._width
@@ -352,7 +352,7 @@ class _Space:
         )
 
     def _due(self) -> tuple[Ints, Ints]:
-        """Boxes that are cut now, and on which axis: the next one that has two cells left."""
+        """Return the boxes to cut now, and their axes: the next one with at least two cells."""
         count = len(self._axes)
         order = (self._next[:, None] + np.arange(count)) % count
         wide = np.take_along_axis(self.upper - self.lower, order, axis=1) > 1
@@ -360,17 +360,17 @@ class _Space:
         return boxes, order[boxes, wide[boxes].argmax(axis=1)]
 
     def _axis_of(self, boxes: Ints, axis: Ints) -> Ints:
-        """The axis on which each box is cut; -1 where it is not."""
+        """Return the axis on which each box is cut; -1 if it is not."""
         axis_of = np.full(len(self.lower), -1, dtype=np.int64)
         axis_of[boxes] = axis
         return axis_of
 
     def _offers(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Positions at which boxes may be cut, a matrix for all boxes that have as many."""
+        """Yield candidate cuts, as a matrix for all boxes with the same number of them."""
         low = self.lower[boxes, axis]
         borders = self.upper[boxes, axis] - low - 1
         few = np.minimum(borders, MOST_POSITIONS)
-        # So that there are few sizes, and few calls: all borders up to 16, else 16, 32 or 64.
+        # Few distinct sizes mean few calls: all borders up to 16, else 16, 32 or 64.
         few = np.where(few > 16, 1 << np.log2(np.maximum(few, 1)).astype(np.int64), few)
         offers: dict[int, list[tuple[Ints, Ints]]] = {}
         for some, positions in self._branches(boxes, axis):
@@ -388,7 +388,7 @@ class _Space:
             yield np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts])
 
     def _branches(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """On axes with a hierarchy: boxes with the same ends, and their highest borders."""
+        """Group boxes with equal ends on an axis with a hierarchy, with their highest borders."""
         for number, ax in enumerate(self._axes):
             if ax.heights is None:
                 continue
@@ -401,7 +401,7 @@ class _Space:
                 yield mine[which == place], first + 1 + np.flatnonzero(heights == heights.max())
 
     def _split(self, boxes: Ints, axis: Ints, cuts: Ints) -> None:
-        """Cut boxes in two; the others stay as they are."""
+        """Cut boxes in two; leave the others as they are."""
         sizes = np.ones(len(self.lower), dtype=np.int64)
         sizes[boxes] = 2
         first = np.cumsum(sizes) - sizes

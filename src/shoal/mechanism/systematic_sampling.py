@@ -1,4 +1,4 @@
-"""Systematic sampling: whole counts that follow probabilities as closely as they can.
+"""Systematic sampling: whole counts that follow probabilities as closely as possible.
 
 All of this is post-processing of noisy answers, with a generator that carries no privacy.
 """
@@ -28,14 +28,14 @@ def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Ints:
     cumulative /= cumulative[-1]
     ends = np.floor(cumulative * total + rng.random()).astype(np.int64)
     ends = np.minimum(ends, total)
-    # All cells after the last one with weight end where it does.
+    # All cells after the last one with a positive weight end at the total.
     ends[cumulative >= 1.0] = total
     counts: Ints = np.diff(ends, prepend=0)
     return counts
 
 
 def strewn(sizes: Ints, rng: np.random.Generator) -> Floats:
-    """Places between 0 and 1 of the rows of each leaf, leaf by leaf, evenly strewn.
+    """Draw evenly spread positions between 0 and 1 for the rows of each leaf.
 
     With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
     equal parts. Asked once per column, this makes a Latin hypercube of each leaf.
@@ -53,7 +53,7 @@ def strewn(sizes: Ints, rng: np.random.Generator) -> Floats:
 
 
 def spread(edges: Ints, weights: Floats, total: int, rng: np.random.Generator) -> Ints:
-    """Codes of so many rows, in order, from a histogram that is even inside its bins.
+    """Draw sorted codes from a histogram with uniform bins.
 
     Args:
         edges: first code of each bin, and one past the last code at the end.

@@ -1,4 +1,4 @@
-"""The registry: every method of ours, one file each; `external` finds those of other packages."""
+"""The registry of Shoal's methods, one file each; `external` finds those of other packages."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -64,7 +64,7 @@ REGISTRY = _Registry()
 
 
 def find(name: str) -> Method[Any]:
-    """Look a method up by the name that policies use: one of ours, or of another package."""
+    """Look up a method by its name in policies: one of ours, or of another package."""
     if name in NAMES:
         return REGISTRY[name]
     method = load_external(name)
@@ -76,12 +76,12 @@ def find(name: str) -> Method[Any]:
 
 
 def title_of(name: str) -> str:
-    """Return what people call a method; another package's goes by its name."""
+    """Return a method's title; for another package's method, its name."""
     return TITLES.get(name, name)
 
 
 def __getattr__(name: str) -> Any:
-    """Load on first use what methods use and others may call directly."""
+    """Load lazily what methods use and others may call directly."""
     if name == "noise_on_groups":
         return import_module("shoal.mechanism.microaggregate_noise").noise_on_groups
     raise AttributeError(f"module 'shoal.methods' has no attribute '{name}'")

@@ -74,7 +74,7 @@ _HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "one-way
 
 
 def _may_be_copula(setting: Setting[AutoParameters]) -> bool:
-    """Whether the choice may fall on copula, whatever the number of rows."""
+    """Whether copula may be chosen, whatever the number of rows."""
     kinds = {setting.schema[name].kind for name in setting.columns}
     if setting.constraints.rules:
         return False
@@ -82,7 +82,7 @@ def _may_be_copula(setting: Setting[AutoParameters]) -> bool:
 
 
 def _no_copula(setting: Setting[AutoParameters]) -> None:
-    """Refuse where the choice may fall on copula, which must see the records."""
+    """Refuse settings in which copula may be chosen, which must see the records."""
     if _may_be_copula(setting) and setting.parameters.rho is None:
         raise InputError(
             "[protect], goal: with numeric columns only and the goal 'means', auto may choose "

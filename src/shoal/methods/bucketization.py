@@ -1,4 +1,4 @@
-"""Bucketization: classes that hold every bucket of the confidential values in nearly its share.
+"""Bucketization: classes in which every bucket of the confidential values has nearly its share.
 
 Confidential values are replaced by buckets of neighbouring values, and records grouped into classes
 of k or more such that in no class a bucket's share differs from that in the whole table by more
@@ -103,7 +103,7 @@ def _number(setting: Setting[BucketizationParameters]) -> int:
 
 
 def _size(setting: Setting[BucketizationParameters]) -> int:
-    """The least number of records in a class: k, or what l gives for the number of rows."""
+    """Return the least size of a class: k, or what l implies for the number of rows."""
     parameters = setting.parameters
     if parameters.l is None or setting.rows is None:
         return parameters.k
@@ -235,7 +235,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
 
 
 def _borders(places: Floats, steps: Ints, step: int) -> dict[str, list[Any]]:
-    """Of each bucket of a step the bucket that was cut, and the largest place in it."""
+    """Return for each bucket of a step the bucket that was cut, and its largest value."""
     buckets = steps[:, step]
     number = int(buckets.max()) + 1
     upto, parent = np.full(number, -np.inf), np.zeros(number, np.int64)
@@ -248,7 +248,7 @@ def _borders(places: Floats, steps: Ints, step: int) -> dict[str, list[Any]]:
 
 
 def _as_before(places: Floats, borders: Sequence[Mapping[str, Any]]) -> Ints:
-    """Put values into the buckets of an earlier table, column by column."""
+    """Assign values to the buckets of an earlier table, column by column."""
     bucket, steps = np.zeros(len(places), np.int64), []
     for place, step in zip(places.T, borders, strict=True):
         parent, upto = np.asarray(step["parent"]), np.asarray(step["upto"], np.float64)
@@ -271,6 +271,6 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    cost=CostModel(0.8, 0.1, 1.4, 200),
+    cost=CostModel(1.0, 0.5, 1.0, 95),
     cells=CellFacts(classes_by_confidential=True),
 )

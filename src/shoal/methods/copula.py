@@ -1,4 +1,4 @@
-"""Columns one by one, joined by a private Gaussian copula.
+"""One-way models of columns, joined by a private Gaussian copula.
 
 Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.synthesis.copula`, and
 `shoal.methods.drawn_rows.synthesis` says what happens around it.
@@ -78,5 +78,5 @@ METHOD = synthetic_method(
     refuse=_refuse,
     # A rank block has no place for a missing cell.
     missing=lambda parameters: parameters.margins is not Margins.BLOCKS,
-    cost=CostModel(0.8, 0.03, 1.0, 40),
+    cost=CostModel(1.3, 0.00084, 1.0, 0),
 )

@@ -1,4 +1,4 @@
-"""What a method may ask of records that lie in blocks on many machines.
+"""Operations on records in blocks that a method may use.
 
 A method that runs beyond one machine says how in its own file: `Method.distributed` names
 a function of `DistributedRows`, and an engine serves `DistributedRows`. The verbs are few:
@@ -64,35 +64,35 @@ class DistributedGroups(Protocol):
     def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> "ReplacedColumns":
-        """Change columns on blocks that hold whole groups, their records in canonical order."""
+        """Change columns on blocks that hold complete groups, records in canonical order."""
 
     def answer(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> "ReplacedColumns":
-        """Change columns by what was answered for each group: `put` gets one answer per record."""
+        """Change columns by the answers for their groups: `put` gets one answer per record."""
 
 
 class CountableRows(Protocol):
-    """Records that only answer with sums: what a method needs that counts boxes or cells."""
+    """Records that can only be summed over: enough for methods that count boxes or cells."""
 
     @property
     def template(self) -> Table:
-        """The columns and their types, with a row whose cells must not be read."""
+        """A table with the columns and types, with a row whose cells must not be read."""
 
     def __len__(self) -> int: ...
 
     def total(self, question: Question) -> Ints:
-        """Ask each block, and add the answers up."""
+        """Compute an answer for each block, and add them up."""
 
     def walk(self, start: Callable[[Table], Any]) -> Walk:
-        """Give each block a state, which the steps may change."""
+        """Give each block a state that later steps may change."""
 
 
 class DistributedRows(CountableRows, Protocol):
-    """Records in blocks. See the module for what may be asked of them."""
+    """Records in blocks. See the module for the operations."""
 
     def bring(self, columns: Sequence[str]) -> Table:
-        """Bring some columns of all records here, in canonical order. Memory: all of them."""
+        """Collect some columns of all records at the driver, in canonical order."""
 
     def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[DistributedGroups]:
         """Sort the records by each order, ties in canonical order, and cut it into groups.
@@ -102,15 +102,15 @@ class DistributedRows(CountableRows, Protocol):
         """
 
     def singly(self) -> DistributedGroups:
-        """Every record is a group of its own, numbered in canonical order."""
+        """Make every record a group, numbered in canonical order."""
 
     def group(self, partition: Partition) -> DistributedGroups:
-        """Groups that were formed from what was brought."""
+        """Wrap groups that were formed from collected columns."""
 
     def sums(
         self, asked: Sequence[tuple[DistributedGroups, Callable[[Table], Ints]]]
     ) -> Sequence[Ints]:
-        """Add up whole numbers of the records by group, for several groups or columns at once.
+        """Sum whole numbers of the records by group, for several groups or columns at once.
 
         Each is asked with its groups and a measure, one row per record; the answer has one row per
         group.
@@ -121,7 +121,7 @@ class DistributedRows(CountableRows, Protocol):
         """Records that a machine should hold at once."""
 
     def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Ask each block, and combine the answers two by two, in any order.
+        """Compute an answer for each block, and combine the answers pairwise, in any order.
 
         `ask` gets a block, and the places of its records in the canonical order. `add` must not
         depend on order or grouping: sums of whole numbers, unions.
@@ -135,7 +135,7 @@ class DistributedRows(CountableRows, Protocol):
         *,
         needs: Sequence[str] = (),
     ) -> "ReplacedColumns":
-        """Bring the records of each cell together, in canonical order, and change columns there.
+        """Collect the records of each cell, in canonical order, and change columns there.
 
         `route` gives the cells of a block's records, given their places too; `change` gets the
         number of a cell and all its records. `needs` are the columns that it reads, if more than it
@@ -145,7 +145,7 @@ class DistributedRows(CountableRows, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReplacedColumns:
-    """Columns that will be replaced; the engine decides what holds the new ones."""
+    """Replaced columns in the form that the engine keeps them."""
 
     columns: tuple[str, ...]
     held: Any
@@ -153,7 +153,7 @@ class ReplacedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Distributed:
-    """What a run on blocks gives, and what it costs: `Masked`, with changes in place of rows.
+    """The result of a run on blocks: as `Masked`, with changes in place of rows.
 
     Attributes:
         changes: of columns of the records that came in.
@@ -170,7 +170,7 @@ class Distributed:
 
 
 class HeldTable:
-    """A table in memory, as records that only answer with sums: one block."""
+    """A table in memory as records that can only be summed over: a single block."""
 
     def __init__(self, table: Table) -> None:
         self.template = table
@@ -179,16 +179,16 @@ class HeldTable:
         return len(self.template)
 
     def total(self, question: Question) -> Ints:
-        """Ask the one block."""
+        """Compute the answer of the single block."""
         return question(self.template)
 
     def walk(self, start: Callable[[Table], Any]) -> HeldWalk:
-        """Give the one block a state."""
+        """Give the single block a state."""
         return HeldWalk(start(self.template))
 
 
 class Coded:
-    """Columns of records as whole codes, for mechanisms: `shoal.mechanism.records.Columns`."""
+    """Encoded columns for mechanisms, as `shoal.mechanism.records.Columns`."""
 
     def __init__(self, rows: CountableRows, encode: Callable[[Table], Sequence[Ints]]) -> None:
         self._rows, self._encode = rows, encode
@@ -197,7 +197,7 @@ class Coded:
         return len(self._rows)
 
     def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
-        """Add up the answers of the blocks."""
+        """Sum the answers of the blocks."""
         return self._rows.total(partial(_then, encode=self._encode, after=question))
 
     def walk(self, start: Callable[[Sequence[Ints]], Any]) -> Walk:

@@ -1,4 +1,4 @@
-"""Private kd-tree: space is cut near medians, which are chosen privately, and boxes are counted.
+"""Private kd-tree: cut space near privately chosen medians, and count boxes with noise.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 `shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what
@@ -45,5 +45,5 @@ METHOD = tree_method(
         "one cut per level by at most 1 and one count per level by 1; the epsilons of cuts and "
         "levels add up, and where boxes are cut depends on noisy results alone"
     ),
-    cost=CostModel(0.8, 0.03, 0.8, 40),
+    cost=CostModel(0.1, 0.09, 1.0, 50),
 )

@@ -1,4 +1,4 @@
-"""Private quadtree: space is cut in the middle of its axes, and boxes are counted with noise.
+"""Private quadtree: cut space in the middle of its axes, and count boxes with noise.
 
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 `shoal.mechanism.spatial_trees` for the proof and `shoal.methods.trees.spatial_trees` for what
@@ -37,5 +37,5 @@ METHOD = tree_method(
         "level by 1; the epsilons of the levels add up, and which boxes are cut depends on "
         "noisy counts alone"
     ),
-    cost=CostModel(0.8, 0.02, 0.7, 40),
+    cost=CostModel(0.1, 0.035, 1.0, 9),
 )

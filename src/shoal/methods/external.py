@@ -1,4 +1,4 @@
-"""Methods of other packages: named by an entry point, and loaded only when somebody names one.
+"""Methods of other packages, named by an entry point and loaded only when a policy names one.
 
 A package that has a `Method` states it in its `pyproject.toml`:
 
@@ -41,7 +41,7 @@ def offer(method: Method[Any]) -> Iterator[None]:
 
 
 def external_names() -> tuple[str, ...]:
-    """The names of the methods that other installed packages offer; none of them is loaded."""
+    """List the names of methods that other installed packages offer, without loading them."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
@@ -85,7 +85,7 @@ def _points(name: str) -> tuple[EntryPoint, ...]:
 
 
 def _weaken(method: Method[Any], package: str, version: str) -> Method[Any]:
-    """Let no claim of a method be more than conditional on the package that makes it."""
+    """Limit each claim of a method to one that is conditional on its package."""
     assumption = f"the package '{package}'{version and f' {version}'} does what it says"
 
     def claims(setting: Setting[Any]) -> tuple[Claim, ...]:

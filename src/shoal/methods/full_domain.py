@@ -1,4 +1,4 @@
-"""Full-domain generalisation: one level of its hierarchy for each column, of least loss.
+"""Full-domain generalisation: one hierarchy level for each column, with the least loss.
 
 Claims, proved: k-anonymity of the protected columns together, and every l-diversity and t-closeness
 that the policy requires of them. All records of a column are released at one level, so records with
@@ -179,7 +179,7 @@ def _refuse(setting: Setting[FullDomainParameters]) -> None:
 
 
 def _between(setting: Setting[FullDomainParameters], name: str) -> tuple[int, int]:
-    """The lowest and the highest level that a column may have."""
+    """Return the lowest and the highest level allowed for a column."""
     parameters = setting.parameters
     last = height(setting.schema[name], parameters.intervals.get(name))
     stated = parameters.levels.get(name, [0, last])
@@ -220,7 +220,7 @@ def _choose_levels(
     kept: Mapping[str, Any] | None = None,
     times: Ints | None = None,
 ) -> Generalisation:
-    """The levels of least loss; `times` is how many rows each one of the table stands for."""
+    """Choose the levels of least loss; `times` is how many rows each row represents."""
     parameters, columns, persons = setting.parameters, setting.columns, table.persons
     rows = len(table) if times is None else int(times.sum())
     many = rows if persons is None else int(np.unique(persons).size)
@@ -312,9 +312,9 @@ def _options(
     tools: Tools,
     times: Ints | None = None,
 ) -> LatticeOptions:
-    """How the lattice of a table is searched, with the levels and the suppression that are allowed.
+    """Make the options of a lattice search, with the allowed levels and suppression.
 
-    `times` is how many rows each one of the table stands for.
+    `times` is how many rows each row of the table represents.
     """
     parameters, columns = setting.parameters, setting.columns
     rows = len(table) if times is None else int(times.sum())
@@ -348,7 +348,7 @@ def _lattice(levels: Sequence[ColumnLevels]) -> tuple[Ints, list[Ints]]:
 def _alternatives(
     table: Table, setting: Setting[FullDomainParameters], tools: Tools
 ) -> Alternatives:
-    """The levels of least loss at several k, in one pass, and the lattice at the policy's own."""
+    """Compute the levels of least loss at several k, and the lattice at the policy's own k."""
     parameters, columns = setting.parameters, setting.columns
     levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
     options = _options(table, setting, levels, tools)
@@ -374,7 +374,7 @@ def _alternatives(
 def _as_before(
     kept: Mapping[str, Any], name: str, setting: Setting[FullDomainParameters]
 ) -> tuple[int, int]:
-    """The level that a scheme gives a column."""
+    """Return the level that a scheme states for a column."""
     level = kept.get(name)
     last = height(setting.schema[name], setting.parameters.intervals.get(name))
     if not isinstance(level, int) or not 0 <= level <= last:
@@ -390,7 +390,7 @@ def _no_longer(
     rows: int,
     search: Callable[[Sequence[tuple[int, int]], int], Generalisation | None],
 ) -> str:
-    """What does not hold at the levels of a scheme, and what one level more of a column mends."""
+    """Say what is violated at the levels of a scheme, and which further level would mend it."""
 
     def stays(between: Sequence[tuple[int, int]]) -> int:
         solution = search(between, rows)
@@ -423,6 +423,6 @@ METHOD = Method(
     refuse=_refuse,
     distributed=DistributedRun(_run_distributed, _refuse_distributed),
     alternatives=_alternatives,
-    cost=CostModel(0.8, 0.02, 0.7, 0),
+    cost=CostModel(1.0, 0.00084, 1.0, 0),
     cells=CellFacts(generalises=True, keeps_numbers=True, has_levels=True),
 )

@@ -53,7 +53,7 @@ class InsensitiveParameters(MicroaggregationParameters):
 
 
 def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
-    """Refuse columns whose place in the unit box is not public."""
+    """Refuse columns whose coordinate in the unit box is not public."""
     columns = [setting.schema[name] for name in setting.columns]
     numbers = [column.name for column in columns
                if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None]  # fmt: skip
@@ -73,7 +73,7 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
 
 
 def refuse_order_by_group(setting: Setting[Any]) -> None:
-    """Refuse, for records in blocks, the order that differs from group to group."""
+    """Refuse, on Spark, the order that differs from group to group."""
     if setting.parameters.order is RecordOrder.CORNERS:
         raise InputError(
             "[protect], order: expected reference, lexicographic or hilbert on Spark, because "
@@ -118,5 +118,5 @@ METHOD = microaggregation.joint_method(
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
     distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
-    cost=CostModel(0.8, 0.04, 0.9, 200),
+    cost=CostModel(0.0, 0.00084, 1.0, 0),
 )

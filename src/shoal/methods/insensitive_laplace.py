@@ -68,7 +68,7 @@ class InsensitiveLaplaceParameters(ScaledParameters):
 
 
 def counterexample(k: int) -> Pair:
-    """One outlier decides the scale of the first column, and with it everybody's place.
+    """Make a pair in which one outlier decides the scale of the first column, and all the groups.
 
     Of 2k records, k lie at (0, 1), k - 1 at (0.001, 0) and one at (0, 0). Standardised by the
     data, both columns count nearly alike, the first a little more: it decides who is near the
@@ -104,7 +104,7 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
 
 
 def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:
-    """Whether a scale from the data can change the order; of one column it cannot."""
+    """Whether a scale from the data can change the order; with a single column it cannot."""
     parameters = setting.parameters
     several = len(setting.columns) > 1 and parameters.order is not RecordOrder.LEXICOGRAPHIC
     return parameters.scale is Origin.FROM_DATA and several
@@ -128,7 +128,7 @@ def _bought(
     partition: G,
     groups: int,
 ) -> Iterable[tuple[ProtectedColumn, G, Purchase]]:
-    """What is bought for each column: a record can change every group, or one in blocks by rank."""
+    """Allot each column's loss: a record can change every group, or one block by rank."""
     touched = [groups] * len(given)
     if setting.parameters.order is RecordOrder.LEXICOGRAPHIC and given[0].distances is None:
         touched[0] = 1
@@ -175,5 +175,5 @@ METHOD = noisy_microaggregation.noisy_method(
         (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
     ),
     distributed=DistributedRun(_run_distributed, _refuse_in_blocks),
-    cost=CostModel(0.8, 0.03, 0.8, 200),
+    cost=CostModel(0.0, 0.088, 1.0, 41),
 )

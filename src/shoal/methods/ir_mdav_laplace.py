@@ -1,4 +1,4 @@
-"""MDAV on each column by itself, then noise: IR_MDAV+DP_1 and DP_2 of soriacomas2017.
+"""MDAV on each column separately, then noise: IR_MDAV+DP_1 and DP_2 of soriacomas2017.
 
 `split = "equal"` is DP_1, `split = "proportional"` DP_2 (Expression 1, Proposition 3).
 
@@ -45,7 +45,7 @@ class IrMdavLaplaceParameters(NoisyGroupParameters):
 
 
 def counterexample(k: int) -> Pair:
-    """Of 4k + 1 values, 2k + 1 are 0 and 2k are 1; one 0 becomes 1.
+    """Make a pair with 2k + 1 values 0 and 2k values 1, in which one 0 becomes 1.
 
     The last k + 1 values to be grouped are those of the majority: group sums are 0, k, k
     and, of the larger group, 0; then 0, 0, k and k + 1. They move by 2k + 1 in all.
@@ -97,5 +97,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=IrMdavLaplaceParameters,
     forms=noisy_microaggregation.BY_COLUMN,
-    cost=CostModel(0.8, 0.07, 1.1, 200),
+    cost=CostModel(1.0, 0.32, 0.8, 0),
 )

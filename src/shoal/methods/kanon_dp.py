@@ -79,5 +79,5 @@ METHOD = Method(
     refuse=lambda setting: recordwise.refuse(setting, NAME),
     input=recordwise.INPUT,
     noise_by_row=True,
-    cost=CostModel(0.8, 0.14, 1.1, 140),
+    cost=CostModel(1.0, 0.15, 1.0, 0),
 )

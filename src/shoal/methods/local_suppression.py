@@ -1,4 +1,4 @@
-"""Local suppression: the fewest cells blanked so no combination of the key columns is rarer than k.
+"""Local suppression: blank the fewest cells so no combination of key values is rarer than k.
 
 Claims, proved: k-anonymity of each set of key columns, with what a missing cell means in it. Under
 `own-value` every combination of released values, missing ones included, is shared by k records:
@@ -97,7 +97,7 @@ class LocalSuppressionParameters(Parameters):
 
 
 def _sets(setting: Setting[LocalSuppressionParameters]) -> list[tuple[str, ...]]:
-    """The sets of columns that are protected."""
+    """List the sets of columns that are protected."""
     parameters = setting.parameters
     if parameters.subsets is not None:
         return list(combinations(setting.columns, parameters.subsets))
@@ -250,6 +250,7 @@ METHOD = Method(
     promises=Promises(_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
-    cost=CostModel(0.8, 2.1, 1.4, 200),
+    # Where all combinations occur, further rows make none rarer.
+    cost=CostModel(0.2, 2.7, 1.3, 0, most_rows=60_000),
     cells=CellFacts(keeps_numbers=True, blanks=True),
 )

@@ -1,4 +1,4 @@
-"""Noisy marginals of the columns, and rows from the maximum-entropy distribution that fits them.
+"""Rows from the maximum-entropy distribution that fits noisy marginals.
 
 Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem and the plan
 (which marginals, how many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and

@@ -42,7 +42,7 @@ class MdavParameters(MicroaggregationParameters):
 
 
 def refuse(setting: Setting[MdavParameters]) -> None:
-    """Refuse to cut by a column that is not protected, or that has no categories."""
+    """Refuse to form blocks by an unprotected column, or by one without categories."""
     by = setting.parameters.blocks
     if by is None or by == MEDIAN:
         return
@@ -60,7 +60,7 @@ def group_records(
     tools: Tools,
     method: Callable[..., Partition],
 ) -> Masked:
-    """Group the records by a method, those of each block by themselves if blocks are asked for."""
+    """Group the records by a method, separately within blocks if the policy states blocks."""
     X, k, by = table.records(setting.columns), setting.parameters.k, setting.parameters.blocks
     if by is None:
         return microaggregation.mask_groups(table, setting, method(X, k, progress=tools.progress))
@@ -73,7 +73,7 @@ def group_records(
 
 
 def refuse_distributed(setting: Setting[MdavParameters]) -> None:
-    """Refuse blocks by a column: on many machines cells are cut by a coarse tree."""
+    """Refuse blocks by a column on Spark, where cells are cut by a coarse tree."""
     if setting.parameters.blocks not in {None, MEDIAN}:
         raise InputError(
             "[protect], blocks: on Spark, blocks are the cells of a coarse tree; expected "
@@ -95,5 +95,5 @@ METHOD = microaggregation.joint_method(
     parameters=MdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
-    cost=CostModel(0.8, 0.15, 1.1, 200),
+    cost=CostModel(1.1, 0.0018, 2.1, 0),
 )

@@ -68,7 +68,7 @@ CONDITIONAL_BASIS = (
 
 
 class GroupingAlgorithm(StrEnum):
-    """How groups of at least k records form."""
+    """How groups of at least k records are formed."""
 
     MDAV = "mdav"
     VMDAV = "vmdav"
@@ -132,7 +132,7 @@ class MdavLaplaceParameters(NoisyParameters):
 
 
 def counterexample(k: int) -> Pair:
-    """K / 2 points at each corner of the unit square (k even); one record moves by 0.033.
+    """Make a pair with k / 2 points at each corner of a square (k even); one moves by 0.033.
 
     The unordered centroids are (0, 1/2) and (1, 1/2) for one table, and nearly (1/2, 0) and
     (1/2, 1) for the other.
@@ -149,9 +149,9 @@ def counterexample(k: int) -> Pair:
 
 
 def two_ends(k: int) -> Pair:
-    """K records at each end of the diagonal and one beside its middle, which moves by 0.02.
+    """Make k records at each end of the diagonal and one near its middle, which moves by 0.02.
 
-    The group of k + 1 is at the end that this record is nearer to.
+    The group of k + 1 is at the nearer end.
     """
     before = np.repeat([0.0, 1.0, 0.49], [k, k, 1])[:, None] * np.ones(2)
     after = before.copy()
@@ -165,7 +165,7 @@ def two_ends(k: int) -> Pair:
 
 
 def two_halves(k: int) -> Pair:
-    """K records at each end of the diagonal; one of them moves to the other end.
+    """Make k records at each end of the diagonal; one of them moves to the other end.
 
     With k - 1 records at one end no cut leaves k on both sides.
     """
@@ -189,10 +189,11 @@ COUNTEREXAMPLES: dict[GroupingAlgorithm, Callable[[int], Pair]] = {
 
 
 def refuting_pair(setting: Setting[MdavLaplaceParameters], k: int) -> Pair:
-    """A pair that refutes the epsilon of such a release: the square needs two numbers and even k.
+    """Make a pair that refutes the epsilon of such a release.
 
-    `two_ends` refutes MDAV as well: of 2k + 1 records, fewer than 3k, the first k are taken at the
-    end that is farther from the centroid, and the rest are the larger group.
+    The square needs two numbers and even k. `two_ends` refutes MDAV as well: of 2k + 1 records,
+    fewer than 3k, the first k are taken at the end that is farther from the centroid, and the rest
+    are the larger group.
     """
     partition = setting.parameters.partition
     numbers = [n for n in setting.columns if setting.schema[n].kind is not Kind.NOMINAL]
@@ -218,7 +219,7 @@ def two_readings(
     assumes: Sequence[str],
     epsilon: Fraction | None = None,
 ) -> tuple[Claim, ...]:
-    """The authors' reading, with its assumption, and the reading for the original records."""
+    """Make two claims: the authors' one, with its assumption, and one for the original records."""
     return (
         epsilon_claims.privacy_claim(
             setting,
@@ -235,7 +236,7 @@ def two_readings(
 
 
 def one_column_claims(setting: Setting[NoisyParameters], k: int) -> tuple[Claim, ...]:
-    """Claims for one shuffled column, whose groups are blocks by rank."""
+    """Claim for one shuffled column, whose groups are blocks by rank."""
     refutation = (
         "counterexample: with 4k + 1 records at the two ends of a column, the larger group lies "
         "at the end that has the majority; changing one record moves it to the other end, and "
@@ -377,7 +378,7 @@ def _foresee_noise(
     scale: GroupingScale,
     codes: Mapping[str, Ints],
 ) -> float:
-    """Expected squared length of the noise on a group of one, in the units of the records.
+    """Predict the squared length of the noise on a group of one record, in the records' units.
 
     Laplace noise of scale b has variance 2 b^2; in the unit box b = (sum of widths) / (width
     epsilon). A nominal counts as a number of its width: how its choice errs follows the data.
@@ -404,5 +405,5 @@ METHOD = noisy_microaggregation.noisy_method(
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,
-    cost=CostModel(0.8, 0.25, 2.1, 200),
+    cost=CostModel(1.0, 0.32, 1.0, 4),
 )

@@ -1,4 +1,4 @@
-"""What every method is made of. A method's file fills this in, and the registry lists it."""
+"""What every method consists of. A method's file fills this in, and the registry lists it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
 class ContributionProof(StrEnum):
-    """For which tables a method has a proof, if a person may have several rows.
+    """The tables for which a method has a proof, if a person may have several rows.
 
     `none`: for none. `exact`: if every person has the same number. `any`: if a person's rows
     beyond a public number are left out.
@@ -57,12 +57,12 @@ class ContributionProof(StrEnum):
 
 @dataclass(frozen=True)
 class Setting(Generic[P_co]):
-    """All that a method may know beside the data: public by construction.
+    """The public facts that a method may use besides the data.
 
     Attributes:
         rows: the number of rows, which is public; not known at planning.
         required: what the policy requires, for methods that can steer towards it.
-        constraints: what every released row must keep; public, or declared so.
+        constraints: what every released row must satisfy; public, or declared so.
     """
 
     schema: Schema
@@ -76,12 +76,12 @@ class Setting(Generic[P_co]):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a method is given for a run, and may not make itself.
+    """The tools of a run, which a method may not make itself.
 
     Attributes:
         noise: the randomness that carries privacy.
-        rng: for post-processing alone, such as drawing rows from a noisy model. What a proof
-            needs to stay unknown comes from the noise.
+        rng: for post-processing only, such as drawing rows from a noisy model. Secret random
+            numbers come from the noise.
         recoding: `Masked.recoding` of an earlier release, if this table is recoded the same way.
     """
 
@@ -93,7 +93,7 @@ class Tools:
 
 @dataclass(frozen=True)
 class Masked:
-    """What a run gives, and what it costs.
+    """The result of a run, and its privacy losses.
 
     Attributes:
         data: protected rows, in the order of the rows that came in; synthetic rows, if the release
@@ -137,7 +137,7 @@ TWO_NUMBERS = (
 
 @dataclass(frozen=True)
 class Example:
-    """Parameters that work, and two columns to protect by them: for documents and tests."""
+    """Parameters that work, and two columns to protect: for documents and tests."""
 
     parameters: Mapping[str, Any]
     columns: tuple[Column, Column] = TWO_NUMBERS
@@ -169,13 +169,13 @@ def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
 
 
 def protected(setting: Setting[Any]) -> tuple[str, ...]:
-    """All columns that are protected."""
+    """List the protected columns."""
     return setting.columns
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a formula says of a release before it is made, from public figures alone.
+    """A figure that a formula predicts for a release, from public quantities alone.
 
     Attributes:
         what: a name for machines, such as `one_way.age`.
@@ -205,10 +205,10 @@ class LeastLoss:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """What other settings would give on a table: read off it, so for an inspection alone.
+    """Results of other settings on a table; read off the data, so only for an inspection.
 
     Attributes:
-        loss: the name of what is kept small.
+        loss: the name of the loss that is minimised.
         columns: those that have levels.
         by_k: of several k, the policy's among them; None where no levels keep what is required.
         lattice: combinations of levels at the policy's k.
@@ -236,7 +236,7 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class MethodInput(Generic[P]):
-    """What reaches a method.
+    """The input of a method.
 
     Attributes:
         columns: what is protected by default: the quasi-identifiers.
@@ -256,7 +256,7 @@ class MethodInput(Generic[P]):
 
 @dataclass(frozen=True)
 class ReleaseForms(Generic[P]):
-    """Release forms that a method has.
+    """The release forms of a method.
 
     Attributes:
         offered: all of them, the default first.
@@ -286,7 +286,7 @@ class DistributedRun(Generic[P]):
 
 @dataclass(frozen=True)
 class CostModel:
-    """What a method takes beside reading, checking and writing, as `make calibrate` measures it.
+    """The time and memory of a method beside those of every run, as `make calibrate` measures them.
 
     Attributes:
         start: processor seconds for a few rows: what it loads.
@@ -311,7 +311,7 @@ BLOCKS = CostModel(0.8, 0.03, 1.0, 50)
 
 @dataclass(frozen=True)
 class CellFacts:
-    """What a method does to cells, for who reads, analyses or recodes by a release.
+    """What a method does to cells, for readers, analyses and recodings of its releases.
 
     Attributes:
         by_column: each column is grouped by itself.
@@ -375,38 +375,39 @@ class Method(Generic[P]):
     package: str = ""
 
     def cost_of(self, setting: Setting[P]) -> CostModel:
-        """Return what a run in a setting takes."""
+        """Return the cost model of a run in a setting."""
         if getattr(setting.parameters, "blocks", None) is not None:
             return BLOCKS
         return self.cost if isinstance(self.cost, CostModel) else self.cost(setting)
 
     @property
     def noisy(self) -> bool:
-        """Whether it adds noise for differential privacy, and so takes clamped cells."""
+        """Whether it adds noise for differential privacy, and so needs clamped cells."""
         return self.input.clamped is not None
 
     def clamps(self, setting: Setting[P]) -> tuple[str, ...]:
-        """The columns whose cells become values of their public domains, whatever they were."""
+        """List the columns whose cells are clamped to their public domains."""
         return () if self.input.clamped is None else self.input.clamped(setting)
 
     @property
     def has_groups(self) -> bool:
-        """Whether it puts records into groups of a stated size."""
+        """Whether it forms groups of a stated size."""
         return "k" in self.parameters.model_fields
 
     def has_centres(self, setting: Setting[P]) -> bool:
-        """Whether the release has centres of groups: an aggregate, and not ranges or boxes."""
+        """Whether the release has centres of groups: aggregates, not ranges or boxes."""
         output = getattr(setting.parameters, "output", "centroids")
         return hasattr(setting.parameters, "aggregate") and output == "centroids"
 
     def keeps_bounds(self, setting: Setting[P]) -> bool:
-        """Whether released numbers stay within the policy's bounds, and not only the data's."""
+        """Whether released numbers stay within the policy's bounds, not only within the data's."""
         return getattr(setting.parameters, "bounds", "public") == "public"
 
     def settle_missing(self, schema: Schema, parameters: P) -> Schema:
-        """Settle for each column whether a missing cell stays one; never by whether any is.
+        """Decide for each column whether missing is a value; never by the data.
 
-        It does where the method can, unless the policy says otherwise or states a constant.
+        Missing is a value where the method supports it, unless the policy says otherwise or states
+        a constant.
         """
         able = self.input.missing(parameters)
         return replace(
@@ -426,5 +427,5 @@ class Method(Generic[P]):
         )
 
     def approximate(self, *, distributed: bool) -> str:
-        """The sentence on how a run differs from one on one machine, or nothing."""
+        """Describe how a run differs from one on one machine; empty if it does not."""
         return self.distributed.approximate if distributed and self.distributed else ""

@@ -1,4 +1,4 @@
-"""Mondrian: space is cut at medians, column after column, while both sides keep what is required.
+"""Mondrian: cut space at medians, column after column, while both sides meet the requirements.
 
 Claims, proved: k-anonymity of the protected columns together, and every l-diversity and t-closeness
 that the policy requires of them. The whole table has them, or the run stops; a cut is made only if
@@ -93,7 +93,7 @@ SOURCE = (
 
 
 class LeafOutput(StrEnum):
-    """What stands for a leaf."""
+    """How a leaf is released."""
 
     INTERVALS = "intervals"
     CENTROIDS = "centroids"
@@ -154,7 +154,7 @@ class MondrianParameters(MicroaggregationParameters):
 
 
 def find_counted_column(setting: Setting[MondrianParameters]) -> str | None:
-    """The column that boxes count: the one that is named, or the only confidential one."""
+    """Return the column that boxes count: the named one, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     named = setting.parameters.count
     return named or (confidential[0] if len(confidential) == 1 else None)
@@ -343,7 +343,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
 def _recoding(
     table: Table, setting: Setting[MondrianParameters], tree: PartitionTree, groups: Partition
 ) -> dict[str, Any]:
-    """The cells of the cuts, the group of each, and what covers the groups."""
+    """Collect the cells of the cuts, the group of each, and the covers of the groups."""
     first = np.unique(tree.partition.labels, return_index=True)[1]
     return {
         "places": describe_places(table, setting.columns),
@@ -357,7 +357,7 @@ def _recoding(
 def _as_before(
     table: Table, setting: Setting[MondrianParameters], kept: Mapping[str, Any]
 ) -> Masked:
-    """Recode by the cells of earlier cuts, and leave out what lacks what is promised."""
+    """Recode by the cells of earlier cuts, and suppress classes that violate a promise."""
     X = same_places(table, setting.columns, kept["places"])
     above, upto = (np.asarray(kept[side], np.float64).reshape(-1, X.shape[1])
                    for side in ("above", "upto"))  # fmt: skip
@@ -394,7 +394,7 @@ def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:
 
 
 def _keep_rows(table: Table, setting: Setting[MondrianParameters]) -> Ints:
-    """Rows that stay: all but some leaves of a first pass, the widest first.
+    """Keep all rows but those in some leaves of a first pass, the widest first.
 
     A leaf is as wide as the sum over the columns of its records' range, over the range of the
     table; a column of which it holds missing and present cells counts 1. Leaves above the mean
@@ -444,7 +444,7 @@ def _keep_rows(table: Table, setting: Setting[MondrianParameters]) -> Ints:
 
 
 def halting(setting: Setting[MondrianParameters]) -> TCloseness:
-    """What a node must keep to be cut, if `halt_beyond` is given."""
+    """Return the guarantee that a node must satisfy to be cut, if `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
     return TCloseness(
@@ -453,7 +453,7 @@ def halting(setting: Setting[MondrianParameters]) -> TCloseness:
 
 
 def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:
-    """Refuse on many machines what needs every record in one place."""
+    """Refuse on Spark what needs every record in one place."""
     parameters = setting.parameters
     if parameters.output is LeafOutput.TREE:
         raise InputError(
@@ -511,6 +511,6 @@ METHOD = Method(
     run=_run,
     refuse=_refuse,
     distributed=DistributedRun(_run_distributed, _refuse_distributed, mondrian.APPROXIMATE),
-    cost=CostModel(0.8, 0.07, 1.0, 0),
+    cost=CostModel(1.0, 0.067, 1.0, 12),
     cells=CellFacts(generalises=True, tight_intervals=True),
 )

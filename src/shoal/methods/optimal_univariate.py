@@ -1,4 +1,4 @@
-"""Optimal univariate groups: each column is cut into k to 2k-1 values by rank, of least loss.
+"""Optimal univariate groups: divide each column by rank into groups of k to 2k - 1, of least loss.
 
 Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`). Not claimed:
 joint k-anonymity, as for `individual-ranking`.
@@ -23,6 +23,6 @@ METHOD = microaggregation.column_method(
     optimal_univariate,
     source=SOURCE,
     cut=microaggregation.present_cut(optimal_begins),
-    cost=CostModel(0.8, 0.01, 1.0, 0),
+    cost=CostModel(0.8, 0.00084, 1.0, 0),
     cells=CellFacts(by_column=True),
 )

@@ -1,4 +1,4 @@
-"""PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
+"""PrivTree: halve space where people are, count boxes with noise, and draw rows from them.
 
 Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem is in
 `shoal.synthesis.adaptive_tree`; `shoal.methods.drawn_rows.synthesis` says what happens around it.
@@ -68,5 +68,5 @@ METHOD = synthetic_method(
         "Use with many columns: each column is then halved only a few times.",
     ),
     refuse_distributed=anywhere,
-    cost=CostModel(0.8, 0.04, 0.8, 40),
+    cost=CostModel(0.9, 0.00084, 1.0, 0),
 )

@@ -1,4 +1,4 @@
-"""Groups from public columns alone, then noise on the others: what is proved of soriacomas2017.
+"""Groups from public columns only, then noise on the others: what is proved of soriacomas2017.
 
 If groups form from columns that everybody knows, they are the same in both tables, and Proposition
 2 of soriacomas2017 holds without its assumption. Claim: epsilon, proved, row-aligned or shuffled,
@@ -80,7 +80,7 @@ def _run(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> 
 def _run_distributed(
     rows: DistributedRows, setting: Setting[NoisyGroupParameters], tools: Tools
 ) -> Distributed:
-    """The public columns alone come to the driver, which groups them as one machine does."""
+    """Bring only the public columns to the driver, which groups them as one machine does."""
     partition = _group_records(rows.bring(_grouping(setting)), setting, tools)
     given = noisy_microaggregation.grids_in_blocks(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
@@ -96,7 +96,7 @@ def _grouping(setting: Setting[NoisyGroupParameters]) -> list[str]:
 
 
 def _group_records(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Partition:
-    """Groups from the public columns; cost n^2 / k, wherever the records lie."""
+    """Group by the public columns; cost n^2 / k."""
     X = table.records(_grouping(setting))
     return mdav(X, setting.parameters.k, progress=tools.progress)
 
@@ -112,5 +112,5 @@ METHOD = noisy_microaggregation.noisy_method(
     refuse=_refuse,
     sort_by=_public,
     distributed=DistributedRun(_run_distributed, noisy_microaggregation.public_only),
-    cost=CostModel(0.8, 0.06, 0.9, 140),
+    cost=CostModel(0.8, 0.019, 1.0, 0),
 )

@@ -1,4 +1,4 @@
-"""V-MDAV: groups of variable size, k to 2k-1, that take in what lies close to them.
+"""V-MDAV: groups of variable size, k to 2k - 1, extended by close records.
 
 Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """
@@ -58,5 +58,5 @@ METHOD = microaggregation.joint_method(
     parameters=VmdavParameters,
     refuse=refuse,
     distributed=DistributedRun(_run_distributed, refuse_distributed, blockwise.APPROXIMATE),
-    cost=CostModel(0.8, 3.2, 1.1, 200),
+    cost=CostModel(0.9, 0.1, 1.0, 0),
 )

@@ -1,4 +1,4 @@
-"""Models of scikit-learn as attackers and analysts use them, in one thread.
+"""Models of scikit-learn for attackers and analysts, in one thread.
 
 On a shared machine more threads cost more time than they save, and results must not depend on
 their number. scikit-learn is imported when a model is first trained.
@@ -38,7 +38,7 @@ class BoostedTrees:
         return np.asarray(self.model.classes_, dtype=np.float64)
 
     def predict(self, X: Floats) -> Floats:
-        """Guess the number of each record, or its most probable class; ties to the lowest."""
+        """Predict each record's number, or its most probable class; ties go to the lowest."""
         return np.asarray(run_quietly(lambda: self.model.predict(X)), dtype=np.float64)
 
     def chances(self, X: Floats) -> Floats:
@@ -109,14 +109,14 @@ def regression(*, classify: bool) -> Any:
 
 
 def run_quietly(work: Callable[[], Result]) -> Result:
-    """Run with one thread and without warnings about the last digits of convergence."""
+    """Run in one thread, without convergence warnings."""
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return work()
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Keep linear algebra and models to one thread."""
+    """Limit linear algebra and models to one thread."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 (as above)
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)

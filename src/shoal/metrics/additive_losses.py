@@ -1,4 +1,4 @@
-"""Sums behind the losses, so parts of a table can be computed separately and added up.
+"""Information losses as sums, so parts of a table can be computed separately and added up.
 
 Rows must correspond, as in `information_loss`, whose figures these give. Sums of floats differ in
 the last bits with how the table is divided.
@@ -30,7 +30,7 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, x: Floats) -> "ColumnMoments":
-        """Moments of records by columns, NaN where missing."""
+        """Compute the moments of each column, NaN where missing."""
         count = np.count_nonzero(~np.isnan(x), axis=0)
         mean = np.nansum(x, axis=0) / np.maximum(count, 1)
         around = np.nansum((x - mean) ** 2, axis=0)
@@ -59,11 +59,11 @@ class ColumnMoments:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Errors of each column over the rows where both cells are present.
+    """The errors of each column over the rows where both cells are present.
 
     Attributes:
         original: moments of all present cells of the original.
-        compared: of those that have a released cell.
+        compared: moments of those that have a released cell.
         squares: sum of squared errors.
         errors: sum of absolute errors.
 
@@ -95,17 +95,17 @@ class Losses:
 
     @property
     def sse(self) -> float:
-        """As `information_loss.sse`."""
+        """The sum of squared errors, as `information_loss.sse`."""
         return float(self.squares.sum())
 
     @property
     def sae(self) -> float:
-        """As `information_loss.sae`."""
+        """The sum of absolute errors, as `information_loss.sae`."""
         return float(self.errors.sum())
 
     @property
     def il1s(self) -> float:
-        """As `information_loss.il1s`."""
+        """IL1s, as `information_loss.il1s`."""
         used = self.compared.count > 0
         if not used.any():
             return 0.0
@@ -118,7 +118,7 @@ class Losses:
 
     @property
     def sse_over_sst(self) -> Floats:
-        """Of each column, as `information_loss.sse_over_sst`."""
+        """The loss of each column, as `information_loss.sse_over_sst`."""
         flat = self.compared.flat
         infinite = np.where(self.squares == 0, 0.0, np.inf)
         return np.where(flat, infinite, self.squares / np.where(flat, 1.0, self.compared.around))

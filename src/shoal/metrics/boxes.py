@@ -1,4 +1,4 @@
-"""A released table as boxes with weights: what rows, intervals, suppressed cells and trees share.
+"""A released table as weighted boxes: the common form of rows, intervals and spatial trees.
 
 Places are numbers, as in `core.SpatialDecomposition`. Category c of a public order holds the places
 from c to c + 1. An exact number x is the point lower == upper == x. An interval of numbers is
@@ -21,7 +21,7 @@ from shoal.metrics.kernels.attacks import box_tree, nearest_boxes
 
 @dataclass(frozen=True, eq=False)
 class WeightedBoxes:
-    """Boxes with weights, one row per record or leaf.
+    """Weighted boxes, one row per record or leaf.
 
     Attributes:
         lower: one row per box, one column per axis; read-only.
@@ -73,7 +73,7 @@ class WeightedBoxes:
         weights: ArrayLike | None = None,
         domain: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> Self:
-        """Rows of exact cells: numbers as they are, categories as codes of the public order.
+        """Make boxes of exact cells: numbers as they are, categories as codes of the public order.
 
         Args:
             X: records by axes. A missing cell is NaN.
@@ -103,7 +103,7 @@ class WeightedBoxes:
     def of(
         cls, tree: SpatialDecomposition, *, domain: tuple[ArrayLike, ArrayLike] | None = None
     ) -> Self:
-        """Boxes of a decomposition, the confidential value as one more, discrete axis.
+        """Make boxes of a decomposition, with the confidential value as a further, discrete axis.
 
         Boxes without weight are left out.
 
@@ -125,11 +125,11 @@ class WeightedBoxes:
 
     @property
     def total(self) -> float:
-        """Sum of the weights: how many persons the table stands for."""
+        """The sum of the weights: how many persons the table represents."""
         return float(self.weights.sum())
 
     def centres(self) -> Floats:
-        """The middle of each cell, a category where the axis has categories.
+        """Return the middle of each cell, a category where the axis has categories.
 
         Of an even number of categories the upper of the two middle ones.
 
@@ -142,7 +142,7 @@ class WeightedBoxes:
         return middle
 
     def draw(self, rows: int, rng: np.random.Generator) -> Floats:
-        """Draw exact rows: a box by its weight, then a place within it, evenly and by axis.
+        """Draw exact rows: a box by its weight, then a point uniformly within it.
 
         This turns intervals and trees into rows, for example to train a model on.
         Boxes with a weight of 0 or less are never drawn.
@@ -234,12 +234,12 @@ class ReleaseBoxes:
     discrete: Bools
 
     def take(self, rows: Ints) -> "ReleaseBoxes":
-        """Some of the boxes."""
+        """Select some of the boxes."""
         return ReleaseBoxes(self.lower[rows], self.upper[rows], self.discrete)
 
 
 def boxes_of(lower: Floats, upper: Floats, discrete: ArrayLike) -> ReleaseBoxes:
-    """Make boxes from their ends, or say what is wrong with them."""
+    """Make boxes from their ends, or refuse them."""
     a, b = (np.ascontiguousarray(end, dtype=np.float64) for end in (lower, upper))
     kinds = np.asarray(discrete, dtype=bool)
     if a.ndim != 2 or a.shape != b.shape or kinds.shape != a.shape[1:]:
@@ -257,7 +257,7 @@ def boxes_of(lower: Floats, upper: Floats, discrete: ArrayLike) -> ReleaseBoxes:
 
 
 def people_on(people: Floats, boxes: ReleaseBoxes) -> Floats:
-    """People as places on the axes of the boxes."""
+    """Convert people to coordinates on the axes of the boxes."""
     x = np.ascontiguousarray(people, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != boxes.lower.shape[1] or not len(x):
         raise InputError("Expected at least one person, on the axes of the release.")
@@ -271,7 +271,7 @@ def check_attacks(attacks: int) -> None:
 
 
 def draw_rows(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
-    """Some rows, each at most once."""
+    """Draw row indices without replacement."""
     return rng.choice(rows, min(rows, wanted), replace=False).astype(np.int64)
 
 
@@ -284,7 +284,7 @@ def nearest(
     rng: np.random.Generator,
     people: Floats,
 ) -> Ints:
-    """The k nearest boxes on some axes, as numbers of boxes; ties are drawn.
+    """Find the k nearest boxes on some axes; ties are broken at random.
 
     An axis of numbers is scaled to the range of the boxes and of all the people together.
     """
@@ -304,7 +304,7 @@ def nearest(
 
 
 def log_choose(n: Floats | float, k: float) -> Floats:
-    """The logarithm of the number of ways to choose k of n."""
+    """Compute the logarithm of the number of ways to choose k of n."""
     n, factorial = np.asarray(n), scipy.special.gammaln
     logs: Floats = factorial(n + 1.0) - factorial(k + 1.0) - factorial(n - k + 1)
     return logs

@@ -1,9 +1,9 @@
 """COUNT queries with range conditions, answered on rows, intervals and trees.
 
-How wrong are the counts that people will ask for? A query is a box in places (see `boxes`); its
-answer is the weight of the table inside it, each box of the table counting by the share of it
-that lies inside: the uniformity assumption. The empirical utility of cormode2013 is one over
-the median relative error of a workload of such queries.
+How accurate are counts on the release? A query is a box (see `boxes`); its answer is the weight of
+the table inside it, where each box of the table counts by the share that lies inside: the
+uniformity assumption. The empirical utility of cormode2013 is one over the median relative error of
+a workload of such queries.
 
 References:
     cormode2013: Cormode, Procopiuc, Shen, Srivastava and Yu, ICDE Workshops 2013, pages 77-82,
@@ -35,7 +35,7 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """COUNT queries: each the weight inside one box, or inside several that do not overlap.
+    """COUNT queries, each for the weight inside one box or several disjoint boxes.
 
     Attributes:
         lower: one row per box, one column per axis; -inf where the axis is not restricted.
@@ -74,7 +74,7 @@ class Queries:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Distinct boxes, axis by axis, as queries read them; made by `index`."""
+    """The distinct boxes, axis by axis, in the form that queries read; made by `index`."""
 
     lower: Floats
     upper: Floats
@@ -82,7 +82,7 @@ class Index:
 
 
 class QueryColumn(NamedTuple):
-    """What `parse` must know of a column.
+    """What `parse` needs to know of a column.
 
     Attributes:
         name: as the user writes it.
@@ -96,7 +96,7 @@ class QueryColumn(NamedTuple):
 
 
 def index(boxes: WeightedBoxes) -> Index:
-    """Merge equal boxes and lay them out for `answers`.
+    """Merge equal boxes and index them for `answers`.
 
     Cost O(n m + n log n), once. A point x is kept as the box from x to the next float, so
     one rule of shares serves points and intervals.
@@ -113,7 +113,7 @@ def index(boxes: WeightedBoxes) -> Index:
 
 
 def answers(indexed: Index, queries: Queries) -> Floats:
-    """The answer to each query under the uniformity assumption.
+    """Answer each query under the uniformity assumption.
 
         q(T) = sum_i w_i prod_j |box_ij inside query_j| / |box_ij|
 
@@ -165,7 +165,7 @@ def half_ranges(
     rng: np.random.Generator,
     axes: int | None = None,
 ) -> Queries:
-    """Draw queries that take half of the domain of each attribute, as cormode2013 does.
+    """Draw queries over half of the domain of each attribute, as cormode2013 does.
 
     Of a discrete axis with d categories ceil(d/2) consecutive ones are taken. Of an axis of
     numbers a range of half the domain's width is taken, at one of 33 places: the domain is cut
@@ -240,7 +240,7 @@ def draw_answered_half_ranges(
 
 
 def relative_errors(true: ArrayLike, answered: ArrayLike) -> Floats:
-    """|answered - true| / true for each query with a true answer above zero; others are left out.
+    """Compute |answered - true| / true for each query with a positive true answer.
 
     >>> relative_errors([10, 0, 4], [9, 3, 5])
     array([0.1 , 0.25])
@@ -253,7 +253,7 @@ def relative_errors(true: ArrayLike, answered: ArrayLike) -> Floats:
 
 
 def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estimate:
-    """Median of a sample of relative errors, with the interval of its order statistics.
+    """Compute the median of a sample of relative errors, with the interval of its order statistics.
 
     The r-th least and the r-th greatest of q errors enclose the median of all queries that
     could have been drawn with probability at least 1 - 2 P(B < r), B binomial (q, 1/2),
@@ -285,7 +285,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
 
 
 def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) -> Queries:
-    """Turn a user's own queries, as read from TOML or JSON, into places.
+    """Parse a user's own queries, read from TOML or JSON, into boxes.
 
     A query is a mapping from column to condition; columns that it does not name are free.
 

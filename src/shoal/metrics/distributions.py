@@ -1,4 +1,4 @@
-"""Distances between the distributions of two tables, whose rows need not correspond.
+"""Distances between the distributions of two tables; rows need not correspond.
 
 Total variation of all one- and two-way marginals, over codes or over boxes, and the joint
 Wasserstein distance on samples. For the marginal Wasserstein distance see
@@ -22,14 +22,14 @@ MOST_CELLS = 1 << 22
 
 
 class MarginalDistance(NamedTuple):
-    """How far apart two tables are on one column or two."""
+    """The distance of two tables on one column or on two."""
 
     columns: tuple[int, ...]
     distance: float
 
 
 def quantile_edges(values: ArrayLike, bins: int) -> Floats:
-    """Inner edges that cut a column into bins of about equal numbers of rows.
+    """Choose inner edges that divide a column into bins of about equal numbers of rows.
 
     Equal edges are merged, so many equal values share one bin. Missing cells are left
     out. The edges are values of the column: do not publish them.
@@ -66,7 +66,7 @@ def total_variations(
     *,
     weights: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
 ) -> tuple[MarginalDistance, ...]:
-    """Total variation of all one- and two-way marginals of two tables of codes, worst first.
+    """Compute the total variation of all one- and two-way marginals of coded tables, worst first.
 
         TV(P, Q) = 1/2 sum_c |P(c) - Q(c)|
 
@@ -111,7 +111,7 @@ def total_variations(
 def box_total_variations(
     original: WeightedBoxes, released: WeightedBoxes, edges: Sequence[ArrayLike]
 ) -> tuple[MarginalDistance, ...]:
-    """Total variation of all one- and two-way marginals of two tables of boxes, worst first.
+    """Compute the total variation of all one- and two-way marginals of boxes, worst first.
 
     As `total_variations`, where a box spreads its weight evenly over the places that it holds:
     an interval over several bins gives each its share. For rows of points both are equal.
@@ -127,7 +127,7 @@ def box_total_variations(
 
 
 def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
-    """Weight in each cell of all one- and then two-way marginals; parts of a table add up.
+    """Sum the weight in each cell of all one- and then two-way marginals; parts add up.
 
     Edges are those of `box_total_variations`.
     """
@@ -153,7 +153,7 @@ def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[F
 def marginal_distances(
     original: Sequence[Floats], released: Sequence[Floats]
 ) -> tuple[MarginalDistance, ...]:
-    """Total variation of marginals from their masses, worst first, see `marginal_masses`."""
+    """Compute the total variation of marginals from `marginal_masses`, worst first."""
     axes = round((np.sqrt(8 * len(original) + 1) - 1) / 2)
     return _worst_first([
         MarginalDistance(chosen, share_distance(p, q))
@@ -162,7 +162,7 @@ def marginal_distances(
 
 
 def share_distance(p: NDArray[Any], q: NDArray[Any]) -> float:
-    """Total variation of two tables of weights, by their shares; 1 where only one has any."""
+    """Compute the total variation of two tables of weights, normalised; 1 if one is empty."""
     total_p, total_q = float(p.sum()), float(q.sum())
     if total_p <= 0 or total_q <= 0:
         return float((total_p > 0) != (total_q > 0))
@@ -179,7 +179,7 @@ def _worst_first(distances: list[MarginalDistance]) -> tuple[MarginalDistance, .
 
 
 def _pieces(lower: Floats, upper: Floats, cuts: Floats) -> tuple[Ints, Floats]:
-    """Number the distinct intervals of an axis, and give the share of each in each bin.
+    """Number the distinct intervals of an axis, and compute the share of each in each bin.
 
     Intervals within one bin are all alike, so points of any number make no more kinds
     than there are bins.

@@ -1,4 +1,4 @@
-"""Try to refute a claim of differential privacy: a lower bound on epsilon from samples alone.
+"""Lower bounds on epsilon from samples, which may refute a claim of differential privacy.
 
 A mechanism with epsilon satisfies P(M(X) in S) <= exp(epsilon) P(M(Y) in S) for all neighbours X, Y
 and all events S. So every pair and every event gives a lower bound: with p the lower and q the
@@ -68,7 +68,7 @@ _LEAST_TRIALS = 20
 
 @dataclass(frozen=True)
 class Event:
-    """That a score of the output lies on one side of a threshold.
+    """The event that a score of the output lies on one side of a threshold.
 
     Attributes:
         before: whether it is expected more often on the first table than on the second.
@@ -83,7 +83,7 @@ class Event:
     before: bool
 
     def count(self, scores: Floats) -> int:
-        """In how many runs it happened."""
+        """Count the runs in which it happened."""
         side = scores >= self.threshold if self.at_least else scores <= self.threshold
         return int(np.count_nonzero(side))
 
@@ -93,7 +93,7 @@ class Event:
 
 @dataclass(frozen=True)
 class EpsilonLowerBound:
-    """What one pair of tables showed about epsilon.
+    """The bound on epsilon from one pair of tables.
 
     Attributes:
         epsilon: `low` is the lower bound at the stated confidence; `high` is infinite, because
@@ -119,7 +119,7 @@ class EpsilonLowerBound:
     mu: Estimate | None = None
 
     def exceeds(self, declared: float) -> bool:
-        """Whether a declared epsilon, or rho, is refuted, at the confidence of the bound."""
+        """Whether a declared epsilon, or rho, is refuted at the bound's confidence."""
         return (self.epsilon if self.rho is None else self.rho).low > declared
 
 
@@ -141,7 +141,7 @@ def lower_bound(
     Args:
         before: runs the mechanism on one table.
         after: runs it on its neighbour.
-        scores: what events may look at, by name.
+        scores: statistics of the output that define events, by name.
         learners: scores that are fitted on the pilot, by name.
         trials: runs on each table; half of them choose the events.
         confidence: that the bound holds, together with those of the family.
@@ -212,7 +212,7 @@ def lower_bound(
 def _choose_event(
     name: str, before: Floats, after: Floats, share: float, *, concentrated: bool
 ) -> tuple[float, Event]:
-    """The event of a score with the largest bound on the first half, and that bound."""
+    """Choose a score's event with the largest bound on the first half; return both."""
     runs = before.size
     before, after = np.sort(before), np.sort(after)
     thresholds = _thresholds(np.sort(np.concatenate([before, after])))
@@ -236,7 +236,7 @@ def _choose_event(
 
 
 def _thresholds(pooled: Floats) -> Floats:
-    """Values of the score to cut at: all, or evenly by rank and more densely in both tails."""
+    """Choose thresholds of a score: all values, or by rank, more densely in both tails."""
     distinct = np.unique(pooled)
     if distinct.size <= _THRESHOLDS:
         return distinct
@@ -256,7 +256,7 @@ def _bound(
     tried: int,
     concentrated: bool,
 ) -> EpsilonLowerBound:
-    """Bound epsilon by one event, in the direction that was chosen with it."""
+    """Bound epsilon by one event, in the direction chosen with it."""
     top, bottom = (before, after) if event.before else (after, before)
     p, q = float(least(top, trials, share)), float(most(bottom, trials, share))
     low = max(0.0, log(p / q)) if p > 0 else 0.0
@@ -272,9 +272,9 @@ def _bound(
 
 
 def least_rho(p: Floats, q: Floats) -> Floats:
-    """The least rho for which an event may have these two chances; 0 where p is not above q.
+    """Return the least rho that allows an event these two probabilities; 0 unless p > q.
 
-    The largest of so many orders: each gives a bound.
+    Each order of the Renyi divergence gives a bound; the largest of many is returned.
 
     >>> least_rho(np.array([0.75, 0.25]), np.array([0.25, 0.75])).round(3)
     array([0.549, 0.   ])
@@ -291,7 +291,7 @@ def least_rho(p: Floats, q: Floats) -> Floats:
 
 
 def least_mu(p: Floats, q: Floats) -> Floats:
-    """How far two normal distributions are apart for which an event may have these chances."""
+    """Return the least distance of two normal distributions that allows these probabilities."""
     bound: Floats = np.maximum(scipy.special.ndtri(p) - scipy.special.ndtri(q), 0.0)
     return bound
 
@@ -303,15 +303,15 @@ _ORDERS = 1 + np.geomspace(1e-3, 1e3, 60)
 
 
 def identity(outputs: Floats) -> Floats:
-    """The output itself, of a mechanism that answers with one number."""
+    """Return the output itself, of a mechanism that answers with one number."""
     return outputs
 
 
 def low_bits(outputs: Floats) -> Floats:
-    """The place of the last binary digit: the largest e such that 2^e divides the output.
+    """Return the position of the last binary digit: the largest e such that 2^e divides the output.
 
-    A float that noise was added to keeps only the digits that its exact part leaves room for.
-    Of a table, the lowest place of all cells counts; 0 has no last digit, and counts as 64.
+    A float after noise keeps only digits that the exact part leaves room for. For a table, the
+    lowest position of all cells is returned; 0 has no last digit, and counts as 64.
 
     >>> low_bits(np.array([1.0, 0.75, 0.0]))
     array([ 0., -2., 64.])
@@ -328,17 +328,17 @@ def low_bits(outputs: Floats) -> Floats:
 
 
 def distinct_rows(outputs: Floats) -> Floats:
-    """How many different rows a table has."""
+    """Count the distinct rows of a table."""
     return np.asarray(np.count_nonzero(_starts(outputs), axis=1), dtype=np.float64)
 
 
 def largest_group(outputs: Floats) -> Floats:
-    """How many rows share the most frequent value of a row."""
+    """Return the size of the largest group of equal rows."""
     return np.asarray(_run_lengths(_starts(outputs)).max(axis=1), dtype=np.float64)
 
 
 def smallest_group(outputs: Floats) -> Floats:
-    """How many rows share the rarest value of a row."""
+    """Return the size of the smallest group of equal rows."""
     starts = _starts(outputs)
     lengths = _run_lengths(starts)
     ends = np.concatenate([starts[:, 1:], np.ones_like(starts[:, :1])], axis=1)
@@ -347,7 +347,7 @@ def smallest_group(outputs: Floats) -> Floats:
 
 
 def alike(row: int, column: int | None = None) -> Score:
-    """How many rows equal a given row, in one column or in all."""
+    """Make a score that counts the rows equal to a given row, in one column or in all."""
 
     def score(outputs: Floats) -> Floats:
         part = outputs if column is None else outputs[:, :, [column]]
@@ -358,17 +358,17 @@ def alike(row: int, column: int | None = None) -> Score:
 
 
 def within(columns: list[int], score: Score) -> Score:
-    """A score of some columns of the table only."""
+    """Restrict a score to some columns of the table."""
     return lambda outputs: score(outputs[:, :, columns])
 
 
 def projection(direction: Floats) -> Score:
-    """The table as a vector, along a fixed direction."""
+    """Make a score that projects the table, as a vector, on a fixed direction."""
     return lambda outputs: np.tensordot(outputs, direction, axes=direction.ndim)
 
 
 def likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> Score:
-    """Log-likelihood of the first table over the second, for Laplace noise on known answers.
+    """Make the log-likelihood ratio of the first to the second table for Laplace noise.
 
     sum_i (|z_i - after_i| - |z_i - before_i|) / scale_i over all cells. The event is
     white-box, the samples are not; clamping is ignored, which weakens the event only.
@@ -383,7 +383,7 @@ def likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> Score:
 
 
 def unordered_likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> Score:
-    """The same where the rows of the answer come in no order: summed over all orders.
+    """Make the same score for unordered rows: summed over all orders.
 
     For few rows: the cost grows with the factorial of their number.
     """
@@ -400,7 +400,7 @@ def unordered_likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> 
 
 
 def learned_patterns(key: Callable[[Any], NDArray[np.int64]]) -> Learner:
-    """Log-ratio of how often a pattern, one number per run, came up in the pilot; 0 for others."""
+    """Make the log-ratio of a pattern's frequencies in the pilot; 0 for unknown patterns."""
 
     def learn(before: Any, after: Any) -> Score:
         keys = [key(before), key(after)]
@@ -422,7 +422,7 @@ def learned_patterns(key: Callable[[Any], NDArray[np.int64]]) -> Learner:
 
 
 def equal_to(row: int) -> Callable[[Floats], NDArray[np.int64]]:
-    """Number the pattern of cells that equal those of a given row, column by column."""
+    """Number the pattern of cells equal to those of a given row, column by column."""
 
     def key(outputs: Floats) -> NDArray[np.int64]:
         same = outputs == outputs[:, [row]]
@@ -432,18 +432,18 @@ def equal_to(row: int) -> Callable[[Floats], NDArray[np.int64]]:
 
 
 def sizes_by_rank(outputs: Floats) -> NDArray[np.int64]:
-    """Number the pattern of group sizes, column by column, from the lowest value up."""
+    """Number the pattern of group sizes, column by column, in increasing order of value."""
     ordered = np.sort(outputs, axis=1)
     return _number_patterns((ordered[:, 1:] != ordered[:, :-1]).reshape(len(outputs), -1))
 
 
 def learned_projection(before: Floats, after: Floats) -> Score:
-    """Along the difference of the pilot's means, each cell in units of its deviation."""
+    """Project on the difference of the pilot's means, each cell in units of its deviation."""
     return projection(_standardise(before, after)[0])
 
 
 def learned_likelihood_ratio(before: Floats, after: Floats) -> Score:
-    """Laplace log-likelihood ratio with the pilot's medians and mean absolute deviations."""
+    """Make the Laplace log-likelihood ratio at the pilot's medians and mean absolute deviations."""
     direction, spread = _standardise(before, after)
     medians = np.median(before, axis=0), np.median(after, axis=0)
     # A cell that does not tell the tables apart in the pilot would only add noise.
@@ -463,7 +463,7 @@ def _standardise(before: Floats, after: Floats) -> tuple[Floats, Floats]:
 
 
 def _starts(outputs: Floats) -> NDArray[np.bool_]:
-    """Where a new value begins, once the rows of each table are sorted by a fixed mixture.
+    """Mark where a new value begins, after sorting each table's rows by a fixed mixture.
 
     Equal rows have equal mixtures; others collide with a probability that rounding decides.
     """
@@ -477,13 +477,13 @@ def _starts(outputs: Floats) -> NDArray[np.bool_]:
 
 
 def _run_lengths(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many rows each group has up to and with each place."""
+    """Return how many rows each group has, up to and including each position."""
     places = np.arange(starts.shape[1])
     begun = np.maximum.accumulate(np.where(starts, places, 0), axis=1)
     return np.asarray(places - begun + 1, dtype=np.int64)
 
 
 def _number_patterns(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """One number for each row of a pattern; different ones collide with probability 2^-64."""
+    """Hash each row of a pattern to a number; distinct ones collide with probability 2^-64."""
     weights = np.random.default_rng(1934).integers(-(2**62), 2**62, pattern.shape[1])
     return np.asarray(pattern @ weights, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""How coarse a generalised table is: sizes of its classes and widths of its cells.
+"""Metrics of a generalised table: sizes of its classes and widths of its cells.
 
-These look at the release alone, not at how people are distributed in a class. A table can be
-coarse and useful, or fine and wrong: read them beside a workload.
+They measure the release alone, not the distribution of people within a class. A table can be coarse
+and useful, or fine and wrong: read them together with a workload.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Penalty(NamedTuple):
 
     Attributes:
         overall: the mean over axes.
-        axes: by axis.
+        axes: the penalty of each axis.
     """
 
     overall: float
@@ -27,19 +27,19 @@ class Penalty(NamedTuple):
 
     @property
     def granularity(self) -> float:
-        """What is left of the detail, 1 - penalty: 1 is exact, 0 is suppressed."""
+        """1 - penalty: 1 if every cell is exact, 0 if every cell is suppressed."""
         return 1.0 - self.overall
 
     @property
     def granularities(self) -> tuple[float, ...]:
-        """The same by axis."""
+        """1 - penalty of each axis."""
         return tuple(1.0 - penalty for penalty in self.axes)
 
 
 def discernibility(
     labels: ArrayLike, *, suppressed: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> float:
-    """Sum over the rows of how many rows each is indistinguishable from.
+    """Sum over the rows of the number of rows from which each is indistinguishable.
 
         DM = sum over classes |E|^2  +  n |S|
 
@@ -67,7 +67,7 @@ def discernibility(
 
 
 def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | None = None) -> float:
-    """Mean number of persons in a class, in units of the required k.
+    """Compute the mean number of persons in a class, in units of the required k.
 
         C_avg = n / (classes k)
 
@@ -90,7 +90,7 @@ def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | No
 def certainty_penalty(
     boxes: WeightedBoxes, lows: ArrayLike, highs: ArrayLike, *, gap: ArrayLike = 0.0
 ) -> Penalty:
-    """Mean width of the cells, in units of the width of their axis.
+    """Compute the mean width of the cells, in units of the width of their axis.
 
         numbers      (upper - lower) / (high - low)
         categories   (categories in the cell - 1) / (categories of the axis - 1)

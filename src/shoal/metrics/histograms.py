@@ -1,4 +1,4 @@
-"""Bins that a person reads: round ends, equal widths, the same for two tables."""
+"""Bins for human readers: round ends, equal widths, the same for two tables."""
 
 from math import floor, log10
 
@@ -18,7 +18,7 @@ _LARGEST = 1e15
 
 
 def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
-    """All edges of bins of equal width with round ends, common to some columns of numbers.
+    """Choose the edges of equally wide bins with round ends, common to several columns of numbers.
 
     The first and the last bin also take what lies beyond them, so every number has a bin. Missing
     numbers are left out. A width is 1, 2 or 5 times a power of ten, of whole numbers at least 1.
@@ -36,7 +36,7 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
 
 
 def edges_of(values: Floats, counts: Ints, *, bins: int = BINS) -> Floats:
-    """The edges of `round_edges` for distinct values in order, and how often each occurs."""
+    """Choose the edges of `round_edges` from sorted distinct values and their counts."""
     usual = np.abs(values) < _LARGEST  # neither missing nor infinite
     values, counts = values[usual], counts[usual]
     if not values.size:
@@ -54,7 +54,7 @@ def edges_of(values: Floats, counts: Ints, *, bins: int = BINS) -> Floats:
 
 
 def bin_counts(values: Floats, counts: Ints, edges: ArrayLike) -> Ints:
-    """How many records each bin has, where values occur as often as `counts` says.
+    """Count the records in each bin, from distinct values and their counts.
 
     A bin holds its lower edge, and not its upper one; the first and the last take what lies beyond
     them too.
@@ -68,6 +68,6 @@ def bin_counts(values: Floats, counts: Ints, edges: ArrayLike) -> Ints:
 
 
 def _round_step(width: float) -> float:
-    """The least of 1, 2 and 5 times a power of ten that is not below a width."""
+    """Return the least of 1, 2 and 5 times a power of ten that is at least a given width."""
     power: float = 10.0 ** floor(log10(width))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width * (1 - 1e-9))

@@ -1,7 +1,7 @@
 """Information loss between an original and a released table, row by row.
 
-Rows must correspond: row i of one is about the person of row i of the other. Missing cells are
-left out pairwise.
+Rows must correspond: row i of both tables is about the same person. Missing cells are left out
+pairwise.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from shoal.errors import InputError
 
 
 def sse(original: Floats, released: Floats) -> float:
-    """Sum of squared errors over all cells; sanchez2014 divides it by the number of columns.
+    """Sum the squared errors over all cells; sanchez2014 divides by the number of columns.
 
         SSE = sum_i sum_j (x_ij - y_ij)^2
 
@@ -28,7 +28,7 @@ def sse(original: Floats, released: Floats) -> float:
 
 
 def sae(original: Floats, released: Floats) -> float:
-    """Sum of absolute errors over all cells.
+    """Sum the absolute errors over all cells.
 
         SAE = sum_i sum_j |x_ij - y_ij|
 
@@ -40,7 +40,7 @@ def sae(original: Floats, released: Floats) -> float:
 
 
 def il1s(original: Floats, released: Floats) -> float:
-    """Mean absolute error in units of sqrt(2) standard deviations of the original.
+    """Compute the mean absolute error in units of sqrt(2) standard deviations of the original.
 
         IL1s = 1 / (m n) sum_i sum_j |x_ij - y_ij| / (sqrt(2) S_j)
 
@@ -80,7 +80,7 @@ def il1s(original: Floats, released: Floats) -> float:
 
 
 def sse_over_sst(original: Floats, released: Floats) -> float:
-    """Share of a column's spread that was lost: 0 is nothing, 1 is publishing the mean.
+    """Compute the share of a column's variance that is lost: 1 as if its mean were published.
 
         SSE = sum (x - y)^2,  SST = sum (x - mean x)^2
 
@@ -95,7 +95,7 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
 
 
 def _share_lost(x: Floats, y: Floats) -> float:
-    """`sse_over_sst` of columns without missing cells."""
+    """Compute `sse_over_sst` of columns without missing cells."""
     apart = x - y
     apart *= apart
     lost, total = float(apart.sum()), 0.0
@@ -109,7 +109,7 @@ def _share_lost(x: Floats, y: Floats) -> float:
 
 
 def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[float | None, str]:
-    """Loss of a column in units of the original's spread, or why it is not a finite number.
+    """Compute a column's loss in units of the original's spread, or say why it is infinite.
 
     `sse_over_sst` where rows correspond, `rank_matched` where they do not. A column that is
     missing throughout in one table alone is lost or invented: 0 would mean no loss, so there is
@@ -141,7 +141,7 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
 
 
 def share_changed(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:
-    """Share of the rows whose category changed, missing being a category.
+    """Compute the share of rows whose category changed; missing is a category.
 
     >>> share_changed(np.array([0, 1, -1]), np.array([0, 2, -1]))
     0.3333333333333333
@@ -150,7 +150,7 @@ def share_changed(original: NDArray[np.int64], released: NDArray[np.int64]) -> f
 
 
 def rank_matched(original: Floats, released: Floats) -> float:
-    """SSE / SST after sorting both columns: the squared Wasserstein distance over the variance.
+    """Compute SSE / SST after sorting both columns: squared Wasserstein distance over variance.
 
     Rows need not correspond, nor be equally many: quantile functions are compared, at the ranks
     of both. With n rows each it is the sum of (x_(i) - y_(i))^2 over SST. Missing cells are
@@ -181,7 +181,7 @@ def rank_matched(original: Floats, released: Floats) -> float:
 
 
 def total_variation(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:
-    """Half the L1 distance between the shares of codes, -1 for missing being a code.
+    """Compute half the L1 distance between the shares of codes; -1 for missing is a code.
 
     An empty column is at distance 1 from any other, and at 0 from an empty one.
 

@@ -1,4 +1,4 @@
-"""Intervals for shares of independent trials, and for means of repeats."""
+"""Confidence intervals for shares of independent trials, and for means of repeats."""
 
 from math import inf, sqrt
 
@@ -11,7 +11,7 @@ from shoal.errors import InputError
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
-    """Success rate of a Bernoulli experiment with its exact two-sided interval.
+    """Estimate a success rate with the exact two-sided Clopper-Pearson interval.
 
     The interval holds with at least the stated confidence for every true rate and any
     number of trials, which no approximation does. Each end is a one-sided bound at
@@ -31,7 +31,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Es
 
 
 def wilson(successes: float, trials: int, confidence: float = 0.95) -> Estimate:
-    """Success rate of a Bernoulli experiment with its Wilson score interval.
+    """Estimate a success rate with the Wilson score interval.
 
     With z the standard normal quantile at (1 + confidence) / 2,
 
@@ -59,7 +59,7 @@ def wilson(successes: float, trials: int, confidence: float = 0.95) -> Estimate:
 
 
 def least(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]:
-    """Lower confidence bounds for success rates, each wrong with probability at most alpha.
+    """Compute lower confidence bounds for success rates, each wrong with probability at most alpha.
 
     The bound is the rate p at which s or more successes in t trials have probability alpha:
     the alpha-quantile of Beta(s, t - s + 1), and 0 where s = 0.
@@ -73,7 +73,7 @@ def least(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64
 
 
 def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]:
-    """Upper confidence bounds for success rates, each wrong with probability at most alpha.
+    """Compute upper confidence bounds for success rates, each wrong with probability at most alpha.
 
     The (1 - alpha)-quantile of Beta(s + 1, t - s), and 1 where s = t.
 
@@ -86,7 +86,7 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
 
 
 def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -np.inf) -> Estimate:
-    """Mean of independent repeats with Student's interval.
+    """Estimate the mean of independent repeats with Student's interval.
 
         mean +- t s / sqrt(r),  t the quantile of Student's t with r - 1 degrees of freedom
 
@@ -114,7 +114,7 @@ def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:
-    """Difference of two shares that were measured on different people.
+    """Estimate the difference of two shares measured on different people.
 
     With p, [l, u] the Wilson estimates of the two,
 
@@ -138,7 +138,7 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
 def residual(
     main: float, trials: int, control: float, control_trials: int, confidence: float = 0.95
 ) -> Estimate:
-    """Share of what an attack could still gain over people not in the table that it does gain.
+    """Estimate an attack's gain as a share of what could be gained over the control.
 
         R = (main - control) / (1 - control)
 
@@ -171,7 +171,7 @@ def residual(
 def paired_ratio(
     both: int, first_only: int, second_only: int, confidence: float = 0.95
 ) -> Estimate:
-    """Ratio of two success rates that were measured on the same people.
+    """Estimate the ratio of two success rates measured on the same people.
 
     With s1, s2 the successes of each and m the people on whom at least one succeeded, it is
     s1 / s2, between l1 / u2 and u1 / l2 of Wilson intervals of s1 / m and s2 / m whose z is
@@ -205,7 +205,7 @@ def paired_ratio(
 
 
 def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
-    """Median of a sample between two of its order statistics.
+    """Estimate the median of a sample with an interval of order statistics.
 
     The interval holds with at least the stated confidence, whatever the distribution: the ranks
     are quantiles of Binomial(n, 1/2). With few values it is the whole range, at whatever
@@ -224,7 +224,7 @@ def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
 
 
 def _score(successes: float, trials: int, z: float) -> tuple[float, float]:
-    """Centre and half-length of Wilson's interval at a normal quantile."""
+    """Compute centre and half-length of Wilson's interval at a normal quantile."""
     s, t = successes, trials
     centre = (s + z * z / 2) / (t + z * z)
     return centre, z / (t + z * z) * sqrt(s * (t - s) / t + z * z / 4)

@@ -1,4 +1,4 @@
-"""Learning from a release: prediction of held-out original rows, and the user's own regression.
+"""Utility for learning: prediction of held-out original rows, and the user's own regression.
 
 A model trained on the release is scored on original rows, against one trained on the original
 and against none at all.
@@ -25,21 +25,21 @@ BOOTSTRAP = 1000
 
 
 class PredictionTask(StrEnum):
-    """What is predicted: a category, scored by accuracy, or a number, scored by R2."""
+    """The target of a prediction: a category, scored by accuracy, or a number, scored by R2."""
 
     CLASSIFICATION = "classification"
     REGRESSION = "regression"
 
 
 class Model(StrEnum):
-    """What is trained: gradient boosting, or a (generalised) linear model."""
+    """The model that is trained: gradient boosting, or a (generalised) linear model."""
 
     BOOSTING = "boosting"
     LINEAR = "linear"
 
 
 class LabelledRows(NamedTuple):
-    """Rows to learn from or to be tested on.
+    """Rows for training or testing.
 
     Attributes:
         X: records by columns; codes for categories, NaN for missing.
@@ -57,10 +57,10 @@ class Learned(NamedTuple):
     """Scores on held-out original rows: accuracy or R2.
 
     Attributes:
-        released: of the model trained on the release.
-        original: of the model trained on the original.
-        baseline: of no model: the most frequent category, or the mean, of the original.
-        tested: held-out rows.
+        released: score of the model trained on the release.
+        original: score of the model trained on the original.
+        baseline: score of the most frequent category, or of the mean, of the original.
+        tested: number of held-out rows.
     """
 
     released: Estimate
@@ -82,7 +82,7 @@ def learn(
     most_tested: int = 20_000,
     confidence: float = 0.95,
 ) -> Learned:
-    """Train on the release, test on held-out original rows.
+    """Train on the release, and test on held-out original rows.
 
     Accuracy has Wilson's interval, R2 = 1 - SSE/SST the percentile interval of 1,000 bootstrap
     samples of the tested rows. The intervals speak of the tested rows, not of other fits. Weights
@@ -177,7 +177,7 @@ def _constant(rows: LabelledRows, task: PredictionTask) -> float:
 def _r2(
     truth: Floats, guesses: Floats, rng: np.random.Generator, confidence: float
 ) -> list[Estimate]:
-    """R2 of each model, with the percentile interval of bootstrap samples that they share."""
+    """Compute R2 of each model, with percentile intervals from common bootstrap samples."""
     n, models = len(truth), len(guesses)
     centred = truth - truth.mean()
     sums = np.column_stack([*((truth - guesses) ** 2), centred, centred**2])
@@ -199,13 +199,13 @@ def _r2(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A regression, as its user reads it.
+    """A fitted regression with its intervals.
 
     Attributes:
         coefficients: the intercept, then one per column; NaN where it cannot be estimated.
         lows: lower ends of the confidence intervals.
         highs: upper ends.
-        rows: rows without a missing cell, on which it rests.
+        rows: number of complete rows, on which it rests.
     """
 
     coefficients: Floats
@@ -215,7 +215,7 @@ class Fit:
 
 
 class Overlaps(NamedTuple):
-    """Overlap of confidence intervals: 1 is the same interval, 0 none in common.
+    """The overlap of confidence intervals: 1 if they are equal, 0 if disjoint.
 
     Attributes:
         mean: over the coefficients that the original can estimate.
@@ -227,7 +227,7 @@ class Overlaps(NamedTuple):
 
 
 def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: bool = False) -> Fit:
-    """Least squares, or logistic regression for a target of 0 and 1, with intervals.
+    """Fit a linear regression, or a logistic one for a target of 0 and 1, with intervals.
 
     The intervals are the usual ones: Student's for least squares, with n - p degrees of freedom,
     and Wald's for the logistic model. Rows with a missing cell are left out. A column that is
@@ -279,7 +279,7 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
 
 
 def interval_overlap(original: Fit, released: Fit) -> Overlaps:
-    """Mean overlap of the confidence intervals of two fits of one model.
+    """Compute the mean overlap of the confidence intervals of two fits of one model.
 
         J = 1/2 (common / original length + common / released length)
 

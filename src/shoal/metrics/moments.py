@@ -52,7 +52,7 @@ class MomentChanges:
 
 
 def moments(table: ArrayLike) -> Moments:
-    """Means, variances and correlations of the columns. Cost O(n m^2).
+    """Compute means, variances and correlations of the columns. Cost O(n m^2).
 
     >>> moments([[1.0, 2.0], [3.0, 6.0]]).correlations
     array([[1., 1.],
@@ -98,7 +98,7 @@ def moment_changes(original: ArrayLike, released: ArrayLike) -> MomentChanges:
 
 
 def _pairwise(Z: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """Covariance of each pair over its common rows, and the two variances over the same rows.
+    """Compute each pair's covariance over its common rows, and both variances over these rows.
 
     Missing cells of Z must be 0.
     """

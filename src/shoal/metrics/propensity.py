@@ -1,4 +1,4 @@
-"""The propensity score: can a classifier tell released rows from original ones?"""
+"""The propensity score: whether a classifier can distinguish released from original rows."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -18,19 +18,20 @@ RIDGE = 1e-3
 
 
 class Teller(StrEnum):
-    """The classifier that tries to tell the tables apart."""
+    """The classifier that distinguishes the tables."""
 
     LOGISTIC = "logistic"
     BOOSTING = "boosting"
 
 
 class Propensity(NamedTuple):
-    """How well released rows can be told from original ones.
+    """How well released rows can be distinguished from original ones.
 
     Attributes:
-        pmse: 0 where they cannot be told apart, 1/4 where always, for tables of equal length.
-        ratio: pmse over what it is for a fresh draw from the original.
-        parameters: of the logistic model; 0 for boosting.
+        pmse: 0 if they are indistinguishable, 1/4 if completely distinguishable, for tables of
+            equal length.
+        ratio: pmse relative to that of a fresh sample of the original.
+        parameters: number of parameters of the logistic model; 0 for boosting.
     """
 
     pmse: Estimate
@@ -49,7 +50,7 @@ def propensity(
     repeats: int = 5,
     confidence: float = 0.95,
 ) -> Propensity:
-    """Propensity score mean squared error of two tables, whose rows need not correspond.
+    """Compute the propensity score mean squared error of two tables; rows need not correspond.
 
         pMSE = 1/N sum_i (p_i - c)^2
 
@@ -148,7 +149,7 @@ def _interval(values: list[float], confidence: float) -> Estimate:
 
 
 def _ratio(fits: list[float], expected: list[float], confidence: float) -> Estimate:
-    """Ratio of means, with the interval of its residuals (Cochran, "Sampling Techniques")."""
+    """Estimate a ratio of means, with its interval (Cochran, "Sampling Techniques")."""
     p, q = np.array(fits), np.array(expected)
     if q.mean() <= 0:
         # No column has spread in either table: there is nothing to tell apart.

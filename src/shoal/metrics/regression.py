@@ -23,7 +23,7 @@ DEPENDENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """How columns become features: standard scores, one per category, and their products.
+    """The encoding of columns as features: standard scores, one per category, and products.
 
     Attributes:
         categorical: which columns are codes.
@@ -42,7 +42,7 @@ class Features:
     products: bool
 
     def apply(self, X: Floats) -> Floats:
-        """Features of a table. A missing number becomes the mean, marked for columns in `gaps`."""
+        """Compute the features of a table. A missing number becomes the mean, marked by `gaps`."""
         parts: list[Floats] = []
         for j, is_code in enumerate(self.categorical):
             column = X[:, j]
@@ -63,11 +63,11 @@ class Features:
 
 
 def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Features:
-    """Decide the features of a table.
+    """Choose the features of a table.
 
-    One category has none, so features do not add up to a constant: missing, if a cell of the
-    column is, and otherwise the most frequent one. Products are left out if they would make more
-    than MOST_FEATURES.
+    One category is the reference, so features do not add up to a constant: missing if a cell of the
+    column is missing, otherwise the most frequent one. Products are left out if they would make
+    more than MOST_FEATURES.
     """
     codes = tuple(bool(kind) for kind in np.asarray(categorical))
     if X.ndim != 2 or X.shape[1] != len(codes):
@@ -105,7 +105,7 @@ def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Fe
 
 
 class Standard(NamedTuple):
-    """Columns with mean 0 and variance 1, those that depend on earlier ones left out."""
+    """Columns with mean 0 and variance 1, without those that depend on earlier ones."""
 
     Z: Floats
     kept: Bools
@@ -114,7 +114,7 @@ class Standard(NamedTuple):
 
 
 def standard(X: Floats) -> Standard:
-    """Centre and scale columns, and leave out constant ones and sums of earlier ones."""
+    """Standardise columns, and drop constant ones and linear combinations of earlier ones."""
     centres = X.mean(axis=0)
     Z = X - centres
     scales = np.sqrt((Z**2).mean(axis=0))
@@ -137,8 +137,8 @@ class LogisticFit(NamedTuple):
     """A logistic regression: intercept first, then one coefficient per column.
 
     Attributes:
-        converged: False where the classes can be told apart without error, so the
-            likelihood has no maximum.
+        converged: False if the classes can be separated without error, so the likelihood has no
+            maximum.
     """
 
     coefficients: Floats
@@ -153,8 +153,8 @@ def logistic(Z: Floats, y: Floats, *, ridge: float = 0.0) -> LogisticFit:
     Args:
         Z: standardised, independent columns.
         y: 0 or 1.
-        ridge: weight of |b|^2 / 2, the intercept spared; keeps b finite for classes that can
-            be told apart without error.
+        ridge: weight of |b|^2 / 2, without the intercept; keeps b finite for classes that can be
+            separated without error.
     """
     n, p = Z.shape
     A = np.column_stack([np.ones(n), Z])

@@ -1,4 +1,4 @@
-"""Unique records: in the sample and, as far as can be estimated, in the population.
+"""Unique records in the sample and, as far as it can be estimated, in the population.
 
 A key is a combination of values of the attributes that an attacker may know. f is the number of
 records of the table with a record's key, F the number of people in the population with it. Missing
@@ -26,7 +26,7 @@ MOST_PATTERNS = 64
 
 @dataclass(frozen=True)
 class Uniques:
-    """How records share their keys.
+    """Counts of records that share their keys.
 
     Attributes:
         records: rows of the table.
@@ -44,13 +44,13 @@ class Uniques:
 
     @property
     def share(self) -> float:
-        """Share of the records that are alone; 0 for an empty table."""
+        """The share of records that are unique; 0 for an empty table."""
         return self.uniques / self.records if self.records else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class IndividualRisk:
-    """Estimated chance, record by record, that an attacker's match on the key is right.
+    """Estimated probability, record by record, that an attacker's match on the key is right.
 
     Attributes:
         risks: one per record.
@@ -69,7 +69,7 @@ class IndividualRisk:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one attribute adds to a risk.
+    """The contribution of one attribute to a risk.
 
     Attributes:
         alone: the risk if the attacker knows this attribute only.
@@ -84,7 +84,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class PopulationMatch:
-    """A table against a table of the population (k-map).
+    """A table compared with a table of the population (k-map).
 
     Attributes:
         k: the smallest number of people in the population behind a record's key, over the
@@ -102,7 +102,7 @@ class PopulationMatch:
 
 
 def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = None) -> Uniques:
-    """Count the records that are alone with their values. Cost O(d n log n).
+    """Count the records that are unique in their values. Cost O(d n log n).
 
     Args:
         columns: records by attributes.
@@ -131,7 +131,7 @@ def individual_risk(
     hidden: NDArray[np.bool_] | None = None,
     confidence: float = 0.95,
 ) -> IndividualRisk:
-    """The individual risk of Benedetti and Franconi.
+    """Estimate the individual risk of Benedetti and Franconi.
 
     With F estimated by the sum of the weights over the key's records, and p = f / F, the
     population frequency given the sample's is taken as negative binomial with f successes at p,
@@ -187,10 +187,9 @@ def contributions(
     *,
     hidden: NDArray[np.bool_] | None = None,
 ) -> tuple[Contribution, ...]:
-    """How much each attribute adds to the mean individual risk. Cost O(d^2 n log n).
+    """Estimate how much each attribute adds to the mean individual risk. Cost O(d^2 n log n).
 
-    The parts do not sum to the whole: of two attributes that say the same, each adds nothing to
-    the other.
+    The parts do not sum to the whole: two equivalent attributes add nothing to each other.
     """
     codes, rows = value_codes(columns), len(columns)
     if weights is not None:
@@ -242,7 +241,7 @@ def against_population(
 
 
 def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
-    """Count, for each record, the minimal sets of attributes in which it is alone.
+    """Count, for each record, the minimal sets of attributes in which it is unique.
 
     A set is minimal if the record is alone in no proper subset of it. The fewer attributes it
     takes, the easier a record is to pick out: column s - 1 of the result counts the sets of size s,
@@ -273,7 +272,7 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
 def _matches(
     codes: list[Ints], rows: int, hidden: NDArray[np.bool_] | None, weights: Floats | None
 ) -> tuple[Floats, Floats]:
-    """For each record the records that match it, itself included, and the sum of their weights."""
+    """Count for each record the records that match it, itself included, and sum their weights."""
     heavy = np.ones(rows) if weights is None else weights
     if hidden is None or not hidden.any():
         keys = row_keys(codes, rows)
@@ -302,7 +301,7 @@ def _matches(
 
 
 def _risks(f: Floats, people: Floats) -> Floats:
-    """E(1 / F | f) of each record."""
+    """Compute E(1 / F | f) of each record."""
     where, first = distinct_rows(np.column_stack([f, people]))
     many = f[first]
     p = np.minimum(many / np.maximum(people[first], 1e-300), 1.0)
@@ -311,7 +310,7 @@ def _risks(f: Floats, people: Floats) -> Floats:
 
 
 def _gauss(f: Floats, q: Floats) -> Floats:
-    """2F1(1, 1; f + 1; q), that is the sum over j of q^j / C(f + j, j).
+    """Compute 2F1(1, 1; f + 1; q), the sum over j of q^j / C(f + j, j).
 
     Euler's transformation of p^(f - 1) 2F1(f, f; f + 1; q), which overflows. From f = 20 on 64
     terms of the sum are enough, since 1 / C(84, 20) < 1e-18; the library's function fails at
@@ -333,7 +332,7 @@ _MOST = 2**62
 
 
 def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
-    """Number the distinct values of each column, in their order; missing (NaN) is one value.
+    """Number the distinct values of each column in order; missing (NaN) is one value.
 
     >>> [codes.tolist() for codes in value_codes(np.array([[2.0, 1.0], [np.nan, 1.0]]))]
     [[0, 1], [0, 0]]
@@ -365,7 +364,7 @@ def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
 
 
 def distinct_rows(columns: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The key of each row, and for each key the first row that has it.
+    """Return the key of each row, and the first row with each key.
 
     >>> keys, first = distinct_rows(np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]]))
     >>> keys.tolist(), first.tolist()

@@ -1,4 +1,4 @@
-"""The arithmetic that every exact path shares, so all of them agree to the last bit.
+"""The arithmetic that all exact searches share, so they agree to the last bit.
 
 A table is first scaled by one power of two, which loses nothing and changes no order of
 distances. Then
@@ -23,7 +23,7 @@ HALF_WORD = 2.0**31
 
 
 def unit_scaled(X: Floats) -> Floats:
-    """Return a copy of X times the power of two that brings its magnitude to (1/2, 1].
+    """Scale X by the power of two that brings its magnitude to (1/2, 1].
 
     Values so small that the scaled one is subnormal (2^-1022 of the largest) are rounded.
 
@@ -41,9 +41,9 @@ def unit_exponent(X: Floats) -> int:
 
 
 def centroids(Z: Floats, labels: Ints, g: int) -> Floats:
-    """Means of the groups 0..g-1 of unit-scaled records, by the fixed-point sums.
+    """Compute the means of the groups 0..g-1 of unit-scaled records by fixed-point sums.
 
-    Records with a negative label count nowhere.
+    Records with a negative label are ignored.
 
     >>> centroids(np.array([[0.25], [0.75], [1.0]]), np.array([0, 0, 1]), 2)
     array([[0.5],
@@ -62,7 +62,7 @@ def centroids(Z: Floats, labels: Ints, g: int) -> Floats:
 
 
 def squared_distances(Z: Floats, q: Floats) -> Floats:
-    """Squared distances of all records to the point q, in column order.
+    """Compute the squared distances of all records to the point q, in column order.
 
     >>> squared_distances(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([0.0, 0.0]))
     array([1., 2.])
@@ -74,7 +74,7 @@ def squared_distances(Z: Floats, q: Floats) -> Floats:
 
 
 def within_squares(Z: Floats, labels: Ints) -> float:
-    """Sum of the squared distances of records to the mean of their group.
+    """Sum the squared distances of records to the mean of their group.
 
     >>> within_squares(np.array([[0.0], [1.0], [1.0]]), np.array([0, 0, 1]))
     0.5

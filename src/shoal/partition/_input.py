@@ -1,4 +1,4 @@
-"""Checks that every array passes on its way into this package.
+"""Checks of the arrays that enter this package.
 
 The result is a finite float64 array of the expected shape. The caller's array is never changed,
 and no message shows a value of it.

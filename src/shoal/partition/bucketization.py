@@ -31,13 +31,13 @@ Number = Fraction | Decimal | int
 
 @dataclass(frozen=True, eq=False)
 class Bucketed:
-    """Classes, and how close their buckets are to the whole table's.
+    """Equivalence classes, with the distance of their bucket shares from the whole table's.
 
     Attributes:
         partition: the classes.
         counts: records by class and bucket.
-        achieved: the largest ratio of a bucket's share in a class and in the table, either way;
-            exact.
+        achieved: the largest exact ratio of a bucket's share in a class to that in the table, or
+            its inverse.
     """
 
     partition: Partition
@@ -46,13 +46,13 @@ class Bucketed:
 
     @property
     def trivial(self) -> bool:
-        """Whether one class is left, which is close to the table because it is the table."""
+        """Whether there is a single class, which trivially equals the table."""
         return len(self.partition) == 1
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many classes there will be, and of which sizes.
+    """The number of classes and their sizes.
 
     Attributes:
         small: size of the smaller classes.
@@ -197,7 +197,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
 
 
 def count_bounds(e: int, totals: ArrayLike, t: Number) -> tuple[list[int], list[int]]:
-    """Least and largest number of records of each bucket in a t-close class of e records.
+    """Return the least and largest number of each bucket's records in a t-close class of e records.
 
         ceil(e p_j / t) <= c <= floor(e p_j t),    p_j = b_j / N
 
@@ -215,7 +215,7 @@ def count_bounds(e: int, totals: ArrayLike, t: Number) -> tuple[list[int], list[
 
 
 def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -> Bucketed:
-    """Merge classes that are not t-close with their nearest ones, until all are.
+    """Merge classes that are not t-close with their nearest class, until all are.
 
     A class that fails, the lowest first, joins the class whose mean is nearest to its own. The
     union of t-close classes is t-close, and the whole table is: it ends. Ratios are compared as
@@ -368,13 +368,13 @@ def _shift(sizes: Sizes, more: int) -> Sizes:
 
 
 def _alone(e: int, totals: Ints, t: Fraction) -> bool:
-    """Whether there are counts for one class of e records, whatever the others hold."""
+    """Whether counts exist for one class of e records, ignoring the others."""
     low, high = count_bounds(e, totals, t)
     return all(map(operator.le, low, high)) and sum(low) <= e <= sum(high)
 
 
 def _feasible(sizes: Sizes, totals: Ints, t: Fraction) -> bool:
-    """Whether there are counts for all classes together."""
+    """Whether counts exist for all classes together."""
     classes = _classes(sizes, totals, t)
     number = classes.left[:, None]
     supply = classes.left * classes.size
@@ -382,7 +382,7 @@ def _feasible(sizes: Sizes, totals: Ints, t: Fraction) -> bool:
 
 
 def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
-    """The classes to be formed, with the bounds of their counts."""
+    """Make the arrays of the classes to be formed, with the bounds of their counts."""
     size = (sizes.small, sizes.small + sizes.step)
     bounds = [count_bounds(e, totals, t) for e in size]
     return Classes(
@@ -395,7 +395,7 @@ def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
 
 
 def _fill(records: Scaled, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
-    """Fill the classes; trees are rebuilt whenever half of the records have left."""
+    """Fill the classes; rebuild the trees whenever half of the records have left."""
     Z, space = records
     n = len(Z)
     labels = np.full(n, -1, np.int64)
@@ -447,7 +447,7 @@ def _forest(Z: Floats, space: MixedSpace, bucket: Ints, number: int) -> Forest:
 
 
 def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | None]:
-    """The largest ratio of shares of each class, either way; None if it lacks a bucket."""
+    """Return the largest ratio of shares in each class, either way; None if it lacks a bucket."""
     n = int(totals.sum())
     size = counts.sum(axis=1)
     g, b = counts.shape
@@ -461,7 +461,7 @@ def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | None]:
 
 
 def _off(e: int, c: int, own: int, n: int) -> Fraction | None:
-    """The ratio of c/e and own/n, or its inverse, whichever is larger."""
+    """Return the ratio of c/e and own/n, or its inverse, whichever is larger."""
     if c == 0:
         return None
     ratio = Fraction(c * n, e * own)

@@ -1,4 +1,4 @@
-"""What losses of generalisation that are sums over cells cost: granularity and non-uniform entropy.
+"""Costs of cells for losses that are sums over cells: granularity and non-uniform entropy.
 
 Granularity takes for a label (leaves of the label - 1) / (leaves - 1), or a penalty that the user
 gives. Entropy takes for a record log2 (records of its label / records of its leaf), relative to the
@@ -22,11 +22,11 @@ from shoal.partition.kernels import full_domain as kernels
 
 @dataclass(frozen=True, eq=False)
 class CellCosts:
-    """What cells cost at each level of each column.
+    """The cost of cells at each level of each column.
 
     Attributes:
-        mean: of each column per level, the mean over the records, weighted.
-        gaps: how much more a suppressed cell costs, as `kernels.Rows` has it.
+        mean: for each column and level, the weighted mean over the records.
+        gaps: the additional cost of a suppressed cell, in the form of `kernels.Rows`.
     """
 
     mean: tuple[Floats, ...]
@@ -42,7 +42,7 @@ class CellCosts:
         *,
         entropy: bool,
     ) -> "CellCosts":
-        """Costs of rows whose columns have these hierarchies and weights."""
+        """Compute the costs of rows, given the columns' hierarchies and weights."""
         heavy = weights / weights.sum()
         n = int(rows.counts.sum())
         held = kernels.count_by_leaf(rows).astype(np.float64)
@@ -64,14 +64,14 @@ class CellCosts:
 
 
 def _leaf_shares(labels: Ints, many: Ints) -> Floats:
-    """Leaves of each label but one, over all leaves of the column but one."""
+    """Return the leaves of each label minus one, over all leaves of the column minus one."""
     held = np.array([np.bincount(level)[level] for level in labels], np.float64)
     shares: Floats = (held - 1.0) / np.maximum(many - 1, 1)
     return shares
 
 
 def _entropy(tree: Ints, held: Floats, n: int) -> tuple[Floats, Floats]:
-    """Cost of each leaf's record at each level, and if suppressed, relative to suppressing all."""
+    """Return a record's cost by leaf and level, and if suppressed, relative to the latter."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(held > 0, np.log2(held), 0.0)
         above = np.array([np.bincount(level, held)[level] for level in tree])

@@ -1,7 +1,7 @@
-"""A coarse tree from a sample: cells for methods that work within blocks of a large table.
+"""A coarse tree from a sample, which cuts a large table into cells for other methods.
 
-The sample shows where few records lie, so cuts separate few neighbours. The cells of the tree cover
-every record of the whole table, whatever the sample.
+The sample shows where records are sparse, so cuts separate few neighbours. The cells of the tree
+cover every record of the whole table, whatever the sample.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class CoarseTree:
         low, high = self.low.copy(), self.high.copy()
 
         def shrunk(node: int) -> int:
-            """What replaces a node: itself, or the side that is large enough."""
+            """Return what replaces a node: itself, or the side that is large enough."""
             if node < 0:
                 return node
             low[node], high[node] = shrunk(int(low[node])), shrunk(int(high[node]))
@@ -100,7 +100,7 @@ def coarse_cells(
     least: int,
     method: Callable[[Floats, int], Partition],
 ) -> CoarseTree:
-    """Cut space into cells of about `size` to twice as many records, where few records lie.
+    """Cut space into cells of `size` to about 2 `size` records, where records are sparse.
 
     A node that holds 2 `size` records or more, by the sample, is cut. On each axis, the cuts
     between two different values in the middle of the node's records are examined. The cut around
@@ -145,7 +145,7 @@ def coarse_cells(
 
 
 def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> CoarseTree:
-    """Grow the tree; `wanted` is the size from which a node is cut, and the least of a side."""
+    """Grow the tree; `wanted` is the least size of a node to cut, and of a side."""
     axis: list[int] = []
     cut: list[float] = []
     ways: list[list[int]] = []
@@ -175,7 +175,7 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
 
 
 def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
-    """Axis and place of the cut around which records lie thinnest; None if there is none."""
+    """Return axis and position of the cut where records are sparsest, or None."""
     m = len(X)
     window = max(m // WINDOW, 1)
     for middle in (MIDDLE, (0.0, 1.0)):

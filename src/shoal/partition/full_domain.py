@@ -104,7 +104,7 @@ is left, and returns the loss."""
 
 
 class Loss(StrEnum):
-    """What the chosen node makes small."""
+    """The loss that the chosen node minimises."""
 
     DISCERNIBILITY = "discernibility"
     GRANULARITY = "granularity"
@@ -115,15 +115,15 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Generalisation:
-    """The node of least loss, and what it does to the records.
+    """The node of least loss, and its effect on the records.
 
     Attributes:
         levels: of each column.
         labels: equivalence class of each record, from 0; -1 where it is suppressed.
         loss: of the node: discernibility over n^2, or the mean of cells from 0 to 1, or the mean
             number of records in a class.
-        looked_at: nodes whose classes were counted.
-        nodes: of the lattice.
+        looked_at: number of nodes whose classes were counted.
+        nodes: number of nodes of the lattice.
     """
 
     levels: Node
@@ -134,7 +134,7 @@ class Generalisation:
 
 
 class LatticeOptions(TypedDict, total=False):
-    """What a search takes beside records, hierarchies and k.
+    """The options of a search, besides records, hierarchies and k.
 
     Attributes:
         loss: which one; by default discernibility.
@@ -168,7 +168,7 @@ class LatticeOptions(TypedDict, total=False):
 def full_domain(
     codes: ArrayLike, hierarchies: Sequence[ArrayLike], k: int, **options: Unpack[LatticeOptions]
 ) -> Generalisation | None:
-    """Find the node of least loss that keeps what is required, exactly.
+    """Find the node of least loss that satisfies all requirements, exactly.
 
     Args:
         codes: records by columns, the leaf of each cell as a whole number from 0.
@@ -198,8 +198,8 @@ def frontier(
 ) -> list[Generalisation | None]:
     """Find the node of least loss for each of several k, in one pass over the lattice.
 
-    What fails at a k fails at a larger one, and bounds do not depend on k: nothing of that is
-    counted again. Arguments are those of `full_domain`, but for `ks`, which must rise.
+    What fails at a k fails at a larger one, and bounds do not depend on k: so neither is computed
+    again. Arguments are those of `full_domain`, but for `ks`, which must rise.
 
     >>> tree = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
     >>> [found.levels for found in frontier([[0], [1], [2], [3]], [tree], [1, 2, 4])]
@@ -215,7 +215,7 @@ def frontier(
 def prepare(
     codes: ArrayLike, hierarchies: Sequence[ArrayLike], options: LatticeOptions
 ) -> "tuple[Search, kernels.Lattice]":
-    """A search, and its lattice of which no node was looked at."""
+    """Make a search and its unexplored lattice."""
     judge, rating = options.get("judge"), options.get("rating")
     loss = options.get("loss", Loss.DISCERNIBILITY)
     models = [] if judge else list(options.get("require", ()))
@@ -229,11 +229,11 @@ def prepare(
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Distinct combinations of leaves and confidential values, and how often each occurs.
+    """Distinct combinations of leaves and confidential values, with counts.
 
     Attributes:
         rows: the combinations; confidential values are numbered over all models together.
-        values: of each model the value that such a number stands for.
+        values: for each model, the value of each such number.
         where: the combination of each record.
         trees: labels by level and leaf, of each column.
     """
@@ -286,7 +286,7 @@ class _Table:
 
 
 def _side_by_side(trees: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Labels by level and leaf of all columns, as `kernels.Rows` has them; where each begins."""
+    """Concatenate the labels of all columns by level and leaf; also return each column's start."""
     wrong = InputError("Expected levels by leaves, every leaf with its own label at 0.")
     if any(tree.ndim != 2 for tree in trees):
         raise wrong
@@ -305,7 +305,7 @@ def _side_by_side(trees: Sequence[Ints]) -> tuple[Ints, Ints]:
 
 
 def _together(require: Sequence[Requirement], n: int) -> tuple[Unsigned32, Ints]:
-    """Number the confidential values of all models together, and say what each one stands for."""
+    """Number the confidential values of all models together; also return the values by number."""
     if not require:
         return np.zeros(n, np.uint32), np.zeros((0, 1), np.int64)
     if len(require) == 1:
@@ -321,7 +321,7 @@ def _costs(
     weights: Sequence[float] | None,
     penalties: Sequence[ArrayLike] | None,
 ) -> CellCosts | None:
-    """What cells cost, if the loss is a sum over them."""
+    """Compute the costs of cells, if the loss is a sum over them."""
     d = len(table.trees)
     heavy = np.ones(d) if weights is None else np.asarray(weights, np.float64)
     if heavy.shape != (d,) or (heavy < 0).any() or not heavy.sum() > 0:
@@ -402,7 +402,7 @@ class Search:
         )
 
     def best(self, lattice: kernels.Lattice, k: int, progress: Progress) -> Generalisation | None:
-        """The node of least loss; what is known of the lattice at a smaller k is used."""
+        """Return the node of least loss, reusing what a smaller k showed of the lattice."""
         lattice.passed[:] = False
         lattice.best[:] = math.inf, -1.0
         lattice.at[: kernels.KEPT] = [0, 0, 0, -1, 0, -1, 0]
@@ -419,10 +419,10 @@ class Search:
             progress("searching the lattice", int(lattice.at[kernels.DONE]), len(lattice.order))
 
     def rate_node(self, levels: Ints, k: int) -> tuple[float, float, bool, int]:
-        """What a node does, looked at by itself.
+        """Compute what a node does, from scratch.
 
-        Returns its loss, infinite if it fails; a lower bound on it; whether it closes all below it;
-        and the records that it suppresses, not all of them counted once they are too many.
+        Return its loss, infinite if it fails; a lower bound on it; whether all nodes below it fail
+        too; and the number of suppressed records, where counting stops once they are too many.
         """
         firsts, sizes, _, failing = self._find_suppressed(levels, k)
         (known,) = self._bounds(levels, np.ones_like(levels))
@@ -441,7 +441,7 @@ class Search:
         return loss, bound, False, gone
 
     def _explore_more(self, lattice: kernels.Lattice, k: int) -> bool:
-        """Look at some more nodes, and say whether none is left."""
+        """Explore some more nodes; return whether none is left."""
         if self.compiled:
             return kernels.explore(self.rows, self.models, lattice, k, self.limit, EFFORT)
         node = kernels.advance(lattice)
@@ -469,7 +469,7 @@ class Search:
         )
 
     def lattice(self, between: Sequence[tuple[int, int]]) -> kernels.Lattice:
-        """A lattice of which no node was looked at."""
+        """Make an unexplored lattice."""
         low = np.array([first for first, _ in between], np.int64)
         shape = np.array([last - first + 1 for first, last in between], np.int64)
         nodes, d = math.prod(shape.tolist()), len(shape)
@@ -501,7 +501,7 @@ class Search:
         )
 
     def _bounds(self, low: Ints, shape: Ints) -> Floats:
-        """A lower bound on the loss of each node, before any node is looked at."""
+        """Compute a lower bound on the loss of each node before the search."""
         if self.costs is not None:
             means = zip(self.costs.mean, low, shape, strict=True)
             return _outer([mean[a : a + s] for mean, a, s in means])
@@ -517,7 +517,7 @@ class Search:
         return scale / classes * (1.0 - 1e-9)
 
     def _find_suppressed(self, node: Ints, k: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Classes of a node: a row and the records of each; the class of each row; which fail."""
+        """Return a node's classes: a row and the size of each, each row's class, and failures."""
         table = self.table
         firsts, sizes, labels = kernels.classes_of(self.rows, node)
         persons = sizes
@@ -543,7 +543,7 @@ class Search:
             failing[rejected] = _LACKS_MODEL
 
     def _steer(self, labels: Ints, sizes: Ints, failing: Ints) -> None:
-        """Suppress classes that lack a model, repeatedly, until none does."""
+        """Suppress classes that violate a model, repeatedly, until none does."""
         table, models = self.table, self.models
         while True:
             before = int(sizes[failing > 0].sum())
@@ -564,22 +564,22 @@ _LACKS_K, _LACKS_MODEL = 1, 2
 
 
 def levels_of(lattice: kernels.Lattice, node: int) -> Ints:
-    """The levels of a node."""
+    """Return the levels of a node."""
     levels: Ints = node // lattice.strides % lattice.shape + lattice.low
     return levels
 
 
 def _outer(parts: Sequence[Floats], combine: np.ufunc = np.add) -> Floats:
-    """Sums or products of one number of each column, for all nodes."""
+    """Combine one number per column for all nodes, by sums or products."""
     return reduce(combine.outer, parts).ravel()
 
 
 def _least_size(own: Requirement, counts: Ints, left: int) -> int:
-    """Records below which a class lacks what is required, if at least so many are left.
+    """Return the class size below which a class must fail, if at least `left` records remain.
 
-    With s records a class has at most s values. By the equal distance it is no nearer to the
-    records that are left than the part of these that have none of its values, which is at least
-    1 - (records with the s most frequent values) / left.
+    With s records a class has at most s values. Its equal distance from the remaining records is at
+    least the share of these that have none of its values, which is at least 1 - (records with the s
+    most frequent values) / left.
     """
     guarantee = own.guarantee
     if isinstance(guarantee, LDiversity):

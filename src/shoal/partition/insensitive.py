@@ -80,7 +80,7 @@ def insensitive(X: ArrayLike, k: int, *, order: Order = "reference") -> Partitio
 
 
 def _nearest_to_corners(X: Floats, k: int) -> Ints:
-    """Take the k records nearest to one corner after the other; ties go to the lowest index."""
+    """Take the k records nearest to each corner in turn; ties go to the lowest index."""
     n, d = X.shape
     labels = np.full(n, n // k - 1, np.int64)
     left = np.arange(n)
@@ -113,7 +113,7 @@ def _in_box(X: Floats) -> Floats:
 
 
 def order_keys(X: Floats, order: Sorted) -> list[Floats] | list[Ints]:
-    """Sort keys of the records, the leading one first; each depends on its own record alone."""
+    """Compute sort keys of the records, the leading one first, each from its own record alone."""
     _in_box(X)
     if order == "reference":
         return [squared_distances(X, np.zeros(X.shape[1]))]
@@ -130,7 +130,7 @@ def _places(X: Floats, order: Sorted) -> NDArray[np.intp]:
 
 
 def _hilbert_words(cells: Ints, bits: int) -> list[Ints]:
-    """Return the place of each cell along the Hilbert curve, as words, the leading first.
+    """Return the position of each cell along the Hilbert curve, as words, the leading one first.
 
     A word holds at most 62 bits, so any number of columns will do.
     """
@@ -145,7 +145,7 @@ def _hilbert_words(cells: Ints, bits: int) -> list[Ints]:
 
 
 def _hilbert_planes(cells: Ints, bits: int) -> list[Ints]:
-    """Return the bits of each cell's place along the curve, the leading first.
+    """Return the bits of each cell's position along the curve, the leading one first.
 
     This is Skilling's transform from axes to the "transposed" Hilbert index: exchanges
     and inversions of the low bits, from the top plane down, then a Gray code.

@@ -1,4 +1,4 @@
-"""Local suppression: the fewest cells blanked so no combination of values is rarer than k.
+"""Local suppression: blank the fewest cells so no combination of values is rarer than k.
 
 Blanking a cell of column j costs w_j. What a missing cell means decides what is asked for:
 
@@ -75,11 +75,11 @@ _SMALL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Suppression:
-    """Which cells are blanked, and how near that is to the least possible cost.
+    """The blanked cells, with their cost and a lower bound of the least cost.
 
     Attributes:
         blanked: records by columns.
-        cost: of the blanked cells, weighted.
+        cost: total weight of the blanked cells.
         bound: no solution costs less; where missing matches anything, none that blanks a cell of
             every rare record.
         exact: the cost is the least of these, up to rounding: the optimum was computed.
@@ -92,7 +92,7 @@ class Suppression:
 
     @property
     def gap(self) -> float:
-        """How much dearer than the bound it is, as a share of the bound."""
+        """How far the cost exceeds the bound, as a share of the bound."""
         return 0.0 if self.cost <= self.bound else self.cost / max(self.bound, _SMALL) - 1
 
 
@@ -105,7 +105,7 @@ def local_suppression(
     missing: MissingMeaning = MissingMeaning.OWN_VALUE,
     progress: Progress = silent,
 ) -> Suppression:
-    """Blank cells of little total weight until no combination is rarer than k.
+    """Blank cells of small total weight until no combination is rarer than k.
 
     Args:
         codes: records by columns, whole numbers; negative where missing.
@@ -163,7 +163,7 @@ def local_suppression(
 
 
 def key_sets(columns: int, size: int) -> list[tuple[int, ...]]:
-    """Every set of so many columns.
+    """List all sets of `size` columns.
 
     >>> key_sets(3, 2)
     [(0, 1), (0, 2), (1, 2)]
@@ -183,7 +183,7 @@ def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
 
 
 def _number_rows(C: Ints) -> tuple[Ints, Ints]:
-    """Number the different records from 0, and count each."""
+    """Number the distinct records from 0, and count each."""
     key, room = np.zeros(len(C), np.int64), 1
     for column in C.T:
         width = int(column.max(initial=-1)) + 2
@@ -197,7 +197,7 @@ def _number_rows(C: Ints) -> tuple[Ints, Ints]:
 
 
 def _distinct(C: Ints) -> tuple[Ints, Ints, Ints]:
-    """The different records, which of them each is, and how often each occurs."""
+    """Return the distinct records, the index of each record's, and their counts."""
     numbers, counts = _number_rows(C)
     first = np.empty(len(counts), np.int64)
     first[numbers[::-1]] = np.arange(len(C))[::-1]
@@ -205,7 +205,7 @@ def _distinct(C: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _patterns(w: Floats) -> tuple[Ints, Floats]:
-    """All sets of columns as bits, from the cheapest to the dearest, and what each costs."""
+    """List all sets of columns as bits, in order of increasing cost, and their costs."""
     bits = np.arange(1 << len(w))
     cost = ((bits[:, None] >> np.arange(len(w))) & 1) @ w
     order = np.lexsort((bits, cost))
@@ -213,7 +213,7 @@ def _patterns(w: Floats) -> tuple[Ints, Floats]:
 
 
 def _hidden(C: Ints, pattern: int) -> Ints:
-    """Records with the cells of a pattern blanked."""
+    """Return records with the cells of a pattern blanked."""
     out = (pattern >> np.arange(C.shape[1])) & 1 == 1
     return np.where(out, -1, C)
 
@@ -261,7 +261,7 @@ def _own_value(C: Ints, k: int, w: Floats) -> Ints:
 def _cheapest_alone(
     distinct: Ints, counts: Ints, rare: Ints, patterns: tuple[Ints, Floats], k: int
 ) -> Floats:
-    """For each rare combination, the least cost under which rare records are k by themselves."""
+    """Return for each rare combination the least cost to reach k among rare records alone."""
     cheapest = np.full(len(distinct), np.inf)
     bits, costs = patterns
     for bit, cost in zip(bits.tolist(), costs.tolist(), strict=True):
@@ -276,7 +276,7 @@ def _cheapest_alone(
 
 
 def _helpers(hidden: Ints, key: Ints, spare: Ints, wanted: int) -> list[tuple[int, int]] | None:
-    """Combinations that agree with one and can spare records, the largest first; or none."""
+    """Find combinations that match and can spare records, largest first; None if too few."""
     fitting = np.flatnonzero((hidden == key).all(axis=1) & (spare > 0))
     fitting = fitting[np.argsort(-spare[fitting], kind="stable")]
     rows = []
@@ -290,9 +290,9 @@ def _helpers(hidden: Ints, key: Ints, spare: Ints, wanted: int) -> list[tuple[in
 
 
 def _join_left(made: Ints, k: int, w: Floats) -> Ints:
-    """Let each record that is left join a combination of k, by the cells in which they differ.
+    """Let each remaining record join a combination of k, blanking the cells that differ.
 
-    Of a combination with enough to spare k - 1 records go along, of another all.
+    If that combination can spare k - 1 records, so many are blanked with it, else all of them.
     """
     while True:
         classes, where, counts = _distinct(made)
@@ -314,7 +314,7 @@ def _join_left(made: Ints, k: int, w: Floats) -> Ints:
 
 
 def _blank_cells(C: Ints, where: Ints, takes: Sequence[tuple[int, int, int]]) -> Ints:
-    """Blank so many records of each combination by each pattern, the first ones first."""
+    """Blank cells of as many records of each combination as each pattern takes, in order."""
     order = np.argsort(where, kind="stable")
     starts = np.searchsorted(where[order], np.arange(int(where.max()) + 1))
     made, used = C.copy(), np.zeros(len(starts), np.int64)
@@ -328,7 +328,7 @@ def _blank_cells(C: Ints, where: Ints, takes: Sequence[tuple[int, int, int]]) ->
 
 @dataclass(frozen=True, eq=False)
 class _Assignment:
-    """The programme of own value: variables x by combination and pattern, then y."""
+    """The integer programme if missing is a value: x by combination and pattern, then y."""
 
     distinct: Ints
     where: Ints
@@ -439,7 +439,7 @@ def _best(C: Ints, k: int, w: Floats) -> Ints | None:
 
 
 def _matching(C: Ints, original: Ints, k: int, w: Floats) -> Ints:
-    """Blank each record by the cheapest pattern that leaves it values which k records held."""
+    """Blank each record by the cheapest pattern whose remaining values k records had."""
     numbers, counts = _number_rows(original)
     open_ = np.flatnonzero(counts[numbers] < k)
     if not open_.size:
@@ -458,13 +458,13 @@ def _matching(C: Ints, original: Ints, k: int, w: Floats) -> Ints:
 
 
 def _agreeing(C: Ints, record: Ints) -> NDArray[np.bool_]:
-    """Which records agree with one wherever both are present."""
+    """Find the records that match one wherever both are present."""
     fits: NDArray[np.bool_] = ((record == C) | (C < 0) | (record < 0)).all(axis=1)
     return fits
 
 
 def _one_cell_each(C: Ints, k: int, w: Floats) -> float:
-    """What the cheapest present cell of each record that lacks k costs."""
+    """Return the cost of the cheapest present cell of each record that k records do not match."""
     numbers, counts = _number_rows(C)
     rare = np.flatnonzero(counts[numbers] < k)
     if (C < 0).any():
@@ -473,7 +473,7 @@ def _one_cell_each(C: Ints, k: int, w: Floats) -> float:
 
 
 def _restore_cells(C: Ints, made: Ints, groups: Sequence[list[int]], k: int, w: Floats) -> Ints:
-    """Put cells back, the dearest first, while every record agrees with k and none is whole.
+    """Restore cells, most costly first, while every record matches k and none is complete.
 
     Small tables are tried in several orders of equally dear cells, and from all cells of the same
     records blank; the cheapest is kept.
@@ -533,7 +533,7 @@ def _put_back(
 def _best_matching(
     C: Ints, groups: Sequence[list[int]], k: int, w: Floats
 ) -> NDArray[np.bool_] | None:
-    """Which cells are blank at the least cost; see the module."""
+    """Find the cheapest set of blanked cells; see the module."""
     n, cells = len(C), C.size
     if cells + len(groups) * n * (n - 1) // 2 > EXACT:
         return None
@@ -572,7 +572,7 @@ def _best_matching(
 def _solve(
     cost: Floats, rules: "Sequence[scipy.optimize.LinearConstraint]", upper: Floats, *, whole: bool
 ) -> tuple[float, Floats] | None:
-    """The least cost and where it is; none if HiGHS did not prove it."""
+    """Return the least cost and its solution; None if HiGHS did not prove optimality."""
     result = scipy.optimize.milp(
         cost,
         constraints=list(rules),

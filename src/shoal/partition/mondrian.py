@@ -34,7 +34,7 @@ LEAST = 10_000
 
 
 class CutColumn(StrEnum):
-    """By which column a node is cut first.
+    """How the column of a cut is chosen.
 
     `range`: the widest in the node, as a share of its width in the whole table. `entropy`: the
     one whose values in the node have the largest entropy. `gain`: the one whose median cut
@@ -198,7 +198,7 @@ def mondrian_tree(
 
 
 def cell_of(X: ArrayLike, above: Floats, upto: Floats) -> Ints:
-    """Which of the cells that recursive cuts made holds each record: above < x <= upto.
+    """Find the cell of each record among cells of recursive cuts: above < x <= upto.
 
     `PartitionTree` has the cells, which hold new records too. The first cut is found again as a
     border that runs through no cell, and so on: O((n + c) d) for each level of cuts, c being the
@@ -219,7 +219,7 @@ def cell_of(X: ArrayLike, above: Floats, upto: Floats) -> Ints:
 
 
 def _first_cut(above: Floats, upto: Floats) -> tuple[int, float]:
-    """The most balanced border that runs through no cell."""
+    """Find the most balanced border that crosses no cell."""
     best, column, border = 0, -1, 0.0
     for j in range(above.shape[1]):
         order = np.argsort(above[:, j], kind="stable")
@@ -236,7 +236,7 @@ def _first_cut(above: Floats, upto: Floats) -> tuple[int, float]:
 
 
 def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
-    """Half the range of each column in the whole table, so it cannot overflow; ranks need none."""
+    """Return half the range of each column, which cannot overflow; ranks need none."""
     low, high = columns.min(axis=1), columns.max(axis=1)
     if whole is not None:
         ends = np.asarray(whole, dtype=np.float64)
@@ -361,7 +361,7 @@ def _rules(
     n: int,
     k: int,
 ) -> tuple[Rules, Ints]:
-    """Translate all that leaves must meet, the halting rule last."""
+    """Compile all requirements of leaves, the halting rule last."""
     wanted = list(require)
     if units is not None:
         persons = np.unique(_of_records(units, "units", n), return_inverse=True)[1].ravel()
@@ -394,7 +394,7 @@ def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
 
 
 def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
-    """Return the heights after each code of a column, with a 0 after the last."""
+    """Return the heights after each code of a column, with a 0 after the last code."""
     if not 0 <= j < len(columns):
         raise InputError(
             f"The argument borders names column {j}; expected one below {len(columns)}, the "
@@ -412,7 +412,7 @@ def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
 def _rank(
     columns: Floats, heights: Mapping[int, Ints]
 ) -> tuple[Floats, list[Floats], dict[int, Ints]]:
-    """Replace values by their ranks, and borders after codes by borders after ranks."""
+    """Replace values by ranks, and borders after codes by borders after ranks."""
     pairs = [np.unique(x, return_inverse=True) for x in columns]
     ranks = np.array([inverse.ravel() for _, inverse in pairs], np.float64)
     borders = {}
@@ -447,7 +447,7 @@ def _lower_half(x: Floats) -> NDArray[np.bool_]:
 
 
 def _by_category(by: ArrayLike, n: int, least: int) -> Partition:
-    """Take neighbouring categories together until each block has `least` records."""
+    """Join adjacent categories until each block has `least` records."""
     codes = np.asarray(by)
     if codes.shape != (n,) or codes.dtype.kind not in "iu" or (n and codes.min() < 0):
         raise InputError(

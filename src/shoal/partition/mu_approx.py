@@ -16,7 +16,7 @@ _LEAF = 32
 
 
 def mu_approx(X: ArrayLike, k: int) -> Partition:
-    """Put the records of X in groups of k to 2k - 1, along a forest of short edges.
+    """Form groups of k to 2k - 1 records along a forest of short edges.
 
     Forest: while a component has fewer than k records, its root (its one record without
     an outgoing edge) is linked to the nearest record outside the component, which is
@@ -58,7 +58,7 @@ def mu_approx(X: ArrayLike, k: int) -> Partition:
 
 
 def _components(onto: Ints) -> Ints:
-    """Name each record's component by its root."""
+    """Label each record's component by its root."""
     root = np.where(onto < 0, np.arange(len(onto)), onto)
     while not np.array_equal(above := root[root], root):
         root = above
@@ -89,7 +89,7 @@ def _depth(onto: Ints) -> Ints:
 
 
 def _join_leftovers(Z: Floats, k: int, labels: Ints, component: Ints) -> None:
-    """Give what the cutting left at a root to the nearest group of its component."""
+    """Assign the records left at each root to the nearest group of its component."""
     top = int(labels.max()) + 1
     by_component = np.argsort(component, kind="stable")
     ordered = component[by_component]

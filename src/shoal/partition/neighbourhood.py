@@ -1,4 +1,4 @@
-"""The lattice of levels around the node of least loss, each node looked at by itself.
+"""List the lattice of levels around the node of least loss, each node evaluated separately.
 
 A whole lattice is listed if it is small. Of a larger one these nodes are: the node of least loss,
 those one step away from it, then two steps, and so on while all of them fit; a step is one level of
@@ -27,7 +27,7 @@ MOST_LISTED = 60
 
 @dataclass(frozen=True)
 class NodeState:
-    """What one node does.
+    """The result for one node.
 
     Attributes:
         levels: of each column.
@@ -45,7 +45,7 @@ class NodeState:
 
 @dataclass(frozen=True)
 class Layer:
-    """The nodes whose levels have one sum, and what the search knew of them at its end.
+    """The nodes of one height (sum of levels), and what the search found of them.
 
     Attributes:
         height: the sum.
@@ -64,7 +64,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A lattice, or the part of it around its best node.
+    """A lattice, or the part around its best node.
 
     Attributes:
         best: levels of the node of least loss, None if every node fails.
@@ -110,7 +110,7 @@ def neighbourhood(
 
 
 def _around(centre: Node, low: Ints, high: Ints, most: int) -> set[Node]:
-    """All nodes, or those in whole steps around one, of which the first step is always whole."""
+    """List all nodes, or those within whole steps of one node; the first step is complete."""
     if np.prod(high - low + 1.0) <= most:
         return set(product(*(range(a, b + 1) for a, b in zip(low, high, strict=True))))
     reached, edge = {centre}, {centre}

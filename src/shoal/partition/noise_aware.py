@@ -1,4 +1,4 @@
-"""Groups without a minimum size, for noise that shrinks as groups grow."""
+"""Groups without a minimum size, for noise that decreases with group size."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,7 +81,7 @@ def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> P
 
 
 def grouping_cost(X: ArrayLike, partition: Partition, noise: float) -> float:
-    """What `noise_aware` minimises: squares within groups, plus noise over each group's size.
+    """Compute the objective of `noise_aware`: squares within groups plus noise / size.
 
     >>> grouping_cost([[0.0], [2.0], [5.0]], Partition([0, 0, 1]), 4.0)
     8.0
@@ -147,7 +147,7 @@ def _search(Z: Floats, noise: float, progress: Progress) -> Partition:
 
 
 def _sizes(n: int) -> list[int]:
-    """Sizes to try, the largest first: beyond n / 2 there is one group of all."""
+    """List the sizes to try, largest first: beyond n / 2 there is a single group."""
     half = n // 2
     if n <= EVERY:
         return [n, *range(half, 1, -1)]

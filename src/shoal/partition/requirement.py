@@ -1,4 +1,4 @@
-"""What every group of a partition must meet, beside its size."""
+"""Requirements of every group of a partition, besides its size."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _WIDE = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Requirement:
-    """A model of privacy, and the confidential values that it is about.
+    """A privacy model with the confidential values that it applies to.
 
     Attributes:
         guarantee: what every group must meet. The names of columns in it are not used.
@@ -70,13 +70,13 @@ class Requirement:
 
 
 def compile_requirements(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
-    """Translate requirements on n records for the kernels: rules, and a row of codes for each."""
+    """Compile requirements on n records for the kernels: rules, and a row of codes for each."""
     codes = np.array([rule.codes for rule in requirements], np.int64).reshape(-1, n)
     return rules_of(requirements, n), codes
 
 
 def rules_of(requirements: Sequence[Requirement], n: int) -> Rules:
-    """Translate requirements on n records for the kernels, without the values of the records."""
+    """Compile requirements on n records for the kernels, without the records' values."""
     wholes = {int(rule.totals.sum()) for rule in requirements if rule.totals is not None}
     if wholes:
         if len(wholes) > 1 or any(rule.totals is None for rule in requirements):
@@ -120,7 +120,7 @@ def rules_of(requirements: Sequence[Requirement], n: int) -> Rules:
 
 
 def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
-    """Return the first requirement that the records do not meet all together, if there is one.
+    """Return the first requirement that all records together violate, or None.
 
     If there is, no grouping of these records meets it, see `mondrian_tree`. All requirements
     must be about the same records. Cost: O(n) per requirement.
@@ -135,10 +135,10 @@ def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
 
 
 def find_unmet(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
-    """Return the first requirement that all records together do not meet, if there is one.
+    """Return the first requirement that all records together violate, or None.
 
-    If the whole table does not meet a model, no grouping of it does: each of them is kept
-    when groups are merged.
+    If the whole table violates a model, every grouping does, because merging groups preserves each
+    model.
     """
     seen = np.arange(rules.total.size)
     for r, rule in enumerate(requirements):
@@ -154,7 +154,7 @@ def find_unmet(requirements: Sequence[Requirement], rules: Rules) -> Requirement
 
 
 def _totals(own: Requirement) -> Ints:
-    """Records of the whole table by value."""
+    """Count the records of the whole table by value."""
     return np.bincount(own.codes, minlength=_width(own)) if own.totals is None else own.totals
 
 
@@ -180,14 +180,14 @@ def _kind(own: Requirement) -> int:
 
 
 def longest_way(own: Requirement) -> int:
-    """The unit of a distance: what `moved` sums is this many times the distance."""
+    """Return the unit of a distance: `moved_mass` returns this multiple of the distance."""
     if _kind(own) == kernels.ORDERED:
         return max(_width(own) - 1, 1)
     return 2 * _paths(own)[0].shape[1] if _kind(own) == kernels.HIERARCHICAL else 1
 
 
 def _threshold(rules: Rules, r: int, own: Requirement) -> None:
-    """Write the threshold of a rule, in the units of what `meets` compares with it."""
+    """Write the threshold of a rule, in the units that `meets` compares."""
     n = rules.records
     if isinstance(own.guarantee, LDiversity):
         l = own.guarantee.l  # noqa: E741 (as in the literature)
@@ -244,8 +244,8 @@ def below(x: Fraction, most: int) -> Fraction:
 def _paths(own: Requirement) -> tuple[Ints, Ints, Ints]:
     """Return the edges above each value, and records below each edge and its length.
 
-    The length of an edge is by how much the node at its upper end is higher than the one at
-    its lower end, a node being as high as the longest way down from it.
+    The length of an edge is the difference in height of its two nodes; the height of a node is the
+    longest path down from it.
     """
     width = _width(own)
     none = np.zeros(0, np.int64)

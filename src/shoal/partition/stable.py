@@ -1,4 +1,4 @@
-"""Stable microaggregation of a pair of tables, and how much partitions change."""
+"""Stable microaggregation of a pair of tables, and a measure of partition change."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from shoal.partition.mdav import mdav
 
 
 class PartitionChange(NamedTuple):
-    """What changing one record did to a partition."""
+    """The effect of changing one record on a partition."""
 
     groups: int
     """How many pairs of corresponding groups differ."""
@@ -92,7 +92,7 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
 
 
 def insensitivity(before: Partition, after: Partition, record: int) -> int:
-    """By how many records corresponding groups differ at most after one record changed.
+    """Return by how many records corresponding groups differ at most after one record changed.
 
     The least over all bijections between the groups: 1 or less for every pair of tables
     is what makes a method insensitive. See `stability` for the details.
@@ -156,7 +156,7 @@ def stability(before: Partition, after: Partition, record: int) -> PartitionChan
 
 
 def _bottleneck(difference: Ints) -> int:
-    """Find the least possible largest entry of a perfect matching, by bisection."""
+    """Find the perfect matching whose largest entry is least, by bisection."""
     values = np.unique(difference)
     low, high = 0, len(values) - 1
     while low < high:
@@ -177,7 +177,7 @@ def _means(X: Floats, labels: Ints) -> Floats:
 
 
 def _loss(Y: Floats, inside: NDArray[np.bool_], spread: Floats) -> float:
-    """IL1s of two groups, up to a constant factor."""
+    """Compute the IL1s of two groups, up to a constant factor."""
     off = np.empty_like(Y)
     for part in (inside, ~inside):
         off[part] = np.abs(Y[part] - Y[part].mean(axis=0))

@@ -18,7 +18,7 @@ from shoal.partition.kernels.univariate import (
 
 
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
-    """Group the values of one column in blocks of k by rank, the bigger block last.
+    """Group the values of one column in blocks of k by rank, the larger block last.
 
     With g = floor(n / k), the record of rank i (from 0) is in group min(floor(i / k), g - 1):
     where groups start depends on n and k alone, never on the values. That is what bounds
@@ -44,7 +44,7 @@ def individual_ranking(x: ArrayLike, k: int) -> Partition:
 
 
 def individual_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
-    """Rank every column of X by itself: one partition per column, see `individual_ranking`.
+    """Rank every column of X separately: one partition per column, see `individual_ranking`.
 
     >>> [p.labels.tolist() for p in individual_rankings([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]
@@ -84,7 +84,7 @@ def optimal_univariate(x: ArrayLike, k: int) -> Partition:
 
 
 def optimal_univariates(X: ArrayLike, k: int) -> tuple[Partition, ...]:
-    """Group every column of X by itself: one partition per column, see `optimal_univariate`.
+    """Group every column of X separately: one partition per column, see `optimal_univariate`.
 
     >>> [p.labels.tolist() for p in optimal_univariates([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]
@@ -95,7 +95,7 @@ def optimal_univariates(X: ArrayLike, k: int) -> tuple[Partition, ...]:
 
 
 def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
-    """Where the groups of `optimal_univariate` begin in a column that is sorted already.
+    """Return where the groups of `optimal_univariate` begin in a sorted column.
 
     >>> optimal_begins(np.array([1.0, 1.1, 1.2, 9.0, 9.1]), 2)
     array([0, 3])
@@ -118,7 +118,7 @@ def sort_order(x: Floats) -> NDArray[np.uint32]:
 
 
 def _rises(x: Floats) -> bool:
-    """Whether a column is sorted, as the first one of a sorted table is."""
+    """Whether a column is already sorted, as the first column of a sorted table is."""
     return bool((x[1:] >= x[:-1]).all())
 
 

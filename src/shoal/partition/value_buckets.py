@@ -1,4 +1,4 @@
-"""Buckets of confidential values: nearly equal in mass, neighbours together."""
+"""Buckets of confidential values: nearly equal in mass, with adjacent values together."""
 
 from collections.abc import Mapping, Sequence
 
@@ -97,7 +97,7 @@ def joint_buckets(
 
 
 def _cut(buckets: Ints, place: Floats, parts: int, heights: ArrayLike | None) -> Ints:
-    """Cut every bucket by one more column, and renumber the pieces."""
+    """Cut every bucket by a further column, and renumber the parts."""
     inner = np.zeros_like(buckets)
     order = np.argsort(buckets, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):
@@ -107,7 +107,7 @@ def _cut(buckets: Ints, place: Floats, parts: int, heights: ArrayLike | None) ->
 
 
 def _parts(b: int, columns: int) -> int:
-    """The largest f with f^columns <= b, but at least 2 if b is."""
+    """Return the largest f with f^columns <= b, but at least 2 if b is."""
     f = 1
     while (f + 1) ** columns <= b:
         f += 1
@@ -122,7 +122,7 @@ def _at_least_one(b: int) -> None:
 
 
 def _between(values: Floats, heights: Ints) -> Ints:
-    """Height of the lowest node above each value that occurs and the next one."""
+    """Return the height of the lowest node above each occurring value and the next one."""
     starts = values.astype(np.int64)
     if len(values) and ((starts != values).any() or starts[0] < 0 or starts[-1] > len(heights)):
         raise InputError(
@@ -136,7 +136,7 @@ def _between(values: Floats, heights: Ints) -> Ints:
 
 
 def _borders(counts: Ints, b: int, heights: Ints | None) -> Ints:
-    """Numbers of the values at which a new bucket begins, rising."""
+    """Return the indices of the values at which a new bucket begins, ascending."""
     n = int(counts.sum())
     below = np.cumsum(counts)[:-1]
     chosen = set()

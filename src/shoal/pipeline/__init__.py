@@ -1,1 +1,1 @@
-"""The pipeline: plan, run a method, check what it made, and attach the claims; all in memory."""
+"""The pipeline: plan, run a method, check the result, and attach the claims; all in memory."""

@@ -1,7 +1,7 @@
-"""Which claims will do for whom.
+"""Which claims each audience requires.
 
-For each audience there is a rule of the steward's own on what a release must be able to say of all
-quasi-identifiers together. It adds no promise, and is applied before any data is read.
+Each audience has a rule on what a release must claim about all quasi-identifiers together. It adds
+no promise, and is applied before any data is read.
 """
 
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ from shoal.errors import InputError, did_you_mean
 
 @dataclass(frozen=True)
 class AudienceRule:
-    """What an audience needs.
+    """The claims that an audience requires.
 
     Attributes:
         enough: a claim for all quasi-identifiers together must have one of these; empty for none.
@@ -58,9 +58,9 @@ def find_audience(name: str) -> Audience:
 
 
 def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> str:
-    """Why these claims will not do for the policy's audience, in a sentence, or "".
+    """Explain why these claims do not suffice for the policy's audience, or return "".
 
-    `why` says what the claims depend on, for the sentence. Without an audience any claims will do.
+    `why` says what the claims depend on. Without an audience, any claims suffice.
     """
     if policy.audience is None:
         return ""
@@ -88,18 +88,18 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
 
 
 def refuse(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> None:
-    """Stop where claims will not do for the policy's audience, with the `objection`."""
+    """Refuse claims that do not suffice for the policy's audience, with the `objection`."""
     if reason := objection(policy, claims, why=why):
         raise InputError(reason)
 
 
 def covers_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
-    """Whether a claim of these statuses covers all quasi-identifiers, public ones aside."""
+    """Whether a claim of these statuses covers all non-public quasi-identifiers jointly."""
     schema = policy.schema
     keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
     return any(claim.status in statuses and keys <= _about(claim.guarantee) for claim in claims)
 
 
 def _about(guarantee: Guarantee) -> set[str]:
-    """The columns that a guarantee speaks of: those that make the classes, where it has classes."""
+    """Return the columns of a guarantee: its keys if it is about classes, else its columns."""
     return set(getattr(guarantee, "keys", None) or guarantee.columns)

@@ -1,4 +1,4 @@
-"""Everything that a run does with the budget file: granting, booking, and recording inspections.
+"""All use of the budget file by a run: granting, booking, and recording inspections.
 
 The file itself, and the rule by which entries add up, live in `shoal.budget`.
 """
@@ -22,7 +22,7 @@ NOT_CHOSEN = "the method and its parameters were not chosen from this table"
 
 
 def open_budget(path: Path, source: str, epsilon: str, delta: str | None = None) -> str:
-    """Grant a population a budget in a budget file, which is created if need be."""
+    """Grant a population a budget in a budget file, which is created if necessary."""
     granted = text_files.parse_epsilon(epsilon)
     at = None if delta is None else text_files.parse_delta(delta)
     return str(budget_file.init(path, source, granted, delta=at))
@@ -32,7 +32,7 @@ def refuse_older_copies(path: Path, *places: Path) -> None:
     """Refuse a budget file that is older than a confidential folder in one of these places.
 
     Each confidential folder keeps the head of the budget file as it was when its release was
-    booked. One that has none, or cannot be read, says nothing.
+    booked. A folder without one, or an unreadable one, is skipped.
     """
     for folder in sorted({f for place in places for f in place.glob(f"*{INTERNAL_SUFFIX}")}):
         if (account := read_account(folder)) is not None:
@@ -40,7 +40,7 @@ def refuse_older_copies(path: Path, *places: Path) -> None:
 
 
 def read_account(folder: Path) -> dict[str, Any] | None:
-    """What a confidential folder says of its entry in the budget file, if it can be read."""
+    """Read the budget entry that a confidential folder records, or return None."""
     try:
         account = parse_json(text_files.read_bytes(folder / FIGURES, FIGURES))["budget"]
         return {**account, "head": budget_file.LogHead(**account["head"])}
@@ -49,13 +49,13 @@ def read_account(folder: Path) -> dict[str, Any] | None:
 
 
 def show_budget(path: Path) -> str:
-    """Say what was granted, spent and left for each population of a budget file."""
+    """Show what was granted, spent and left for each population of a budget file."""
     refuse_older_copies(path, path.parent)
     return "\n\n".join(str(account) for account in budget_file.show(path))
 
 
 def budget_facts(path: Path) -> list[dict[str, Any]]:
-    """The same as plain values, one for each population."""
+    """Return the accounts of a budget file as plain values."""
     return [
         {
             **plain(account),
@@ -71,14 +71,14 @@ def budget_facts(path: Path) -> list[dict[str, Any]]:
 
 
 def is_inspected(policy: Policy) -> bool:
-    """Whether the budget file knows of an inspection of the table itself."""
+    """Whether the budget file records an inspection of the confidential table."""
     if policy.budget is None:
         return False
     return budget_file.account(policy.budget.file, policy.budget.source).inspected
 
 
 def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
-    """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
+    """Say what a comparison of methods will cost; this records nothing."""
     if sample:
         known = "The confidential table is not inspected, so the choice costs nothing."
         return (known,)
@@ -99,8 +99,8 @@ _NOT_RECORDED = (
 def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
     """Record a comparison of methods under the policy's source, before it starts.
 
-    Returned is what the steward should know, in sentences. With `sample` the comparison inspects
-    public data only. Without a `[budget]` nothing can be recorded. The note is public.
+    Return what the steward should know, in sentences. With `sample` the comparison inspects public
+    data only. Without a `[budget]` nothing can be recorded. The note is public.
     """
     known = inspection_costs(policy, sample=sample)
     if policy.budget is None:
@@ -146,7 +146,7 @@ def _record(
     what: budget_file.What,
     note: str,
 ) -> budget_file.Account:
-    """The account with an inspection; doing the same again is not a further one."""
+    """Record an inspection, unless the same one is recorded already; return the account."""
     account = budget_file.account(used.file, used.source)
     if any((i.kind, i.what, i.policy, i.note) == (kind, what, policy.digest, note)
            for i in account.inspections):  # fmt: skip
@@ -159,7 +159,7 @@ def _record(
 def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
     """Book a private selection of a method before its first draw, and record it as an inspection.
 
-    Returned are the budget file and the entry, for `settle_selection`.
+    Return the budget file and the entry, for `settle_selection`.
     """
     if policy.budget is None:
         raise InputError(
@@ -188,7 +188,7 @@ def settle_selection(booking: tuple[Path, int]) -> None:
 
 
 def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reservation | None:
-    """Charge the budget of the population: a price where one is proved, and else no bound."""
+    """Charge the population's budget with the proved privacy loss, or with none."""
     policy = planned.policy
     if policy.budget is None:
         return None
@@ -208,7 +208,7 @@ def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reser
 
 
 def _facts(policy: Policy, used: BudgetUse, neighbours: Neighbours) -> budget_file.DeclaredFacts:
-    """What the policy declares of a release: nothing of what its table holds."""
+    """Collect the declared facts about a release: nothing about its table."""
     persons, released = policy.schema.persons, policy.schema.released
     number = "rows" if persons is None or persons.exact else "persons"
     return budget_file.DeclaredFacts(

@@ -1,4 +1,4 @@
-"""What a plan says before any data is read: promises, what survives by formula, time and memory.
+"""What a plan predicts before any data is read: promises, utility by formula, time and memory.
 
 Everything follows from the policy and from a number of rows that somebody states. Each method has a
 model of its time and memory, measured once; time is scaled by how long this machine takes for a
@@ -17,10 +17,10 @@ from shoal.core.serialise import plain
 from shoal.io import memory
 from shoal.methods.method import Expectation, Method, Setting
 
-START, CELL = 0.9, 2e-7
+START, CELL = 0.83, 3.4e-7
 """Seconds for starting and for the reports, and for reading, checking and writing a cell: of
 `individual-ranking`, by `make calibrate`."""
-LIBRARIES, CELL_BYTES = 0.28e9, 60
+LIBRARIES, CELL_BYTES = 0.18e9, 78
 """Bytes that a run takes with a small table, and for each cell of a larger one."""
 LONG = 20_000
 """From this many rows on, a run may take more than two seconds."""
@@ -31,7 +31,7 @@ REFERENCE = 0.0045
 def expect_survivors(
     method: Method[Any], setting: Setting[Any], rows: int
 ) -> tuple[Expectation, ...]:
-    """What survives of so many rows, by formula."""
+    """Predict the utility for so many rows, by formula."""
     listed = method.expect(replace(setting, rows=rows))
     k = getattr(setting.parameters, "k", None)
     if k is None or setting.release_form is ReleaseForm.SYNTHETIC:
@@ -42,7 +42,7 @@ def expect_survivors(
 
 
 def _expect_imputed(setting: Setting[Any]) -> tuple[Expectation, ...]:
-    """What becomes of missing cells where a centre stands for its group."""
+    """Predict what replaces missing cells where a centre represents its group."""
     medoid = getattr(setting.parameters, "aggregate", "medoid") == "medoid"
     if medoid or getattr(setting.parameters, "output", "centroids") != "centroids":
         return ()
@@ -54,7 +54,7 @@ def _expect_imputed(setting: Setting[Any]) -> tuple[Expectation, ...]:
 
 
 def seconds(planned: Any) -> float | None:
-    """About how long a run takes on one core, without the evaluation; none without rows."""
+    """Predict the seconds of a run on one core, without evaluation; None without rows."""
     if planned.rows is None:
         return None
     cost = planned.method.cost_of(planned.setting)
@@ -67,7 +67,7 @@ def seconds(planned: Any) -> float | None:
 
 
 def peak_bytes(planned: Any) -> float | None:
-    """About how much memory a run takes at its peak, without the evaluation; none without rows."""
+    """Predict the peak memory of a run, without evaluation; None without rows."""
     if planned.rows is None:
         return None
     cost = planned.method.cost_of(planned.setting)
@@ -77,7 +77,7 @@ def peak_bytes(planned: Any) -> float | None:
 
 
 def report_estimate(progress: Progress, planned: Any) -> Progress:
-    """Say how long a long run takes in all, in stages that cannot say how far they are."""
+    """Add the total time to the progress of stages that cannot report their own."""
     rows = planned.setting.rows
     if rows is None or rows < LONG or planned.distributed:
         return progress
@@ -89,20 +89,20 @@ def report_estimate(progress: Progress, planned: Any) -> Progress:
 
 @cache
 def machine_speed() -> float:
-    """How much slower this machine is than the one that the figures are of; between 1/4 and 10."""
+    """Measure how much slower this machine is than the reference, between 1/4 and 10."""
     took = min(_probe() for _ in range(3)) / REFERENCE
     return min(max(took, 0.25), 10.0)
 
 
 def _probe() -> float:
-    """Plain steps of Python: how fast numpy is depends on the processor's instructions too."""
+    """Time plain steps of Python; NumPy's speed also depends on the processor's instructions."""
     begun = process_time()
     sum(number * number for number in range(100_000))
     return max(process_time() - begun, 1e-6)
 
 
 def duration(number: float) -> str:
-    """Seconds for people, one digit of them.
+    """Write seconds for people, with one significant digit.
 
     >>> duration(0.4), duration(34), duration(5000)
     ('about 1 s', 'about 30 s', 'about 1 h')
@@ -115,7 +115,7 @@ def duration(number: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes for people, one digit of them, or two from 10 GB on.
+    """Write bytes for people, with one significant digit, or two from 10 GB on.
 
     >>> size(3.4e8), size(6.4e9), size(5.32e10)
     ('about 0.3 GB', 'about 6 GB', 'about 53 GB')
@@ -124,7 +124,7 @@ def size(number: float) -> str:
 
 
 def takes(planned: Any) -> str:
-    """What a run takes, in words; nothing where the number of rows is not known."""
+    """Say what a run takes; empty if the number of rows is unknown."""
     took, needed = seconds(planned), peak_bytes(planned)
     if took is None or needed is None or planned.distributed:
         return ""
@@ -132,7 +132,7 @@ def takes(planned: Any) -> str:
 
 
 def plan_text(planned: Any) -> str:
-    """What a plan promises, expects and takes, line by line."""
+    """Write what a plan promises, expects and takes, line by line."""
     rows = "" if planned.rows is None else f" of {planned.rows:,} rows"
     first = f"Plan by {planned.method.name}{rows}, {planned.setting.release_form}"
     return "\n".join([
@@ -147,7 +147,7 @@ def plan_text(planned: Any) -> str:
 
 
 def plan_facts(planned: Any) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the plan as plain values."""
     return {
         "method": planned.method.name,
         "release_form": planned.setting.release_form.value,

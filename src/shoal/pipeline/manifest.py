@@ -29,14 +29,14 @@ def list_deciding_versions(package: str) -> dict[str, str]:
 
 
 def list_versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of Python and of packages, of those that are there."""
+    """List the versions of Python and of the installed ones among some packages."""
     versions = {name: version_of(name) for name in packages}
     return {"python": platform.python_version()} | {n: v for n, v in versions.items() if v}
 
 
 @cache
 def version_of(package: str) -> str:
-    """The version of a package, or nothing; looking one up takes milliseconds."""
+    """Return the version of a package, or an empty text; one lookup takes milliseconds."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -44,7 +44,7 @@ def version_of(package: str) -> str:
 
 
 def read(folder: Path) -> Manifest:
-    """Read the manifest of a release; refuse a folder without one, or one of another shape."""
+    """Read the manifest of a release; refuse an absent one, or one with another shape."""
     return parse(folder, read_raw(folder))
 
 
@@ -77,7 +77,7 @@ def parse(folder: Path, raw: bytes) -> Manifest:
 
 
 def _misfit(error: ValidationError) -> str:
-    """The first place that does not fit, and what was expected there."""
+    """Describe the first field that does not fit, and what was expected."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"])) or "top level"
     if first["type"] == "extra_forbidden":

@@ -27,7 +27,7 @@ class ReadingOptions:
     skip: str | None = None
 
     def marks(self, policy: Policy) -> dict[str, Any]:
-        """The same, with what the policy says of its files."""
+        """Fill in the reading options with those of the policy."""
         return io.marks(policy, **vars(self))
 
 
@@ -39,7 +39,7 @@ class BudgetOptions:
     source: str | None = None
 
     def apply_to(self, policy: Policy | Path) -> Policy:
-        """The policy with them."""
+        """Return the policy with these budget options."""
         policy = load(policy)
         if self.file is None and self.source is None:
             return policy
@@ -87,8 +87,8 @@ class EvaluationOptions:
     """What the officer's report compares.
 
     Attributes:
-        evaluate: run attacks and measures of utility; by default on tables of at most
-            `evidence.MEASURED` rows.
+        evaluate: run attacks and measures of utility; by default wherever the memory for
+            them is free.
         control: people of the same population who are not in the table, for the attacks.
         comparison: what `shoal compare --json` printed.
         names: what the report calls files that their user knows by another name, by path.

@@ -33,7 +33,7 @@ DRAFTED = "The policy was drafted by program, and nobody has reviewed it."
 
 
 def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
-    """Say which keys of the policy this method carries along without using them."""
+    """Name the policy keys that this method ignores."""
     schema = policy.schema
     lines = [DRAFTED] if policy.drafted else []
     weight = schema.column_with_flag("sampling_weight")
@@ -82,7 +82,7 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
 
 
 def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
-    """Say how many rows of a person count, where it is not one."""
+    """Say how many rows of a person count, unless it is one."""
     stated = setting.schema.persons
     if stated is None or not stated.dropped:
         return ()
@@ -96,7 +96,7 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
 
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
-    """Say what happens silently to cells outside their public domains."""
+    """Say what happens, without a report, to cells outside their public domains."""
     columns, scaled = method.clamps(setting), method.input.scaled
     notes = ["Cells outside their bounds are clamped silently, record by record."]
     for name in columns:
@@ -131,7 +131,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class SeenColumn:
-    """What was seen of a column.
+    """What an inspection found of a column.
 
     Attributes:
         distinct: how many different values.
@@ -146,11 +146,11 @@ class SeenColumn:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """What was seen of a table when it was read.
+    """What an inspection found of a table.
 
     Attributes:
-        rows: how many.
-        columns: by name; empty where only the number of rows may be known.
+        rows: the number of rows.
+        columns: by name; empty if only the number of rows may be known.
     """
 
     rows: int
@@ -177,7 +177,7 @@ def list_doubts(
 
 
 def _too_few(guarantee: LDiversity, policy: Policy, seen: SeenTable | None) -> str:
-    """Fewer values than l: no grouping helps, whatever the kind of l-diversity."""
+    """Report fewer values than l: no grouping helps, whatever the kind of l-diversity."""
     if len(guarantee.columns) > 1:
         return ""
     (name,) = guarantee.columns
@@ -219,7 +219,7 @@ def _doubt_checks(
 
 
 def _by_one_class(guarantee: LDiversity | TCloseness, seen: SeenTable | None) -> bool:
-    """Whether the whole table as one class is known to meet it, so some grouping does."""
+    """Whether the whole table as one class is known to satisfy it, so some grouping does."""
     if isinstance(guarantee, TCloseness):
         return True  # its distance from itself is none
     if guarantee.kind is not Diversity.DISTINCT or seen is None or len(guarantee.columns) > 1:
@@ -237,7 +237,7 @@ def _one_group(setting: Setting[Any], seen: SeenTable) -> Iterator[str]:
 
 
 def _all_distinct(policy: Policy, setting: Setting[Any], seen: SeenTable) -> Iterator[str]:
-    """Columns that stop a release: see `protect_table.unexpected`."""
+    """Report columns that stop a release: see `protect_table.unexpected`."""
     if setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
         return
     for name in policy.schema.released:

@@ -1,4 +1,4 @@
-"""Settle everything that can be settled without the data.
+"""Plan a release: settle everything that does not need the data.
 
 The method, its parameters, what it will promise in which release form, and whether that covers what
 the policy requires. A requirement that cannot be met stops here, before any data is read.
@@ -48,12 +48,12 @@ Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done, and what it will promise, settled before any data is read.
+    """What will be done and promised, decided before any data is read.
 
     Attributes:
-        notes: what the policy says and this method does not use, in sentences.
+        notes: what the policy states and this method does not use, in sentences.
         distributed: whether it will run on blocks of records, on Spark.
-        rows: as many as the table is said to have, where it is said.
+        rows: the stated number of rows, if any.
     """
 
     policy: Policy
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def expected(self) -> tuple[Expectation, ...]:
-        """What survives, by formula; nothing where the number of rows is not said."""
+        """The predicted utility; empty if the number of rows is not stated."""
         return (
             ()
             if self.rows is None
@@ -92,7 +92,7 @@ def plan(
     data: Any = None,
     delimiter: str | None = None,
 ) -> Plan:
-    """Settle method, parameters and promises, and stop if a required promise is not among them.
+    """Settle method, parameters and promises, and stop if a required promise is missing.
 
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
@@ -195,11 +195,11 @@ def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
 
 
 def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) -> tuple[Claim, ...]:
-    """What the method promises; no epsilon where the result depends on blocks of the data.
+    """List the method's claims; no epsilon if the result depends on blocks of the data.
 
-    On blocks an exact method gives what it gives on one machine, and keeps its claims. Of an
-    approximate one the blocks follow the data, and a changed record may move them: its proof
-    is about other groups. Groups of k stay groups of k.
+    On Spark an exact method has the result of one machine, and keeps its claims. The blocks of an
+    approximate one follow the data, and a changed record may move them, so its proof does not
+    apply. Groups of k stay groups of k.
     """
     claims = constraint_fit.add_assumptions(method.promises.claims(setting), setting.constraints)
     if not method.approximate(distributed=distributed):
@@ -225,7 +225,7 @@ def _refuse_distributed(method: Method[Any], setting: Setting[Any]) -> None:
 
 
 def with_rows(planned: Plan, rows: int | None) -> Plan:
-    """The plan once the number of rows is known: claims may depend on it where it is public."""
+    """Update a plan once the number of rows is known: claims may depend on it if it is public."""
     if rows is None or not contributions.rows_are_public(planned.setting):
         return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
@@ -240,7 +240,7 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
 
 
 def foreseen_rows(planned: Plan, rows: int | None) -> Plan:
-    """The plan for a table of so many rows, as far as its epsilon lets their number be known."""
+    """Update a plan for a table of so many rows, if its epsilon allows knowing their number."""
     if rows is None or (
         planned.method.noisy and not contributions.rows_are_public(planned.setting)
     ):
@@ -279,7 +279,7 @@ def _as_private(claimed: DifferentialPrivacy, guarantee: DifferentialPrivacy) ->
 
 
 def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
-    """Values that are released as they are, or in buckets, are drawn with certainty."""
+    """Whether t-closeness implies its stochastic form: unchanged values are certain draws."""
     if not isinstance(claimed, TCloseness | StochasticTCloseness):
         return False
     ratio = isinstance(claimed, StochasticTCloseness) or claimed.distance is Distance.RATIO
@@ -287,9 +287,9 @@ def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
 
 
 def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
-    """What a budget file is charged: the least price that is proved for all released columns.
+    """Return what a budget file is charged: the least proved loss for all released columns.
 
-    An epsilon without a delta comes before one that is counted in rho.
+    A pure epsilon takes precedence over a rho.
 
     Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
     """
@@ -308,7 +308,7 @@ def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None
 
 @dataclass(frozen=True)
 class Offer:
-    """What a method would promise for the columns of a policy, and at which price.
+    """What a method would promise for the columns of a policy, and at which privacy loss.
 
     Attributes:
         parameters: as `[protect]` would state them.
@@ -333,14 +333,14 @@ class Offer:
 
     @property
     def fit(self) -> str:
-        """Whether it fits, may fail, or cannot be used."""
+        """Whether the method fits, may fail, or cannot be used."""
         if self.refused or self.unmet:
             return "cannot"
         return "may fail" if self.doubts else "fits"
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What would be promised; nothing where it is refused."""
+        """The claims; empty if the method is refused."""
         return () if self.plan is None else self.plan.claims
 
     @property
@@ -359,7 +359,7 @@ def offers(policy: Policy, seen: SeenTable | None = None) -> tuple[Offer, ...]:
 
 
 def suggest_parameters(method: Method[Any], policy: Policy) -> dict[str, Any]:
-    """Parameters to start a method with: its example, fitted to the columns of a policy."""
+    """Suggest parameters for a method: its example, adapted to the columns of a policy."""
     example = dict(method.example.parameters)
     confidential = policy.schema.with_role(Role.CONFIDENTIAL)
     if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
@@ -414,7 +414,7 @@ UNBOUNDED = (
 
 
 def cost(policy: Policy, claims: Iterable[Claim]) -> str:
-    """What a release takes of the population's budget, in a sentence."""
+    """Say what a release costs the population's budget."""
     spent = price(policy, claims)
     if spent is None:
         return UNBOUNDED
@@ -424,7 +424,7 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
 
 
 def check_parameters(policy: Policy) -> None:
-    """Refuse a method that is not there, or parameters that it does not take.
+    """Refuse an unknown method, or parameters that it does not take.
 
     Whether the method fits the columns is left to `plan`.
     """
@@ -469,7 +469,7 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
 
 
 def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
-    """Say why a requirement stops the plan, and name what would meet it."""
+    """Explain why a requirement stops the plan, and name what would meet it."""
     drawn = isinstance(guarantee, StochasticTCloseness)
     unprotected = [
         name for name in guarantee.columns if name not in planned.setting.columns and not drawn

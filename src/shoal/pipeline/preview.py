@@ -1,4 +1,4 @@
-"""Try a policy on a few rows, to see what its release would look like.
+"""Try a policy on a few rows, to preview its release.
 
 Nothing is promised, booked or recorded. A method without an epsilon may be tried on rows of the
 table, which only its steward sees. For another one the rows are invented from the public domains
@@ -30,13 +30,13 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of some rows.
+    """The result of a trial on some rows.
 
     Attributes:
         before: the rows that were tried.
         release: of these rows, in a form in which row i is about row i where the method has one.
         shown: a few released rows as texts.
-        unmet: which requirement these rows do not keep, or nothing.
+        unmet: the requirement that these rows violate, or empty.
     """
 
     before: pl.DataFrame
@@ -47,13 +47,13 @@ class Tried:
 
 
 def rows_to_try(policy: Policy) -> int:
-    """How many rows are tried: enough for groups to be as they would be."""
+    """Return how many rows to try: enough for typical groups."""
     k = policy.parameters.get("k")
     return min(max(ROWS, GROUPS * k), MOST) if isinstance(k, int) else ROWS
 
 
 def preview(policy: Policy, frame: pl.DataFrame, *, progress: Progress = silent) -> Tried:
-    """Protect some rows as a policy says, and show what they become."""
+    """Protect some rows by a policy, and show the result."""
     free = replace(policy, budget=None, audience=None)
     unmet = ""
     try:
@@ -84,14 +84,14 @@ def _align(policy: Policy) -> Plan:
 
 
 def sample_rows(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
-    """Some rows of a table, drawn at random."""
+    """Sample rows of a table at random."""
     if frame.height <= rows:
         return frame
     return frame[np.sort(np.random.default_rng().permutation(frame.height)[:rows])]
 
 
 def invent_rows(policy: Policy, rows: int) -> pl.DataFrame:
-    """Rows of nobody: each cell is drawn from the domain that the policy states, evenly.
+    """Invent rows: each cell is drawn uniformly from the domain that the policy states.
 
     A column without a domain gets numbers up to 100, or a few letters.
     """

@@ -1,4 +1,4 @@
-"""The pipeline: plan, run, check, release. The only room that attaches claims.
+"""The pipeline: plan, run, check, release. The only module that attaches claims.
 
 `planning.plan` has settled what will be promised. `run` protects a table, recomputes every
 promise on the result, and derives the price again from the accounting; what fails stops the
@@ -87,22 +87,22 @@ class Run:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the budget file had to say."""
+        """The warnings of the budget file."""
         return () if self.account is None else tuple(self.account["warnings"])
 
     def close(self) -> None:
-        """Let go of the original."""
+        """Free the original."""
         self.evidence.map(lambda evidence: evidence.close())
 
     def settle(self) -> Release:
-        """Mark the budget's entry as released, let go of the original, and return the release."""
+        """Mark the budget's entry as released, free the original, and return the release."""
         settle(self)
         self.close()
         return self.release
 
 
 class StoppedError(ClaimViolationError):
-    """A release that noise was drawn for, and that fails a check: for its steward alone."""
+    """A release drawn with noise that fails a check; only for its steward."""
 
     release: Release
 
@@ -166,7 +166,7 @@ def protect(
 
 
 def _draft(data: Any, *, epsilon: float | None, **drafting: Any) -> tuple[Any, DraftedPolicy]:
-    """Draft a policy, for a caller who has none; return the table as it was read with it."""
+    """Draft a policy for a caller without one; also return the table as it was read."""
     if epsilon is not None:
         raise InputError(
             "An epsilon needs a policy that states the bounds and the categories of every column, "
@@ -270,7 +270,7 @@ def run(
 
 
 def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[str, ...]:
-    """What a release by a scheme discloses beside the one that the scheme comes from."""
+    """Say what a release by a scheme discloses together with the scheme's own release."""
     if applied is None or applied.previous is None:
         return ()
     released = io.from_native(outcome.data).frame
@@ -284,9 +284,10 @@ def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[s
 
 
 def list_unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
-    """What the policy has not accepted of a release without epsilon, in sentences.
+    """List what the policy has not accepted of a release without epsilon, in sentences.
 
-    Of a release with one, nothing: whether there is such a sentence would tell of the table.
+    For a release with epsilon the list is empty, because a sentence would disclose something about
+    the table.
     """
     if planned.method.noisy:
         return ()
@@ -324,7 +325,7 @@ def _name_columns(names: Sequence[str], one: str, several: str) -> str:
 
 @contextmanager
 def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]:
-    """Say in every error after the booking that it stays."""
+    """Add to every error after the booking that the epsilon stays spent."""
     try:
         yield
     except Exception as error:
@@ -353,12 +354,12 @@ def settle_entry(file: Path, entry: int) -> None:
 
 
 def secure_noise() -> Noise:
-    """The noise that releases are made with: no seed, entropy of the operating system."""
+    """Make the noise of releases: no seed, entropy of the operating system."""
     return OpenDPNoise()
 
 
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
-    """Stop where what is required fell with the number of rows or with the noise."""
+    """Refuse a plan whose required claims were lost by the number of rows or by the noise."""
     for guarantee in planned.required:
         tested_later = isinstance(guarantee, LDiversity | TCloseness)
         if not tested_later and not any(covers(claim, guarantee) for claim in claims):
@@ -370,7 +371,7 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
 
 
 def foreseen(policy: Policy, rows: int | None = None) -> Plan:
-    """Plan a release with all that is known before its table is read; nothing is recorded.
+    """Plan a release with everything known before its table is read; nothing is recorded.
 
     To `plan` it adds what `run` finds in the budget file: after an inspection of the table itself
     an epsilon is conditional. It refuses what `plan` does. `rows` is the number of them, if it is
@@ -384,7 +385,7 @@ def foreseen(policy: Policy, rows: int | None = None) -> Plan:
 
 
 def _not_inspected(planned: Plan, claims: Iterable[Claim]) -> None:
-    """Stop where an epsilon is required, and the choice of the method may have cost more."""
+    """Refuse a required epsilon if the choice of the method may have used the data."""
     used = planned.policy.budget
     if used is None or not booking.is_inspected(planned.policy):
         return
@@ -419,7 +420,7 @@ def _verify(
     privacy_losses: tuple[PrivacyLoss, ...],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
-    """Derive the price of what method and noise say that they drew, and compare every claim."""
+    """Derive the total loss of what method and noise report, and compare every claim."""
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
@@ -446,7 +447,7 @@ def accounting_faults(
     priced: Iterable[DifferentialPrivacy],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> tuple[str, ...]:
-    """Derive the price of a published release's entries again; what does not fit, in sentences.
+    """Derive the total loss of a published release's entries, and list what does not fit.
 
     The entries must add up to each of the guarantees, and account for every draw.
     """
@@ -460,12 +461,12 @@ def accounting_faults(
 
 
 def list_published_forms(claim: Claim) -> tuple[Claim, ...]:
-    """The claims that a manifest may state where its plan has this one: as strong, or weaker."""
+    """List the claims that a manifest may state for a planned claim: as strong, or weaker."""
     return (claim, _if_not_chosen_from_it(claim))
 
 
 def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
-    """What is checked on a finished table: all that is required or promised, each once."""
+    """List what is checked on a finished table: all required or promised guarantees, once each."""
     wanted = (*planned.required, *_list_guarantees(claims))
     return list(dict.fromkeys(guarantee for guarantee in wanted if isinstance(guarantee, Testable)))
 
@@ -477,7 +478,7 @@ def _list_guarantees(claims: Iterable[Claim]) -> list[Guarantee]:
 def _find_failure(
     planned: Plan, claims: Iterable[Claim], checks: Iterable[Check]
 ) -> ShoalError | None:
-    """The error of the first check that fails, if one does; what was promised is our bug."""
+    """Make the error of the first failed check, if any; a broken promise is our bug."""
     promised = _list_guarantees(claims)
     noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
     for check in checks:
@@ -530,7 +531,7 @@ def _manifest(
 
 
 def derive_fields(planned: Plan) -> dict[str, Any]:
-    """The fields of a manifest that follow from its policy, whatever the table holds."""
+    """Derive the fields of a manifest that follow from its policy alone."""
     return {
         "method": planned.method.name,
         "reference": planned.method.reference,
@@ -554,7 +555,7 @@ def derive_fields(planned: Plan) -> dict[str, Any]:
 def _select_labels(
     planned: Plan, labels: Mapping[str, Any], columns: Container[str]
 ) -> dict[str, Any]:
-    """Labels of the released columns: the policy's, and the file's where no epsilon is claimed.
+    """Select labels of the released columns: the policy's, and without epsilon the file's.
 
     A file's labels may list the values of its table, or be written with a look at them: beside
     noise only those are released that the policy states. How a column is measured follows from its

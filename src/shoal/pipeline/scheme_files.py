@@ -28,14 +28,14 @@ _SECTIONS = ("policy", "hierarchies", "recodes", "recoding")
 
 @dataclass(frozen=True)
 class Applied:
-    """A scheme that is applied, and the release that it comes from where that is at hand."""
+    """A scheme that is applied, and the release that it comes from, if available."""
 
     scheme: Scheme
     previous: pl.DataFrame | None = None
 
 
 def is_public(policy: Policy) -> bool:
-    """Whether a policy holds nothing that was read off the data, and no pairs of a recoding."""
+    """Whether a policy contains nothing read off the data, and no pairs of a recoding."""
     return not any(
         column.observed or column.recode or (tree is not None and tree.observed)
         for column in policy.schema.columns
@@ -52,7 +52,7 @@ def write(scheme: Scheme, path: Path, *, force: bool = False) -> None:
 
 
 def text(scheme: Scheme, recoding: Mapping[str, Any]) -> str:
-    """A scheme as TOML, given what it holds."""
+    """Write a scheme as TOML."""
     document, hierarchies, recodes = self_contained(scheme.policy)
     mark = (
         "Public: nothing in it was read off the table, beyond the levels that the release states."
@@ -71,7 +71,7 @@ def text(scheme: Scheme, recoding: Mapping[str, Any]) -> str:
 
 
 def _section(path: Sequence[str], content: Mapping[str, Any]) -> list[str]:
-    """A mapping as a TOML table: its values first, then the tables in it."""
+    """Write a mapping as a TOML table: its values first, then its subtables."""
     lines = ["", f"[{'.'.join(map(bare, path))}]"]
     lines += [
         f"{bare(key)} = {as_toml(value)}"
@@ -85,7 +85,7 @@ def _section(path: Sequence[str], content: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and series as lists, and no key without a value."""
+    """Convert arrays and series to lists, and drop keys without a value."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, pl.Series):
@@ -113,7 +113,7 @@ def read(path: Path) -> Scheme:
 
 
 def under(scheme: Scheme, policy: Policy) -> Scheme:
-    """The recoding of a scheme under another policy that recodes its columns alike.
+    """Return the recoding of a scheme under another policy that recodes its columns alike.
 
     Such a policy may differ in k, in the suppression it allows and in what it requires.
 
@@ -158,7 +158,7 @@ def _describe(policy: Policy, name: str) -> list[Any]:
 def adjust(
     scheme: Scheme, *, record_suppression: Any = None, coarsen: Sequence[str] = ()
 ) -> Scheme:
-    """A scheme with another limit of suppression, and some columns a level higher each time named.
+    """Change a scheme's limit of suppression, and raise columns by a level each time named.
 
     Raises:
         InputError: it does not suppress rows, or has no levels.
@@ -196,7 +196,7 @@ def together(
     *,
     k: int,
 ) -> tuple[str, ...]:
-    """What a release discloses beside an earlier one by the same scheme, in sentences.
+    """Say what a release discloses together with an earlier one by the same scheme.
 
     Somebody in both tables whose quasi-identifiers did not change is in classes of equal labels,
     and has a value that both classes hold (the intersection attack of Ganta, Kasiviswanathan and

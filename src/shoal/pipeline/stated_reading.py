@@ -1,4 +1,4 @@
-"""How a text file is written must be stated for an epsilon release, and what is then assumed.
+"""Require that a policy states how a text file is written, for an epsilon release.
 
 Without an epsilon Shoal finds the delimiter, the decimal mark and the form of dates in the cells.
 Beside an epsilon no cell may decide how another is read, and a default that is wrong makes nearly
@@ -21,14 +21,14 @@ _LINES = {
 
 
 class UnstatedReadingError(InputError):
-    """A policy does not say how a text file is written; the message has lines to copy."""
+    """A policy does not state how a text file is written; the message has lines to copy."""
 
     def __str__(self) -> str:
         return visible(str(self.args[0]), lines=True)
 
 
 def refuse_unstated(policy: Policy, data: Any, *, delimiter: str | None = None) -> None:
-    """Refuse a text file whose policy does not say how it is written, with the lines to add.
+    """Refuse a text file whose policy does not state how it is written, with the lines to add.
 
     `data` is what is protected; of a file only the name is used, and what was read has its
     delimiter from its reader. `delimiter` is one that was given beside the policy.
@@ -55,7 +55,7 @@ def refuse_unstated(policy: Policy, data: Any, *, delimiter: str | None = None) 
 
 
 def assume(claims: Iterable[Claim], assumes: Sequence[str]) -> tuple[Claim, ...]:
-    """Make promises of differential privacy conditional on how the file was read, if need be."""
+    """Make claims of differential privacy conditional on how the file was read, if necessary."""
     return tuple(
         replace(
             claim,

@@ -1,4 +1,4 @@
-"""The policy file: its shape (`spec`), reading it (`load`), and a first draft of one (`draft`)."""
+"""The policy file: its models (`spec`), reading it (`load`), and drafting one (`draft`)."""
 
 from shoal.policy.load import (
     PolicySource,

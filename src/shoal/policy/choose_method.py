@@ -1,4 +1,4 @@
-"""Choose the method of a draft: one that replaces no category by another, and is easy to analyse.
+"""Choose the method of a draft: truthful categories, and easy analysis.
 
 Sets of towns and intervals that differ from row to row are hard to use. So columns are recoded the
 same way in all rows as far as they can be, numbers to a step, dates to a period, codes to a prefix,
@@ -83,7 +83,7 @@ def choose_method(
 
 
 def _estimate_blanks(codes: Ints, persons: Ints | None, k: int) -> float:
-    """Estimate the share of cells that local suppression blanks; of a large table by some rows."""
+    """Estimate the share of cells that local suppression blanks; sample rows of a large table."""
     from shoal.partition import local_suppression  # noqa: PLC0415 (SciPy takes a while to load)
     from shoal.privacy_models import persons_agreeing  # noqa: PLC0415 (the same)
 
@@ -130,7 +130,7 @@ def _apply_recoding(
 
 
 def _recode(values: ColumnValues, made: Guess, size: int | None) -> _Recoded:
-    """Recode a column to at most so many values, or as few as it can be."""
+    """Recode a column as little as possible, to at most `size` values."""
     first = _Recoded(round_values(values.to_typed(), made.coding), made.coding)
     best = first
     for best in (first, *(_levels(values, made) if size is not None else ())):
@@ -140,7 +140,7 @@ def _recode(values: ColumnValues, made: Guess, size: int | None) -> _Recoded:
 
 
 def _levels(values: ColumnValues, made: Guess) -> Iterator[_Recoded]:
-    """Recode a column more and more coarsely."""
+    """Yield ever coarser recodings of a column."""
     cells, coding = values.to_typed(), made.coding
     if made.kind is Kind.NUMERIC:
         seen = persons_per_value(cells, None)["value"].cast(pl.Float64).to_numpy()

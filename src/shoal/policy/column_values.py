@@ -1,4 +1,4 @@
-"""What the values of a column show by themselves: missing marks, numbers, dates, codes, orders."""
+"""Recognise what a column's values are: missing marks, numbers, dates, codes, orders."""
 
 import re
 import tomllib
@@ -59,7 +59,7 @@ _SENTINEL = re.compile(r"9{2,}(\.9+)?|9+[4-8]|8{2,}|7{2,}|6{3,}")
 
 @cache
 def words() -> Mapping[str, str]:
-    """The lists of words that `column_words.toml` holds."""
+    """Load the word lists of `column_words.toml`."""
     return tomllib.loads(Path(__file__).with_name("column_words.toml").read_text(encoding="utf-8"))
 
 
@@ -111,7 +111,7 @@ class ColumnValues:
 
     @cached_property
     def date_forms(self) -> list[str]:
-        """Forms of dates that all values fit, in years that somebody may live in."""
+        """Date formats that fit all values, with years in which somebody may be alive."""
         return _date_forms(self)
 
     @cached_property
@@ -138,7 +138,7 @@ class ColumnValues:
 
     @property
     def unbroken(self) -> bool:
-        """Whether no value has decimals: all are whole numbers, of any length, or texts."""
+        """Whether no value has decimals: whole numbers of any length, or texts."""
         return self.numbers is None or bool((self.numbers == self.numbers.round()).all())
 
     @property
@@ -149,7 +149,7 @@ class ColumnValues:
 
     @property
     def decimals(self) -> Decimal | None:
-        """The unit of the last decimal that any value has, of at most three; 1 if all are whole."""
+        """The unit of the last decimal place in use, at most three places; 1 if all are whole."""
         if self.numbers is None or not bool((self.numbers.abs() < 1e9).all()):
             return Decimal(1) if self.whole else None
         for places in range(4):
@@ -177,7 +177,7 @@ class ColumnValues:
 
     @property
     def sorted_in_file(self) -> bool:
-        """Whether the numbers of the rows never fall."""
+        """Whether the numbers never decrease down the rows."""
         numbers = self.cells.drop_nulls().cast(pl.Float64, strict=False)
         return not numbers.null_count() and numbers.is_sorted()
 
@@ -186,7 +186,7 @@ class ColumnValues:
         return bool(_NO_ANSWER.search(self.labels.get(value, "").lower()))
 
     def without(self, lacking: pl.Series) -> "ColumnValues":
-        """Set some of the values aside as marks for missing."""
+        """Move some of the values to the missing marks."""
         return replace(
             self,
             values=self.values.filter(~lacking),
@@ -199,7 +199,7 @@ class ColumnValues:
 def all_values(
     raw: Raw, *, decimal: str | None = None, missing: Collection[str] = ()
 ) -> dict[str, ColumnValues]:
-    """What each column of a table holds, those aside whose cells are not plain values.
+    """Describe the values of each column, except columns whose cells are not plain values.
 
     Args:
         raw: the table.
@@ -216,9 +216,9 @@ def all_values(
 def column_values(
     series: pl.Series, raw: Raw, *, decimal: str | None = None, missing: Collection[str] = ()
 ) -> ColumnValues:
-    """Count the values of a column, and find out which mean missing and whether they are numbers.
+    """Count the values of a column, find missing marks, and read numbers.
 
-    The table is given too, for what its file says of the column. For the rest see `all_values`.
+    `raw` has what the file says of the column. For the other arguments see `all_values`.
     """
     name = series.name
     cells = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
@@ -241,7 +241,7 @@ def column_values(
 
 
 def _without_marks(column: ColumnValues) -> ColumnValues:
-    """Set texts aside that mean missing; NA is a country where the others have two letters."""
+    """Move texts such as NA to the missing marks; NA stays where it may be a country code."""
     if column.values.dtype != pl.String:
         return column
     lower = column.values.str.strip_chars().str.to_lowercase()
@@ -252,7 +252,7 @@ def _without_marks(column: ColumnValues) -> ColumnValues:
 
 
 def _with_limits(column: ColumnValues, decimal: str | None) -> ColumnValues:
-    """Read "<4.0" and ">200" as limits, where the other values are numbers."""
+    """Read "<4.0" and ">200" as limits, if the other values are numbers."""
     if column.values.dtype != pl.String:
         return column
     marks = column.values.str.extract(r"^\s*([<>])=?\s*\d", 1)
@@ -267,7 +267,7 @@ def _with_limits(column: ColumnValues, decimal: str | None) -> ColumnValues:
 
 
 def _with_numbers(column: ColumnValues, stated: str | None, delimiter: str | None) -> ColumnValues:
-    """Read the values as numbers, where all are but a few words such as N for not applicable."""
+    """Read the values as numbers if all but a few words, such as N for not applicable, are."""
     values = column.values
     if values.dtype.is_numeric():
         return replace(column, numbers=values.cast(pl.Float64))
@@ -280,8 +280,8 @@ def _with_numbers(column: ColumnValues, stated: str | None, delimiter: str | Non
     point, comma = _read(column, "."), _read(column, ",")
     if point is None or comma is None:
         return point or comma or column
-    # "1,234" is a thousand or a little more than one: another mark in the column decides, or that
-    # the comma stands between cells.
+    # "1,234" may be a thousand or a fraction: another mark in the column decides, or a comma as the
+    # cells' delimiter.
     alike = cast("pl.Series", point.numbers).equals(cast("pl.Series", comma.numbers))
     return point if alike or delimiter == "," else column
 
@@ -300,7 +300,7 @@ def _read(column: ColumnValues, decimal: str | None) -> ColumnValues | None:
 
 
 def _without_sentinels(column: ColumnValues) -> ColumnValues:
-    """Set numbers aside that stand for missing: -99 where nothing is negative, 999 far above."""
+    """Move numbers that stand for missing to the marks: -99 among positives, 999 far above all."""
     if column.numbers is None:
         return column
     values = column.numbers.to_numpy()
@@ -320,7 +320,7 @@ def _without_sentinels(column: ColumnValues) -> ColumnValues:
 
 
 def _beyond_scale(values: NDArray[np.float64], column: ColumnValues) -> NDArray[np.bool_]:
-    """Find 9, or 8 and 9, behind a gap after a scale from 0 or 1 on, where few cells have it."""
+    """Find 9, or 8 and 9, beyond a gap above a scale from 0 or 1, where few cells have them."""
     scale = values[~np.isin(values, (8, 9))]
     none, counts = np.zeros(values.size, dtype=bool), column.counts.to_numpy()
     consecutive = 3 <= scale.size == np.ptp(scale) + 1 and scale.min() in {0, 1} and scale.max() < 8
@@ -365,7 +365,7 @@ def _date_forms(column: ColumnValues) -> list[str]:
 
 
 def _in_century(text: pl.Series, form: str) -> str:
-    """Say which century two digits of a year mean, where they would be read as future ones.
+    """Choose the century of two-digit years that would otherwise lie in the future.
 
     The years are cut at the widest gap of a century; of the hundred years' spans that begin there,
     the last that has begun is meant.
@@ -392,7 +392,7 @@ def _fits(text: pl.Series, form: str) -> bool:
 
 
 def join_spellings(column: ColumnValues) -> dict[str, str]:
-    """Spellings that differ by case or blanks alone, each with the one that occurs most often."""
+    """Map spellings that differ only by case or blanks to the most frequent one."""
     trimmed = column.text.str.strip_chars().str.replace_all(r"\s+", " ")
     plain = trimmed == column.text  # which is better than one with blanks
     frame = pl.DataFrame({"text": column.text, "plain": plain, "count": column.counts})
@@ -405,7 +405,7 @@ def join_spellings(column: ColumnValues) -> dict[str, str]:
 
 
 def is_count(column: ColumnValues) -> bool:
-    """Whether whole numbers begin at 0, leave none out, and become rarer, as counts do."""
+    """Whether whole numbers run from 0 without gaps and become rarer, as counts do."""
     if column.numbers is None or not column.whole or column.distinct < 4:
         return False
     place = column.numbers.arg_sort()
@@ -415,9 +415,9 @@ def is_count(column: ColumnValues) -> bool:
 
 
 def is_smooth(column: ColumnValues) -> bool:
-    """Whether neighbouring whole numbers occur alike often, as counted or measured ones do.
+    """Whether adjacent whole numbers are about equally frequent, as counts and measurements are.
 
-    Only numbers that repeat can show it. Amounts that are mostly round pass.
+    Only repeated numbers can show it. Amounts that are mostly round count as smooth.
     """
     if column.numbers is None or column.round_amounts or column.present < 5 * column.distinct:
         return True
@@ -437,7 +437,7 @@ def is_smooth(column: ColumnValues) -> bool:
 
 
 def order(values: Collection[str]) -> tuple[str, ...] | None:
-    """Sort values that have an order by what they say, or nothing.
+    """Sort values by the order that their words or numbers state, or return None.
 
     >>> order(["high", "low", "medium"])
     ('low', 'medium', 'high')
@@ -453,7 +453,7 @@ def order(values: Collection[str]) -> tuple[str, ...] | None:
 
 
 def _bands(values: Sequence[str]) -> tuple[str, ...] | None:
-    """Sort ranges of numbers, at least half of which have two ends or an open one."""
+    """Sort ranges of numbers, at least half of which have two ends or one open end."""
     bands = [_BAND.fullmatch(value.strip().lower()) for value in values]
     keys: dict[str, tuple[float, int]] = {}
     ranges = 0
@@ -472,7 +472,7 @@ def _bands(values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def find_order(column: ColumnValues, *, calendar: bool) -> tuple[str, ...] | None:
-    """The categories in order: as the file says, as a calendar has them, or as they read."""
+    """Return the categories in order: the file's, the calendar's, or that of their words."""
     if column.ordered:
         return column.ordered
     values = column.text.unique().to_list()

@@ -1,9 +1,9 @@
-"""Recognise by its content alone what a column holds that leads to a person.
+"""Recognise personal data by the content of a column alone.
 
-One table, `RECOGNISERS`, says what is looked for. A pattern speaks for itself where hardly anything
-else is written so. Check digits do not: of random nine-digit numbers 89 in 100 pass as an American
-social security number. So a validator is believed only as far as it accepts more cells than values
-of the same shape with other digits, drawn from a seed. The names of people are recognised by words
+One table, `RECOGNISERS`, says what is looked for. A pattern suffices if hardly anything else is
+written that way. Check digits do not: of random nine-digit numbers 89 in 100 pass as an American
+social security number. So a validator counts only as far as it accepts more cells than values of
+the same shape with random digits, drawn from a seed. The names of people are recognised by words
 that occur in them (`people.toml`), in any script.
 
 Check digits come from python-stdnum and phone numbers from phonenumbers, both of the extra
@@ -54,7 +54,7 @@ Together = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True)
 class Recogniser:
-    """What a column may hold, and how it is recognised.
+    """A kind of personal data, and how it is recognised.
 
     Attributes:
         what: the values in words, as a part of a sentence.
@@ -70,23 +70,23 @@ class Recogniser:
 
     @property
     def there(self) -> bool:
-        """Whether its package is installed."""
+        """Whether the package that it needs is installed."""
         return not self.needs or find_spec(self.needs) is not None
 
 
 def most(accepts: Test) -> Together:
-    """Recognise values most of which are accepted."""
+    """Make a test of a column: whether most of its values are accepted."""
     return lambda values: _share(accepts, values) >= LEAST
 
 
 def match_pattern(pattern: str, flags: int = re.IGNORECASE) -> Together:
-    """Recognise values most of which match a pattern."""
+    """Make a test of a column: whether most of its values match a pattern."""
     compiled = re.compile(pattern, flags)
     return most(lambda value: compiled.fullmatch(value) is not None)
 
 
 def beyond_chance(accepts: Test, values: Sequence[str]) -> bool:
-    """Recognise values that are accepted far more often than others of the same shape."""
+    """Whether values are accepted far more often than random values of the same shape."""
     if (accepted := _share(accepts, values)) < LEAST:
         return False
     chance = _share(accepts, _of_the_same_shape(values))
@@ -94,7 +94,7 @@ def beyond_chance(accepts: Test, values: Sequence[str]) -> bool:
 
 
 def identity(column: ColumnValues) -> str:
-    """Say in words what the values of a column are, if they lead to a person; else nothing."""
+    """Name the personal data in a column; empty if none is recognised."""
     dtype = column.values.dtype
     if dtype.is_temporal() or dtype.is_float() or column.date_forms or not column.distinct:
         return ""
@@ -111,7 +111,7 @@ def identity(column: ColumnValues) -> str:
 
 
 def not_looked_for() -> tuple[str, ...]:
-    """What is not recognised, because a package is not installed."""
+    """List the kinds of data that are not recognised because a package is not installed."""
     return tuple(sort.what for sort in RECOGNISERS if not sort.there)
 
 
@@ -120,7 +120,7 @@ def _share(accepts: Test, values: Sequence[str]) -> float:
 
 
 def _of_the_same_shape(values: Sequence[str]) -> list[str]:
-    """Draw each place anew from what values of the same length have there; marks stay."""
+    """Permute the characters at each position among values of the same length; marks stay."""
     rng, drawn = np.random.default_rng(0), []
     for length in {len(value) for value in values}:
         rows = np.array([list(value) for value in values if len(value) == length])
@@ -149,7 +149,7 @@ def _is_coordinate(value: str) -> bool:
 
 
 def _is_hash(value: str) -> bool:
-    """Long, of hexadecimal digits or of letters and digits in no order that a language has."""
+    """Whether a value is long, and of hexadecimal digits or of random letters and digits."""
     if re.fullmatch(r"(?i)(0x)?[0-9a-f]{16,128}", value):
         return bool(re.search(r"\d", value) and re.search(r"(?i)[a-f]", value))
     mixed = re.search(r"\d", value) and re.search("[a-z]", value) and re.search("[A-Z]", value)
@@ -200,7 +200,7 @@ def _words() -> dict[str, frozenset[str]]:
 
 
 def _plain(text: str) -> str:
-    """In lower case, without accents."""
+    """Convert to lower case without accents."""
     apart = unicodedata.normalize("NFKD", text.casefold())
     return "".join(mark for mark in apart if not unicodedata.combining(mark))
 
@@ -210,7 +210,7 @@ def _tokens(value: str) -> list[str]:
 
 
 def _capital(token: str) -> bool:
-    """Whether a word begins with a capital, in a script that has them."""
+    """Whether a word begins with a capital letter, or its script has none."""
     return token[0].isupper() or token[0].lower() == token[0].upper()
 
 
@@ -230,7 +230,7 @@ def _endings(key: str) -> tuple[str, ...]:
 
 
 def _names_somebody(value: str) -> bool:
-    """Whether a value has the shape of a person's name and a word that occurs in such names."""
+    """Whether a value looks like a person's name and has a word known from names."""
     tokens, words = _tokens(value), _words()
     shaped = 1 <= len(tokens) <= 6 and all(t.isalpha() and _capital(t) for t in tokens)
     if not shaped:
@@ -259,7 +259,7 @@ def _ends(token: str) -> bool:
 
 
 def _are_names(values: Sequence[str]) -> bool:
-    """Names of persons: a third of them has a known word, and the others have the same shape."""
+    """Whether values are names of persons: a third has a known word, the rest the same shape."""
     shaped = [
         value
         for value in values

@@ -1,4 +1,4 @@
-"""Draft a policy from an inspection of the table: guesses for a steward to correct.
+"""Draft a policy from an inspection of the table, for a steward to correct.
 
 `recognise` guesses what each column is; here the guesses become a commented policy, which
 people run unread: so what leads to a person is dropped, and `exposure` coarsens what would be
@@ -129,7 +129,7 @@ def draft_from_header(
     skip: str | None = None,
     audience: str | None = None,
 ) -> DraftedPolicy:
-    """Draft a policy with an epsilon from the names of the columns.
+    """Draft a policy with epsilon from the names of the columns.
 
     The delimiter and the encoding of a text file are those of its header.
 
@@ -206,7 +206,7 @@ def _join_sections(
     protect: Iterable[str],
     rest: Iterable[str],
 ) -> str:
-    """Put the sections of a draft together."""
+    """Join the sections of a draft."""
     lines = [
         *heading,
         "version = 1",
@@ -366,7 +366,7 @@ def _persons(guesses: Mapping[str, Guess]) -> list[str]:
 def _reading(
     raw: Raw, guesses: Mapping[str, Guess], decimal: str | None, missing: Collection[str]
 ) -> list[str]:
-    """Write down how a text file was read, so nothing about it is guessed again."""
+    """Write how a text file was read, so later runs do not guess it again."""
     numbers = [
         raw.frame[name].drop_nulls().filter(~raw.frame[name].drop_nulls().is_in(made.missing))
         for name, made in guesses.items()
@@ -438,7 +438,7 @@ def _fields(made: Guess, missing: Collection[str]) -> list[str]:
 
 
 def _labels(name: str, raw: Raw) -> list[str]:
-    """The labels that the file has for a column and its values; they are not cells."""
+    """Write the file's labels of a column and its values; they are not cells."""
     fields = []
     if label := raw.column_labels.get(name, "")[:255]:
         fields.append(f"label = {quote(label)}")

@@ -1,4 +1,4 @@
-"""A drafted policy: text for a steward to correct, which loads as it is."""
+"""A drafted policy: text that loads as it is, for a steward to correct."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class DraftedPolicy:
         return f"<pre>{escape(repr(self))}</pre>"
 
     def facts(self) -> "dict[str, Any]":
-        """The same as plain values."""
+        """Return the draft as plain values."""
         columns = {
             name: {"role": guess.role.value, "kind": guess.kind.value, "reason": guess.reason,
                    "question": guess.question or None}
@@ -63,7 +63,7 @@ class DraftedPolicy:
         }
 
     def with_attacks(self, attacks: Iterable[str]) -> "DraftedPolicy":
-        """Add how a release by the draft fared against attacks, as comments of the policy too."""
+        """Add how a release by this draft fared against attacks, also as comments in its text."""
         lines = tuple(attacks)
         text = self.text + "".join(f"# {visible(line)}\n" for line in lines)
         return replace(self, text=text, attacks=lines)

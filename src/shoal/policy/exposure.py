@@ -1,6 +1,6 @@
-"""Coarsen columns that a release shows as they are, until nobody is alone with a value.
+"""Coarsen columns that are released unprotected, until at least k people share each value.
 
-k-anonymity of the quasi-identifiers says nothing about an exact salary beside them: whoever knows
+k-anonymity of the quasi-identifiers does not protect an exact salary in the same row: whoever knows
 the salary finds the row. So a draft rounds such numbers and codes their tails until at least k
 people share every value, and says so in the column's line. Limits are multiples of the step, which
 is 1, 2 or 5 times a power of ten: round numbers, not the values of the largest and the smallest.
@@ -35,14 +35,14 @@ RARE = 0.05
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a draft is for.
+    """The purpose of a draft: audience, k and exceptions.
 
     Attributes:
         audience: who will get the release. Nothing nearly unique is released unchanged to the
             public, and where no audience is stated; for scientific use tails are coded, and for
             secure use all is kept.
         k: how many people must share a value.
-        keep: columns that are released as they are whatever they show.
+        keep: columns that are released unchanged in any case.
         template: `safe-harbor` for the fields of 45 CFR 164.514(b)(2), or nothing.
     """
 
@@ -58,7 +58,7 @@ NO_PURPOSE = Purpose()
 def coarsen(
     values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], purpose: Purpose
 ) -> tuple[dict[str, Guess], tuple[str, ...]]:
-    """Coarsen what would be released as it is, and say which pairs of columns still point out."""
+    """Coarsen columns that would be released unchanged; list pairs that still single out people."""
     k = purpose.k
     unit = next((name for name, made in guesses.items() if "privacy_unit" in made.flags), None)
     persons = None if unit is None else values[unit].cells
@@ -101,14 +101,14 @@ def coarsen(
 
 
 def _is_shown(made: Guess) -> bool:
-    """Whether a release has the column as it is."""
+    """Whether a release shows the column unprotected."""
     return made.role in {Role.CONFIDENTIAL, Role.OTHER}
 
 
 def _coding(
     made: Guess, cells: pl.Series, persons: pl.Series | None, purpose: Purpose
 ) -> dict[str, str]:
-    """Choose how a column is coarsened: keys of the policy."""
+    """Choose how a column is coarsened, as keys of the policy."""
     public = purpose.audience is not Audience.SCIENTIFIC_USE
     if "date_step" in made.coding:
         return {}
@@ -129,7 +129,7 @@ def _coding(
 
 
 def in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
-    """Say how a column is coarsened, as the end of its reason."""
+    """Describe a column's coarsening, as the end of the reason for its guess."""
     words = {
         "prefix": "cut to {} characters",
         "step": "rounded to multiples of {}",
@@ -152,13 +152,13 @@ def persons_per_value(values: pl.Series, persons: pl.Series | None) -> pl.DataFr
 
 
 def alone(values: pl.Series, persons: pl.Series | None, k: int) -> float:
-    """Return the share of persons, or rows, whose value fewer than k of them have."""
+    """Return the share of persons, or rows, whose value is shared by fewer than k."""
     counts = persons_per_value(values, persons)["len"]
     return float(counts.filter(counts < k).sum()) / max(int(counts.sum()), 1)
 
 
 def alone_in_tails(values: pl.Series, persons: pl.Series | None, k: int) -> tuple[float, float]:
-    """Return the same among the lowest and among the highest hundredth of numbers."""
+    """Return the share with a rare value within the lowest and the highest hundredth."""
     counts = persons_per_value(values, persons)["len"].cast(pl.Int64).to_numpy()
     shares = []
     for people in (counts, counts[::-1]):
@@ -175,7 +175,7 @@ def coarsen_numbers(
     tails_only: bool = False,
     among: Sequence[Decimal] | None = None,
 ) -> dict[str, str]:
-    """Choose the step and the limits that change a column of numbers least, so k share each value.
+    """Choose the step and the limits with the least change by which k people share each value.
 
     For every step the values are rounded as a run rounds them. From the median outwards, rounded
     values are kept while k people have them; what lies beyond is coded at the last of them. Of all
@@ -225,10 +225,10 @@ def coarsen_sum(
     k: int,
     codings: Mapping[str, Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:
-    """Choose one step for a total and its parts, so few are alone with what the parts add up to.
+    """Choose a common step for a total and its parts, so few people have a rare sum of parts.
 
-    Else the parts would tell the total that was rounded. Steps are tried from the coarsest that a
-    column has by itself; where none will do, the columns stay as they are coded.
+    Otherwise the parts would disclose the total that was rounded. Steps are tried from the coarsest
+    step of any of the columns; if none suffices, their codings stay.
     """
     least = max(Decimal(codings[name].get("step", "0")) for name in cells)
     seen = persons_per_value(cells[total], persons)["value"].cast(pl.Float64).to_numpy()
@@ -243,7 +243,7 @@ def coarsen_sum(
 
 
 def steps(seen: Floats) -> Iterator[Decimal]:
-    """1, 2 and 5 times powers of ten, from the resolution of the values to half of their range."""
+    """Yield 1, 2 and 5 times powers of ten, from the values' resolution to half their range."""
     gap = max(float(np.diff(seen).min()), 1e-6)
     width = float(seen[-1] - seen[0])
     for power in range(int(np.floor(np.log10(gap))), int(np.ceil(np.log10(width))) + 1):
@@ -291,7 +291,7 @@ def _limits(rounded: Floats, people: Ints, k: int) -> tuple[float, float, bool]:
 
 
 def coarsen_days(values: pl.Series, persons: pl.Series | None, k: int) -> dict[str, str]:
-    """Choose the finest step of dates from a month on with which hardly anybody is alone."""
+    """Choose the finest step of dates, from a month on, at which hardly any value is rare."""
     days = values.cast(pl.Date, strict=False)
     if alone(days, persons, k) == 0:
         return {}
@@ -306,7 +306,7 @@ def _few(values: pl.Series, persons: pl.Series | None, k: int) -> bool:
 def rare_pairs(
     coded: Mapping[str, pl.Series], persons: pl.Series | None, k: int
 ) -> list[tuple[float, str, str]]:
-    """Return pairs of columns with the share of people whose pair is rarer than k, worst first."""
+    """List pairs of columns with the share of rows whose pair fewer than k share, worst first."""
     pairs = []
     for name, other in combinations(list(coded)[:MOST_PAIRS], 2):
         both = pl.DataFrame({"a": coded[name], "b": coded[other]}).drop_nulls().to_struct()
@@ -322,7 +322,7 @@ def rare_pairs(
 def pairs_in_words(
     pairs: Iterable[tuple[float, str, str]], k: int, who: str, *, most: int
 ) -> tuple[str, ...]:
-    """Say which pairs of columns point to people in more than one row of twenty."""
+    """Describe the pairs of columns that single out people in over one row in twenty."""
     worst = [pair for pair in pairs if pair[0] > RARE][:most]
     return tuple(
         f"Fewer than {k} {who} share the values of '{name}' and '{other}' in {share:.0%} of the "
@@ -332,7 +332,7 @@ def pairs_in_words(
 
 
 def round_values(values: pl.Series, coding: Mapping[str, str]) -> pl.Series:
-    """Apply a coding as a run does, to see what it leaves."""
+    """Apply a coding as a run does."""
     if "prefix" in coding:
         return values.cast(pl.String).str.slice(0, int(coding["prefix"]))
     if "date_step" in coding:

@@ -1,4 +1,4 @@
-"""What is known of a column before anybody has said anything, and what it is taken for."""
+"""What is known of a column, and what the draft takes it for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ UNKNOWN = "not recognised"
 
 
 class Nature(StrEnum):
-    """What values are where that decides how they are coarsened."""
+    """The nature of a column's values, where it decides how they are coarsened."""
 
     BIRTH = "birth"
     COORDINATE = "coordinate"
@@ -66,13 +66,13 @@ class Guess:
     parts: tuple[str, ...] = ()
 
     def because(self, more: str) -> "Guess":
-        """Add to the reason."""
+        """Append to the reason."""
         return replace(self, reason=f"{self.reason}{more}")
 
 
 @dataclass(frozen=True, eq=False)
 class NamedColumn:
-    """A column with what its name may mean, and what the others of the table say about it.
+    """A column with the meanings of its name and evidence from the other columns.
 
     Attributes:
         holds: what its values are that leads to a person, in words.
@@ -87,12 +87,12 @@ class NamedColumn:
 
     @property
     def counted(self) -> bool:
-        """Whether its name says that its numbers count or measure."""
+        """Whether the column's name suggests counts or measurements, and its values are numbers."""
         return "quantity" in self.means and self.values.numbers is not None
 
     @property
     def is_sex(self) -> bool:
-        """Whether it holds a sex: by its values, which a name must back where they are digits."""
+        """Whether its values are a sex; digits count only if the name says so too."""
         written = {text.strip().lower() for text in self.values.text.to_list()[:9]}
         digits = any(text.isdigit() for text in written)
         few = 2 <= self.values.distinct <= 4 and written <= set(words()["sexes"].split())
@@ -100,7 +100,7 @@ class NamedColumn:
 
     @cached_property
     def is_birth(self) -> bool:
-        """Whether it holds days or years of birth: by its name, or as it spans a life."""
+        """Whether it holds days or years of birth, by its name or by its range."""
         days = self.values.days
         if days is not None and days.len():
             years = days.dt.year()
@@ -114,14 +114,14 @@ class NamedColumn:
 
     @property
     def nature(self) -> Nature:
-        """What its values are where that decides how they are coarsened."""
+        """The nature of the values, where it decides how they are coarsened."""
         if self.is_birth:
             return Nature.BIRTH
         return Nature.COORDINATE if self.is_coordinate else Nature.OTHER
 
     @property
     def is_coordinate(self) -> bool:
-        """Whether it holds degrees: within 180, near each other, with four decimals or more."""
+        """Whether it holds coordinates: within 180, close together, with four decimals or more."""
         numbers = self.values.numbers
         if numbers is None or not bool(numbers.is_between(-180, 180).all()):
             return False
@@ -131,18 +131,18 @@ class NamedColumn:
 
     @property
     def is_amount(self) -> bool:
-        """Whether its numbers have decimals, or so many values that they measure something."""
+        """Whether its numbers have decimals, or enough values to be measurements."""
         values = self.values
         return not values.unbroken or (values.distinct > 100 and float(values.numbers.max()) > 1000)  # type: ignore[union-attr,arg-type]
 
     @property
     def few_codes(self) -> bool:
-        """Whether it has so few values that they may be codes."""
+        """Whether it has few enough values to be codes."""
         values = self.values
         few = values.distinct <= 10 and values.present > 2 * values.distinct
         return few and not (values.round_amounts and "quantity" in self.means)
 
 
 def guess_dropped(reason: str, *flags: str, advice: str = "") -> Guess:
-    """Guess that a column leads to a person, so it is dropped."""
+    """Guess that a column identifies a person, so it is dropped."""
     return Guess(Role.IDENTIFIER, Kind.NOMINAL, reason, flags=flags, advice=advice)

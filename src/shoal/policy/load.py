@@ -1,4 +1,4 @@
-"""The policy file: TOML in, a frozen `Policy` out.
+"""Load a policy file: TOML in, a frozen `Policy` out.
 
 The shape, the columns, their roles and kinds are checked here, by the models of
 `shoal.policy.spec`. Methods and their parameters are checked by `shoal.pipeline.planning.plan`,
@@ -44,8 +44,7 @@ from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
-from shoal.policy.release_spec import RequireSpec
-from shoal.policy.rules_spec import ConstraintsSpec
+from shoal.policy.sections import ConstraintsSpec, RequireSpec
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
@@ -81,7 +80,7 @@ def load(source: PolicySource) -> Policy:
 
 
 def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
-    """Read and check a policy given as TOML text; see `load`."""
+    """Load a policy from TOML text; see `load`."""
     return _build(text_files.parse_toml(text, where), _Files(folder), where=where)
 
 
@@ -91,9 +90,9 @@ def restore_policy(
     *,
     seen: Mapping[str, Iterable[str]],
 ) -> Policy:
-    """Build a policy again from what a manifest holds of it, without the files that it names.
+    """Rebuild a policy from a manifest, without the files that it names.
 
-    What the manifest leaves out is not there: the budget file, the context, pairs of a recoding.
+    It lacks what the manifest leaves out: the budget file, the context, pairs of a recoding.
 
     Args:
         document: as `Policy.document`.
@@ -126,10 +125,10 @@ Rows = Mapping[str, list[list[str]]]
 
 
 def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
-    """A policy with all that it was read from: its document, hierarchies and recodings by column.
+    """Return a policy with the contents of all its files: document, hierarchies and recodings.
 
-    The context and the evaluation are left out. Categories that were read off the data are in it,
-    and the budget: whoever recodes another table of the source books that too.
+    The context and the evaluation are left out. It keeps categories that were read off the data,
+    and the budget, in which a recoding of another table of the same source is booked too.
     """
     columns, stated = policy.schema.columns, dict(policy.document)
     stated["columns"] = {name: dict(settings) for name, settings in stated["columns"].items()}
@@ -156,7 +155,7 @@ def self_contained(policy: Policy) -> tuple[dict[str, Any], Rows, Rows]:
 def from_self_contained(
     document: Mapping[str, Any], hierarchies: Rows, recodes: Rows, *, where: str
 ) -> Policy:
-    """Build a policy again from what `self_contained` gave.
+    """Rebuild a policy from what `self_contained` returned.
 
     Raises:
         InputError: it is not a policy.
@@ -168,7 +167,7 @@ def from_self_contained(
 
 
 def _publish_column(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
-    """A column as a policy file states it: dates as dates, and some categories where it had any."""
+    """Restore a column of a manifest to the form of a policy file."""
     stated = dict(column)
     leaves = "hierarchy" in stated and stated.get("kind") != Kind.ORDINAL
     if stated.get("observed") is True and not leaves:
@@ -177,7 +176,7 @@ def _publish_column(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str,
 
 
 def _stand_ins(column: Mapping[str, Any], seen: Iterable[str]) -> list[str]:
-    """Categories that stand for those that were only observed."""
+    """Make stand-ins for categories that were copied from the data and not published."""
     named = [column.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
     known = dict.fromkeys([*(item for item in named if isinstance(item, str)), *seen])
     return [*known, *(word for word in ("?", "??") if word not in known)]
@@ -191,7 +190,7 @@ def json_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files that a policy names: in a folder, or as far as a manifest keeps them.
+    """The files that a policy names: read from a folder, or as kept in a manifest.
 
     Attributes:
         digests: by name, of those that were read; of a manifest's, all.
@@ -207,7 +206,7 @@ class _Files:
     def rows(self, name: str, column: str, key: str) -> list[list[str]]:
         if self.kept is None:
             return _read_rows(self.folder, name, self.digests)
-        # A manifest keeps neither pairs of a recoding nor the hierarchy of an identifier.
+        # A manifest keeps no pairs of a recoding, and no hierarchy of an identifier.
         if key == "hierarchy":
             return self.kept.get(column, [["?", "??"]])
         return self.recodes.get(column, [])
@@ -254,7 +253,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
 
 
 def _with_date_format(spec: PolicySpec) -> PolicySpec:
-    """Give the date format of `[reading]` to the columns of dates that state none."""
+    """Give the date format of `[reading]` to date columns that state none."""
     form = spec.reading.date_format
     if form in {None, dates.ISO}:
         return spec
@@ -268,7 +267,7 @@ def _with_date_format(spec: PolicySpec) -> PolicySpec:
 
 
 def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
-    """Read the rules over the released columns; each lookup belongs to one."""
+    """Parse the constraints over the released columns, and assign each lookup to its constraint."""
     try:
         rules = tuple(parse(text, schema, spec.lookups) for text in spec.rules)
     except InputError as error:
@@ -286,7 +285,7 @@ def _constraints(spec: ConstraintsSpec, schema: Schema) -> ConstraintChoices:
 
 
 def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tuple[Guarantee, ...]:
-    """The guarantees that a `[require]` of its own asks for."""
+    """Parse the guarantees of a separate `[require]` table."""
     try:
         return tuple(_read_requirements(RequireSpec.model_validate(exact(stated)), schema))
     except ValidationError as error:
@@ -326,8 +325,8 @@ def _is_unreviewed(spec: PolicySpec) -> bool:
 def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """Write the policy as plain values that may be published.
 
-    The context is for the officer. Categories that were only observed are read off the
-    data, so they and their labels stay out too.
+    The context is left out, because it is for the officer, and so are categories that were copied
+    from the data, with their labels.
     """
     hidden = {"budget", "context", "evaluate"} | (set() if _is_unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
@@ -349,7 +348,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files) -> Column:
-    """Read the files that a column names."""
+    """Build a column, reading the files that it names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
     if spec.categories:
@@ -397,7 +396,7 @@ def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]
 
 
 def exact(value: Any) -> Any:
-    """Read a mapping's floats as the decimals that they print as, as for TOML."""
+    """Convert floats in a mapping to the decimals that they print as, as for TOML."""
     if isinstance(value, float):
         return Decimal(repr(value))
     if isinstance(value, Mapping):
@@ -406,7 +405,7 @@ def exact(value: Any) -> Any:
 
 
 def to_json_value(value: Any) -> Any:
-    """Write values of a policy as JSON can hold them, numbers as they were written."""
+    """Convert a policy's value for JSON, numbers as they were written."""
     if isinstance(value, Mapping):
         return {key: to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Sentences for a policy or parameters that do not fit: pydantic's errors in our words."""
+"""Translate pydantic's errors in a policy or in parameters into plain sentences."""
 
 import re
 from decimal import Decimal
@@ -8,16 +8,18 @@ from pydantic_core import ErrorDetails
 
 from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import brief
-from shoal.policy.reading_spec import ReadingSpec, WritingSpec
-from shoal.policy.release_spec import (
+from shoal.policy.sections import (
     ClosenessSpec,
+    ConstraintsSpec,
     ContextSpec,
     DiversitySpec,
+    EvaluateSpec,
+    ReadingSpec,
     ReleaseSpec,
     RequireSpec,
     StochasticSpec,
+    WritingSpec,
 )
-from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
 from shoal.policy.spec import (
     BudgetSpec,
     ColumnSpec,
@@ -46,7 +48,7 @@ def explain(error: ValidationError, where: str, *table: str) -> InputError:
     # A misspelt key explains the one that is missing, and comes first.
     errors = error.errors(include_url=False)
     first, *rest = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
-    # pydantic lists every type that a place might have had; a place counts once.
+    # pydantic reports a position once for each type that it tried; count positions.
     places = {_place(other) for other in rest} - {_place(first)}
     more = f" ({count_noun(len(places), 'more error')}.)" if places else ""
     field = (*table, *first["loc"], *first.get("ctx", {}).get("field", ()))
@@ -56,7 +58,7 @@ def explain(error: ValidationError, where: str, *table: str) -> InputError:
 
 
 def _place(error: ErrorDetails) -> str:
-    # Behind the second part, pydantic mixes the names of tried types into the path.
+    # Below the second key, pydantic adds the names of the types that it tried.
     head, tail = error["loc"][:2], error["loc"][2:]
     parts = [*head, *(p for p in tail if isinstance(p, int) or p in ColumnSpec.model_fields)]
     return ".".join(map(str, parts)) or "top level"
@@ -89,7 +91,7 @@ def _sort(value: object) -> str:
 
 
 def _list_known_keys(error: ErrorDetails) -> list[str]:
-    """The keys of the table that has an unknown one; none for a table of a method's own."""
+    """List the known keys of the table with an unknown key; empty for a method's own table."""
     tables = [str(part) for part in error["loc"][:-1] if not isinstance(part, int)] or [""]
     models: dict[str, type[BaseModel]] = {
         "": PolicySpec,
@@ -106,6 +108,6 @@ def _list_known_keys(error: ErrorDetails) -> list[str]:
         "context": ContextSpec,
         "evaluate": EvaluateSpec,
     }
-    # Below [columns] come names that the steward gave.
+    # The keys below [columns] are names that the steward chose.
     model = models.get("columns" if tables[0] == "columns" else tables[-1])
     return [] if model is None else [f.alias or name for name, f in model.model_fields.items()]

@@ -1,4 +1,4 @@
-"""Recognise what the columns of an unknown table are, with a reason for each guess.
+"""Recognise the role and kind of each column of an unknown table, with a reason.
 
 The evidence, strongest first: what the values are (`content`), how columns depend on each other
 (`structure`), what the file says of a column (labels, measurement levels, an order of its
@@ -78,13 +78,13 @@ def recognise(
     day_first: bool | None = None,
     roles: Mapping[str, Role] = MappingProxyType({}),
 ) -> dict[str, Guess]:
-    """Guess role, kind and the rest for every column of a table, in order.
+    """Guess role, kind and other keys for every column of a table, in order.
 
     Args:
         raw: the table.
         values: what its columns hold, if that is known already.
         day_first: whether dates have the day before the month, where their digits fit both.
-        roles: those that somebody has stated.
+        roles: as stated by the steward.
     """
     columns = _columns(raw, all_values(raw) if values is None else values, day_first)
     guesses = {
@@ -102,7 +102,7 @@ def recognise(
 
 
 def _apply_role(column: NamedColumn, made: Guess, role: Role) -> Guess:
-    """A guess with the role that somebody has stated."""
+    """Return a guess with the role that the steward has stated."""
     if role is Role.IDENTIFIER or made.role is not Role.IDENTIFIER:
         return replace(made, role=role, reason=AS_STATED)
     kind, reason, more = _kind(column)
@@ -131,14 +131,14 @@ def _columns(
 
 
 def _describe_content(values: ColumnValues, means: frozenset[str]) -> str:
-    """What a column holds that leads to a person; a few places may be named after people."""
+    """Name the personal data in a column; place names may resemble names of people."""
     holds = identity(values)
     place = means & {"quasi", "code"} and not means & {"person", "direct", "named"}
     return "" if holds == NAMES and place and values.distinct <= FEW_ROWS else holds
 
 
 def _day_first(raw: Raw, columns: Mapping[str, ColumnValues]) -> bool | None:
-    """Whether days come before months: as a column shows that has a day above 12, or the marks."""
+    """Whether days come before months, by a column with a day above 12, or by the delimiter."""
     for column in columns.values():
         forms = [f for f in column.date_forms if f.startswith(("%d/", "%m/", "%d-", "%m-"))]
         if len(forms) == 1:
@@ -164,7 +164,7 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 
 
 def meanings(name: str) -> frozenset[str]:
-    """What the words of a column's name may mean: the keys of `column_words.toml`.
+    """Look up what the words of a column's name may mean: keys of `column_words.toml`.
 
     >>> sorted(meanings("PatientenNr"))
     ['body', 'number', 'person']
@@ -192,7 +192,7 @@ def _without_marks(text: str) -> str:
 
 
 def _guess(column: NamedColumn) -> Guess:
-    """The first recogniser that knows a column decides."""
+    """Guess a column by the first rule that applies."""
     for known in (
         _empty,
         _content,
@@ -224,7 +224,7 @@ def _guess(column: NamedColumn) -> Guess:
 
 
 def _find_limits(values: ColumnValues) -> dict[str, str]:
-    """Code a column at the limits that values as "<4.0" state: coded, they are true."""
+    """Code a column at the limits in its values, such as "<4.0", which makes them true values."""
     keys = ("bottom_code", "top_code")
     return {
         k: f"{limit:.15g}"
@@ -238,14 +238,14 @@ def _empty(column: NamedColumn) -> Guess | None:
 
 
 def _content(column: NamedColumn) -> Guess | None:
-    """What leads to a person by its content, however many rows share a value."""
+    """Guess columns with personal data by their content, however often values repeat."""
     if not column.holds:
         return None
     return _person(column) or guess_dropped(f"its values look like {column.holds}")
 
 
 def _serial(column: NamedColumn) -> Guess | None:
-    """Long numbers, of one length or too long for amounts: they number accounts or cases."""
+    """Guess account or case numbers: long, and of equal length or too long for amounts."""
     values = column.values
     if not values.unbroken or column.means & AMOUNTS or values.distinct < 2 or values.date_forms:
         return None
@@ -258,7 +258,7 @@ def _serial(column: NamedColumn) -> Guess | None:
 
 
 def _guess_from_name(column: NamedColumn) -> Guess | None:
-    """A name or an address; a place or a product has one too, which many rows share."""
+    """Guess names and addresses by the column's name, unless many rows share a value."""
     values, means = column.values, column.means
     if not means & {"direct", "named"} or column.counted or values.distinct <= 2 < values.present:
         return None
@@ -268,7 +268,7 @@ def _guess_from_name(column: NamedColumn) -> Guess | None:
 
 
 def _is_number(column: NamedColumn) -> bool:
-    """Whether a column numbers something: whole numbers or texts, by its name."""
+    """Whether a column has identifying numbers: whole numbers or texts, by its name."""
     values = column.values
     named = "number" in column.means or NUMBERED.search(column.name)
     return bool(named) and values.unbroken and values.distinct > 2
@@ -306,7 +306,7 @@ def _guess_number(column: NamedColumn) -> Guess | None:
 
 
 def _weight(column: NamedColumn) -> Guess | None:
-    """A sampling weight, or what may be one: not a body's weight by its range and its company."""
+    """Guess sampling weights by their range and the other columns, excluding body weights."""
     numbers = column.values.numbers
     if numbers is None or not column.means & {"sampling_weight", "weight"}:
         return None
@@ -322,7 +322,7 @@ def _weight(column: NamedColumn) -> Guess | None:
 
 
 def _text(column: NamedColumn) -> Guess | None:
-    """Free text, times of day, and texts of which nearly every row has one of its own."""
+    """Guess free text, times of day, and texts that are nearly unique."""
     values, means = column.values, column.means
     text = values.text
     if values.numbers is not None or values.values.dtype not in {pl.String, pl.Time}:
@@ -345,7 +345,7 @@ def _text(column: NamedColumn) -> Guess | None:
 
 
 def _many(column: NamedColumn) -> Guess | None:
-    """Texts and codes of which there are many: they may be names, or single people out."""
+    """Guess texts and codes with many values, which may be names or single out people."""
     values, known = column.values, {"quasi", "confidential", "code", "public", "calendar"}
     most = max(MOST_CATEGORIES, min(0.05 * values.present, MOST_VALUES))
     if not column.means & known and values.values.dtype == pl.String and values.numbers is None:
@@ -367,7 +367,7 @@ def _many(column: NamedColumn) -> Guess | None:
 
 
 def _rows(column: NamedColumn) -> Guess | None:
-    """Whole numbers that number the rows: all different, and dense, sorted or equally long."""
+    """Guess row numbers: all different whole numbers, dense, sorted or of equal length."""
     values, known = column.values, {"quantity", "confidential", "quasi"}
     numbers = values.numbers
     if numbers is None or not values.whole or not values.names_rows or column.means & known:
@@ -385,7 +385,7 @@ def _rows(column: NamedColumn) -> Guess | None:
 
 
 def _role(column: NamedColumn, kind: Kind) -> tuple[Role, str]:
-    """The role of a column; where its name speaks for two, the one that protects it."""
+    """Guess the role of a column; if its name suggests two, the more protective one."""
     means = column.means
     if column.values.constant and not means & {"confidential", "direct", "named"}:
         return Role.OTHER, "all rows have the same value"
@@ -403,12 +403,12 @@ def _role(column: NamedColumn, kind: Kind) -> tuple[Role, str]:
 
 
 def _kind(column: NamedColumn) -> tuple[Kind, str, dict[str, Any]]:
-    """The kind of a column, the reason if worth saying, and what else the policy states."""
+    """Guess the kind of a column, a reason if worth saying, and other keys of the policy."""
     values = column.values
     if isinstance(values.values.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, "", {}
     if not values.ordered and values.date_forms:
-        # Nobody is born in the future, so two digits of a year are of the past.
+        # Births lie in the past, and so do their two-digit years.
         ends = f" until {datetime.now(UTC).year}" if column.is_birth else ""
         forms = [
             form.partition(" until ")[0] + ends if "%y" in form and ends else form
@@ -446,7 +446,7 @@ def _date(forms: Sequence[str], day_first: bool | None) -> tuple[Kind, str, dict
 
 
 def _code(column: NamedColumn) -> str | None:
-    """Why numbers are taken for codes; nothing where they are numbers."""
+    """Say why numbers are taken for codes; empty if they are numbers."""
     values = column.values
     if values.labels and set(values.text) <= values.labels.keys() and values.measure != "scale":
         return "its values have labels"

@@ -1,7 +1,7 @@
 """Draft the fields of the Safe Harbor list: 45 CFR 164.514(b)(2).
 
-Of the 18 kinds, those that lead to a person are dropped by any draft (`recognise`). Here follow the
-ones that only this list asks for: places below the state, dates to the year, and high ages.
+Of the 18 kinds, those that lead to a person are dropped by any draft (`recognise`). This module has
+those that only the rule asks for: places below the state, dates to the year, and high ages.
 """
 
 import re
@@ -44,9 +44,9 @@ REMARKS = (
 def draft_safe_harbor(
     values: Mapping[str, ColumnValues], guesses: Mapping[str, Guess], year: int | None = None
 ) -> dict[str, Guess]:
-    """Coarsen or drop what the list names, of columns that a draft would release.
+    """Coarsen or drop the columns on the list, 45 CFR 164.514(b)(2)(i).
 
-    The year is that in which the release is made; by default, this one.
+    `year` is that of the release, by default the current one.
     """
     year = datetime.now(UTC).year if year is None else year
     return {
@@ -58,7 +58,7 @@ def draft_safe_harbor(
 
 
 def _field(values: ColumnValues, made: Guess, means: frozenset[str], first: int) -> Guess:
-    """Decide about one column; `first` is the last year of birth of somebody who may be 90."""
+    """Apply the list to one column; `first` is the last year of birth of people aged 90."""
     if "postal" in means:
         return _postal(values, made)
     if reason := _reason_to_drop(values, made, means):
@@ -80,7 +80,7 @@ def _number(made: Guess, means: frozenset[str], first: int) -> Guess:
 
 
 def _reason_to_drop(values: ColumnValues, made: Guess, means: frozenset[str]) -> str:
-    """Say why the list leaves a column out, if it does."""
+    """Give the reason why the list drops a column, if it does."""
     if means & {"below_state", "employer"} or made.nature is Nature.COORDINATE:
         return "it may show a place below the state, or an employer"
     if made.kind in {Kind.NUMERIC, Kind.DATE} or values.is_period:

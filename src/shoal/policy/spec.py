@@ -1,4 +1,4 @@
-"""The shape of the policy file, as pydantic models; `misfits` says what does not fit it.
+"""The shape of the policy file, as pydantic models; `misfits` words their errors.
 
 `shoal.policy.load` reads a file into these and builds a `Policy` of them; methods state their
 parameters with the types of `values`.
@@ -15,10 +15,17 @@ from shoal.core import Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
-from shoal.policy.reading_spec import ReadingSpec, WritingSpec
-from shoal.policy.reading_spec import Spec as _Spec
-from shoal.policy.release_spec import ContextSpec, ReleaseSpec, RequireSpec, ReviewSpec
-from shoal.policy.rules_spec import ConstraintsSpec, EvaluateSpec
+from shoal.policy.sections import (
+    ConstraintsSpec,
+    ContextSpec,
+    EvaluateSpec,
+    ReadingSpec,
+    ReleaseSpec,
+    RequireSpec,
+    ReviewSpec,
+    WritingSpec,
+)
+from shoal.policy.sections import Spec as _Spec
 from shoal.policy.values import (
     LARGEST,
     Category,
@@ -37,7 +44,7 @@ def _pair(value: object) -> object:
 
 
 def with_days(column: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stated of a column, days that are given as texts as such."""
+    """Parse the dates that a date column states as text."""
     limits = ("bounds", "top_code", "bottom_code", "missing_as")
     dated = [key for key in limits if key in column and column.get("kind") == Kind.DATE]
     return {**column, **{key: days(column[key]) for key in dated}}
@@ -140,8 +147,8 @@ class ColumnSpec(_Spec):
     )
     sampling_weight: bool = Field(
         default=False,
-        description="The column holds how many people of the population a row stands for. It is "
-        "carried along, and not used in averages.",
+        description="How many people of the population a row represents. The weight is not used in "
+        "averages.",
     )
     stratum: bool = Field(
         default=False,
@@ -162,7 +169,7 @@ class ColumnSpec(_Spec):
     )
     prefix: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
-        description="Codes are cut to so many first characters, before recode and any method.",
+        description="Codes are cut to this many first characters, before recode and any method.",
     )
     recode: str | dict[str, Category] | None = Field(
         None,
@@ -209,7 +216,7 @@ class ColumnSpec(_Spec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        # A limit of 0 is named; false and an empty list are not.
+        # A limit of 0 is a stated key; false and an empty list are not.
         named = {
             name
             for name in self.model_fields_set

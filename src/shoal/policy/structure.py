@@ -46,7 +46,7 @@ Guesses = Mapping[str, Guess]
 
 
 def codes_of(columns: Columns) -> dict[str, NDArray[np.int64]]:
-    """Number the values of columns; a missing cell is -1."""
+    """Number the values of each column; a missing cell is -1."""
     return {
         name: column.values.cells.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() - 1
         for name, column in columns.items()
@@ -54,7 +54,7 @@ def codes_of(columns: Columns) -> dict[str, NDArray[np.int64]]:
 
 
 def agreement(codes: Codes, by: str) -> dict[str, float]:
-    """Return for each column how often two rows with an equal value of `by` agree in it.
+    """Return for each column how often two rows with the same value of `by` agree in it.
 
     Columns are left out in which any two rows agree too often, or too few can be compared. Rows
     that follow each other in the order of `by` are compared: n log n for each column.
@@ -77,7 +77,7 @@ def agreement(codes: Codes, by: str) -> dict[str, float]:
 
 
 def find_units(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Leave each flag to one column, and say of persons with several rows that they have them."""
+    """Keep each unique flag on one column only, and mark persons who have several rows."""
     result, taken = dict[str, Guess](), set[str]()
     for name, made in guesses.items():
         flags = tuple(flag for flag in made.flags if flag not in taken)
@@ -97,7 +97,7 @@ def find_units(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def find_persons(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Find the column that numbers persons, and households, by what is constant within it.
+    """Find the columns that identify persons and households, by what is constant within them.
 
     Of a person the birth and the sex are constant, and what leads to the person: a name, an e-mail
     address. The coarsest column in which most of that is constant numbers the persons, whatever it
@@ -183,12 +183,12 @@ def _counts_up(column: NamedColumn) -> bool:
 
 
 def _asking(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Ask whose rows these are where a name or an address repeats, and nothing numbers persons."""
+    """Ask whose rows these are if names or addresses repeat and no column identifies persons."""
     for name, column in columns.items():
         values = column.values
         if column.holds and _repeats(column):
             question = (
-                f"{values.distinct:,} values of '{name}' stand in {values.present:,} rows. If a "
+                f"{values.distinct:,} values of '{name}' occur in {values.present:,} rows. If a "
                 "person has several rows, which column numbers the persons? Write privacy_unit = "
                 "true there."
             )
@@ -209,7 +209,7 @@ def _required_share(column: NamedColumn, made: Guess) -> int:
 
 
 def _suits(column: NamedColumn, weight: int, made: Guess) -> tuple[bool, ...]:
-    """Order the columns that may number persons, the best last: complete, a number, coarse."""
+    """Score a candidate for identifying persons: complete, numeric and coarse ones are best."""
     values = column.values
     flagged = bool(made.flags)
     full = values.present >= ALWAYS * values.rows
@@ -231,7 +231,7 @@ def _repeats(column: NamedColumn, few: int = 20) -> bool:
 
 
 def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Protect what is one-to-one with a quasi-identifier; drop unknown copies of an identifier.
+    """Protect copies of a quasi-identifier, and drop unknown copies of an identifier.
 
     Columns that nearly number the rows are left out: an income and a name are one-to-one too.
     """
@@ -253,7 +253,7 @@ def find_copies(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def _lend_role(first: Guess, second: Guess) -> Role | None:
-    """The role that the first of two equal columns lends to the second, if any."""
+    """Return the role that a column passes on to its copy, if any."""
     if first.role is Role.QUASI_IDENTIFIER and second.role in EXPOSED:
         return Role.QUASI_IDENTIFIER
     unknown = second.reason.startswith(UNKNOWN) and second.role is not Role.IDENTIFIER
@@ -270,9 +270,9 @@ def _one_to_one(one: NamedColumn, two: NamedColumn) -> bool:
 
 
 def find_names(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Drop words that stand in a name of the same row, and single words beside a column of names.
+    """Drop words of a name in the same row, and single words beside a column of names.
 
-    So a given name is dropped with the full name, whether anybody has listed it or not.
+    So a given name is dropped with the full name, whether or not a list of names has it.
     """
     result, order = dict[str, Guess](), list(columns)
     names = [
@@ -292,14 +292,14 @@ def find_names(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
             text = both.cast(pl.String).drop_nulls().head(2000)
             stands = [word.strip() in name for word, name in text.rows()]
             if stands and np.mean(stands) > OFTEN:
-                result[name] = guess_dropped(f"its values stand in those of '{other}'")
+                result[name] = guess_dropped(f"its values are part of those of '{other}'")
         if name not in result and alike and beside and values.distinct >= FEW_ROWS:
             result[name] = guess_dropped(f"single words, beside the names in '{min(beside)}'")
     return result
 
 
 def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Protect categories from which a quasi-identifier follows, as an age from a year of birth."""
+    """Protect categories that determine a quasi-identifier, as a year of birth determines age."""
     known = {n: c for n, c in columns.items() if guesses[n].role is Role.QUASI_IDENTIFIER}
     codes, result = codes_of(known), dict[str, Guess]()
     for name, made in guesses.items():
@@ -313,7 +313,7 @@ def find_functions(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Take columns that share one scale of small whole numbers for answers to questions.
+    """Take columns with a common scale of small whole numbers for answers in a questionnaire.
 
     Answers have an order, and nobody knows the answers of another to a long list of questions.
     Whole numbers from 0 on have an order too: codes begin at 1.
@@ -339,7 +339,7 @@ def find_scales(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
 
 
 def find_sums(columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Protect a total and its parts together: whoever has all but one of them has that one."""
+    """Protect a total together with its parts: all but one of them disclose that one."""
     names = [n for n, made in guesses.items() if made.kind is Kind.NUMERIC and n in columns][:40]
     cells = {name: _head(columns[name].values) for name in names}
     cells = {name: numbers for name, numbers in cells.items() if np.unique(numbers).size > 5}
@@ -365,7 +365,7 @@ def _head(values: ColumnValues) -> NDArray[np.float64]:
 
 
 def _sums(cells: Mapping[str, NDArray[np.float64]]) -> Iterator[tuple[str, list[str]]]:
-    """Totals with their parts: any two columns, or up to nine that follow each other."""
+    """Find totals with their parts: any two columns, or up to nine adjacent ones."""
     for total in cells:
         addends = [name for name in cells if name != total]
         runs = (
@@ -389,10 +389,10 @@ def _adds_up(
 
 
 def protect_something(_columns: Columns, guesses: Guesses) -> dict[str, Guess]:
-    """Protect the confidential columns where nothing else can be protected."""
+    """Protect the confidential columns if there are no quasi-identifiers to protect."""
     if any(made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
         return {}
-    why = ", and no column is one that others know, so it is protected itself"
+    why = ", and there is no quasi-identifier, so it is protected itself"
     return {
         name: replace(made.because(why), role=Role.QUASI_IDENTIFIER)
         for name, made in guesses.items()

@@ -1,4 +1,4 @@
-"""Types of the values that policies and parameters hold, as pydantic reads them.
+"""Types of the values in policies and parameters, as pydantic reads them.
 
 Categories are held in their composed normal form (NFC), in which `shoal.io.validate` reads cells:
 two that look the same are one.
@@ -17,7 +17,7 @@ from shoal.errors import did_you_mean
 
 
 def _text(value: object) -> object:
-    """Write a category as text, the way a CSV file would hold it; accents composed (NFC)."""
+    """Write a category as a CSV file would hold it, in Unicode normal form C."""
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value) if isinstance(value, int | Decimal | date) else value
@@ -29,7 +29,7 @@ def _number(value: object) -> object:
 
 
 def choice(kind: type[StrEnum]) -> BeforeValidator:
-    """Let a strict model take an enumeration as text, and name the choices otherwise."""
+    """Let a strict model accept an enumeration's values as text, and name the choices if wrong."""
 
     def convert(value: object) -> object:
         known = [member.value for member in kind]

@@ -1,4 +1,4 @@
-"""Privacy models as properties of class counts, each with the group that decides.
+"""Privacy models as properties of class counts, with the class that decides.
 
 An equivalence class is a set of records that agree in all quasi-identifiers. A missing cell
 is a value of its own: two missing cells are equal, and a missing cell never equals a present
@@ -22,7 +22,7 @@ from shoal.core import KAnonymity, LDiversity, TCloseness
 from shoal.core._arrays import Ints
 from shoal.privacy_models.class_counts import Counts, k_when_missing_matches, persons_agreeing
 from shoal.privacy_models.exact_comparison import Verdict
-from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
+from shoal.privacy_models.k_l_and_t import k_anonymity, l_diversity, t_closeness
 from shoal.privacy_models.stochastic_t_closeness import (
     epsilon_for_t,
     epsilon_from_t,
@@ -30,7 +30,6 @@ from shoal.privacy_models.stochastic_t_closeness import (
     t_for_epsilon,
     t_from_epsilon,
 )
-from shoal.privacy_models.t_closeness import t_closeness
 
 __all__ = [
     "Counts",
@@ -57,7 +56,7 @@ def verdict(
     edges: Ints | None = None,
     whole: Ints | None = None,
 ) -> Verdict:
-    """Decide whether a table keeps a guarantee, from its counts alone.
+    """Decide whether a table satisfies a guarantee, from its counts alone.
 
     Args:
         counts: over the classes and the confidential values that the guarantee names; of
@@ -82,7 +81,7 @@ def decide(
     width: int | None = None,
     edges: Ints | None = None,
 ) -> tuple[Verdict, Counts]:
-    """Decide whether records keep a guarantee, counted in records and in persons.
+    """Decide whether records satisfy a guarantee, counting records and persons.
 
     A person counts once in a class, and once for each value that they hold there; in the whole
     table, which t-closeness compares with, once for each value that they hold anywhere.

@@ -1,4 +1,4 @@
-"""Counts of persons by class and confidential value, and what is counted otherwise."""
+"""Counts of persons by equivalence class and confidential value."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -135,14 +135,14 @@ class Counts:
 
     @property
     def homogeneous(self) -> Ints:
-        """The classes in which all persons share a value, so their size hides nothing."""
+        """The classes in which all persons share a value, so their size protects nobody."""
         starts, present = self.layout()
         alike: Ints = present[np.maximum.reduceat(self.counts, starts) == self.persons[present]]
         return alike
 
 
 def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-    """Largest k such that every record matches at least k, if missing matches anything.
+    """Return the largest k such that every record matches at least k, if missing matches all.
 
     This is the other reading of a missing cell in the literature: records match if they agree
     wherever both are present. Matching is then not an equivalence, so the smallest number
@@ -174,7 +174,7 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
 
 
 def persons_agreeing(codes: Ints, units: Ints, missing: MissingMeaning) -> int:
-    """The least number of persons among those whose rows agree with a row.
+    """Return the least number of persons among the rows that agree with any one row.
 
     Rows agree if they are equal, or wherever both are present. Cost O(n) for each class.
 
@@ -191,7 +191,7 @@ def persons_agreeing(codes: Ints, units: Ints, missing: MissingMeaning) -> int:
 
 
 def _match(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
-    """Size of the largest matching of values and persons in each class.
+    """Return the size of the largest matching of values and persons in each class.
 
     `holding` numbers a record's class and value together, `held_by` its class and person.
     """

@@ -1,4 +1,4 @@
-"""Comparing figures exactly: floating point only chooses which ones to look at.
+"""Compare figures exactly; floating point only selects which ones to compare.
 
 All models but entropy are quotients of whole numbers and compared as such. The exponential of
 an entropy is a root of a quotient of whole numbers, and compared by logarithms of whole
@@ -24,10 +24,10 @@ NEAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a model says about a table.
+    """The verdict of a privacy model on a table.
 
     Attributes:
-        holds: in every class.
+        holds: whether the model holds in every class.
         achieved: the best parameter for which the model holds: exact, as a whole number or
             a fraction, infinity if there is none, and a float if it is irrational
             (entropy), in which case `holds` is decided exactly all the same.
@@ -44,7 +44,7 @@ class Verdict:
 def decide(
     top: NDArray[Any], bottom: NDArray[Any], owner: Ints, wanted: Fraction, *, least: bool
 ) -> Verdict:
-    """Compare the quotients top/bottom with what is wanted, and find the worst, exactly.
+    """Compare the quotients top/bottom with `wanted`, and find the worst, exactly.
 
     `owner` is the class of each quotient; `least` says whether `wanted` is the least allowed
     or the most. A bottom of 0 makes infinity.
@@ -73,7 +73,7 @@ def judge(
     exact: Callable[[Ints], tuple[list[Any], Ints]],
     worse: Callable[[Any, Any], bool],
 ) -> Verdict:
-    """Decide by floats where they differ clearly and by the exact figures otherwise.
+    """Decide by floats where they differ clearly, and by the exact figures otherwise.
 
     `exact` gives the distinct exact figures of some items and says which item has which;
     `worse` compares two exact figures.
@@ -105,7 +105,7 @@ def judge(
 
 
 def _fractions(top: NDArray[Any], bottom: NDArray[Any]) -> tuple[list[Fraction | float], Ints]:
-    """Return the distinct quotients, and which of them each pair is."""
+    """Return the distinct quotients, and the index of each pair's quotient."""
     common = np.gcd(top, bottom)
     pairs = np.column_stack((top // common, bottom // common))
     if (pairs == pairs[0]).all():
@@ -139,7 +139,7 @@ class Power:
 
     @classmethod
     def of_number(cls, number: Fraction) -> "Power":
-        """Write a number above 0 in this form."""
+        """Write a positive number in this form."""
         return cls({number.numerator: 1, number.denominator: -1}, 1)
 
     def to_number(self, wanted: Fraction, figure: float) -> int | Fraction | float:
@@ -151,7 +151,7 @@ class Power:
 
 
 def below(one: Power, other: Power | Fraction) -> bool:
-    """Whether one is truly less than the other."""
+    """Whether the first figure is exactly less than the second."""
     return _compare(one, Power.of_number(other) if isinstance(other, Fraction) else other) < 0
 
 
@@ -193,7 +193,7 @@ def _sign(exponents: Mapping[int, int]) -> int:
             context.prec = digits
             terms = [e * Decimal(base).ln() for base, e in coprime.items()]
             total = sum(terms, Decimal())
-            # Each of the roundings is off by less than one unit in the last digit.
+            # Each rounding is off by less than one unit in the last digit.
             doubt = 3 * sum(map(abs, terms), Decimal()) * len(terms) * Decimal(10) ** (1 - digits)
         if abs(total) > doubt:
             return 1 if total > 0 else -1

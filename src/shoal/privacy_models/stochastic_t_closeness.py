@@ -1,4 +1,4 @@
-"""Stochastic t-closeness and epsilon, each from the other: domingoferrer2015.
+"""Stochastic t-closeness from epsilon, and epsilon from it: domingoferrer2015.
 
 Confidential values pass through a random function Z that is epsilon-differentially private record
 by record: Pr(Z(c) in B) <= exp(epsilon) Pr(Z(c') in B) for any values c, c'. A table is
@@ -40,7 +40,7 @@ from shoal.errors import InputError
 
 
 def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
-    """The least t for which a table is stochastically t-close under a known Z: Definition 3.
+    """Return the least t for which a table is stochastically t-close under a known Z: Definition 3.
 
     With P(v | E) the share of output v in what is drawn for class E, and P(v) that for the table,
     it is the largest of P(v | E) / P(v) and P(v) / P(v | E) over classes and outputs; outputs
@@ -73,7 +73,7 @@ def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
 
 
 def t_from_epsilon(epsilon: float, class_sizes: Sequence[int]) -> float:
-    """The t of stochastic t-closeness that record-wise epsilon gives.
+    """Return the t of stochastic t-closeness that follows from record-wise epsilon.
 
     With N records and classes E,
 
@@ -107,7 +107,7 @@ def t_from_epsilon(epsilon: float, class_sizes: Sequence[int]) -> float:
 
 
 def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
-    """The largest record-wise epsilon that gives stochastic t-closeness: inverse of the above.
+    """Return the largest record-wise epsilon that gives stochastic t-closeness.
 
         epsilon = ln((t N - |E|) / (N - |E|)) for the smallest class E
 
@@ -125,7 +125,7 @@ def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
 
 
 def epsilon_from_t(t: float) -> float:
-    """The epsilon that t-closeness by ratio gives an attacker's view: 2 ln t.
+    """Return the epsilon against an attacker that t-closeness by ratio gives: 2 ln t.
 
     Conditional, and never differential privacy of the release (Proposition 3). It assumes that
     the attacker's prior is one public distribution, the same for both tables; that all he
@@ -141,10 +141,10 @@ def epsilon_from_t(t: float) -> float:
 
 
 def t_for_epsilon(epsilon: float) -> float:
-    """The t at which t-closeness by ratio gives an attacker's view epsilon: exp(epsilon / 2).
+    """Return the t for which t-closeness by ratio gives an attacker's epsilon: exp(epsilon / 2).
 
     The inverse of `epsilon_from_t`, under the same conditions: it does not give differential
-    privacy of the release. Ask `bucketization` for this t, rounded down.
+    privacy of the release. Give `bucketization` this t, rounded down.
 
     >>> round(t_for_epsilon(1.0), 4)
     1.6487
@@ -171,7 +171,7 @@ def _smallest_share(class_sizes: Sequence[int]) -> float:
 
 
 def least_t(epsilon: float, k: int, rows: int | None) -> float:
-    """The t of stochastic t-closeness for classes of at least k among `rows` rows.
+    """Return the t of stochastic t-closeness for classes of at least k among `rows` rows.
 
     >>> round(least_t(1.0, 3, 10), 4), least_t(1.0, 3, 5)
     (2.2028, 1.0)

@@ -117,7 +117,7 @@ def prepare_scheme(
     record_suppression: Any = None,
     coarsen: Sequence[str] = (),
 ) -> Applied:
-    """A scheme as it is applied, and the release before it; see `apply`."""
+    """Prepare a scheme for use, and find the release before it; see `apply`."""
     before = previous
     if isinstance(scheme, str | Path):
         path = Path(scheme)
@@ -138,14 +138,14 @@ def prepare_scheme(
 
 
 def _beside(path: Path) -> Path | None:
-    """The release folder that a scheme in its confidential folder belongs to."""
+    """Find the release folder of a scheme in its confidential folder."""
     folder = path.absolute().parent
     public = folder.with_name(folder.name.removesuffix(".internal"))
     return public if public != folder and (public / MANIFEST).is_file() else None
 
 
 def _read_released(previous: Any) -> pl.DataFrame:
-    """The table of an earlier release: a frame, its file, or its folder."""
+    """Read the table of an earlier release: a frame, its file, or its folder."""
     if isinstance(previous, str | Path) and Path(previous).is_dir():
         return read_table(Path(previous), read_manifest(Path(previous)))
     return io.take(previous).frame

@@ -1,4 +1,4 @@
-"""Write the confidential folder, or write it again: what compares a release with its original.
+"""Write the confidential folder, which compares a release with its original.
 
 It is written after the release is in place, and may fail without harm to it. In an epsilon
 release, whether and how it failed may itself disclose something about the table, so only the folder
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the confidential folder.
+    """The outcome of writing the confidential folder.
 
     Attributes:
         measured: what compares the release with the original, if it was measured.
@@ -119,7 +119,7 @@ def write(
 def _measure_exposure(
     found: Any, release: Release, manifest: Manifest
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Measure what is released as it is, by persons where a run knows whose rows they are."""
+    """Measure what is released unchanged, by persons if a run knows them."""
     table = getattr(found, "protected", None)
     if isinstance(table, Table) and table.persons is not None:
         return nearly_unique(manifest, table.publishable(), pl.Series(table.persons))
@@ -133,7 +133,7 @@ _UNREAD = {**local.figures(None, uniques=(None, None, None)), "clamped": {}, "pr
 
 
 def losses(planned: Plan, found: Any) -> dict[str, Any]:
-    """What compares the release with the original, row by row."""
+    """Compare the release with the original, row by row."""
     compared: dict[str, Any] = found.figures(planned.setting.columns, planned.setting.release_form)
     return {
         **compared,
@@ -147,7 +147,7 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
 
 
 def _as_measured(lost: dict[str, Any], measured: "Evaluation | None") -> dict[str, Any]:
-    """Take from an evaluation what it defines too: distances of columns, and who is unique."""
+    """Take from an evaluation the figures that it defines too: distances, and unique rows."""
     if measured is None:
         return lost
     moved = {p["name"]: p["distance"] for p in measured.pictures.get("columns", ())}
@@ -188,7 +188,7 @@ def _describe_preparation(
 
 
 def _describe_repairs(broken: Mapping[str, int]) -> list[str]:
-    """Say which rules rows of the original broke."""
+    """Say which rules were violated by rows of the original."""
     return [
         f"{count_noun(rows, 'row')} of the original broke the rule '{text}'; "
         f"{'it' if rows == 1 else 'each'} was brought to the nearest row that breaks none, before "
@@ -201,7 +201,7 @@ def _describe_repairs(broken: Mapping[str, int]) -> list[str]:
 def compare_with_original(
     secret: Confidential[Any], place: Path, out: Path, **terms: Any
 ) -> Written:
-    """Compare a release that is in place with its original; say if the disk does not take it."""
+    """Compare a published release with its original; report if the disk refuses."""
     try:
         folder = folders.new_folder(place, "internal")
         written = write(secret, folder, **terms)
@@ -245,8 +245,8 @@ def report(
 ) -> Written:
     """Make the confidential folder of a release again, from its files and the original.
 
-    It spends no epsilon and touches nothing that is public. Rows of the release are matched to
-    nobody: losses row by row are known to the run that made the release, and to no other.
+    It spends no epsilon and touches nothing that is public. Released rows are not matched to
+    original ones: only the run that made the release knows losses row by row.
     """
     manifest = read_manifest(out)
     stated = load(policy)
@@ -298,7 +298,7 @@ def report(
 
 @dataclass(frozen=True, eq=False)
 class _Unmatched:
-    """The original of a release whose rows are matched to nobody."""
+    """The original of a release without row correspondence."""
 
     raw: io.Raw
     dropped: int = 0
@@ -306,6 +306,6 @@ class _Unmatched:
     repaired: Mapping[str, int] = field(default_factory=dict)
 
     def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
-        """The number of rows; nothing that compares row by row."""
+        """Return the number of rows; nothing that compares row by row."""
         rows = self.raw.height
         return local.figures(rows, uniques=(None, rows, None))

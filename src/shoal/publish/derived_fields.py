@@ -19,13 +19,14 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Column, Distance, Kind, ReleaseForm, Schema, TCloseness, Testable
+from shoal.core.constraints import CATEGORICAL
 from shoal.core.manifest import CheckRecord
 from shoal.core.serialise import plain
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.cells import compose, is_plain
 from shoal.io.external.cells import Form
-from shoal.io.external.columns import CATEGORICAL, ColumnAxis, read_column
+from shoal.io.external.columns import ColumnAxis, read_column
 from shoal.methods import Method, Setting
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import Plan
@@ -33,7 +34,7 @@ from shoal.publish.released_folder import OpenedFolder
 
 
 def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> str:
-    """Why a check cannot be recomputed from what is public, or nothing."""
+    """Explain why a check cannot be recomputed from public files, or return ""."""
     schema = opened.planned.policy.schema if opened.planned else Schema(())
     distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
     hidden_order = any(schema[name].observed for name in guarantee.columns)
@@ -49,7 +50,7 @@ def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) ->
 
 
 def _hides_checks(opened: OpenedFolder) -> bool:
-    """Whether a check follows persons or an order that the folder does not show."""
+    """Whether a check depends on persons or on an order that the folder does not show."""
     if opened.planned is None:
         return False
     wanted = protect_table.testable(opened.planned, opened.claims)
@@ -62,8 +63,8 @@ class DerivedField:
     """How far a field of a manifest is derived again.
 
     Attributes:
-        part: of the verification, that derives it.
-        taken: what of it is taken as stated, because no folder can show it.
+        part: the part of the verification that derives it.
+        taken: what is accepted as stated, because no folder can show it.
         where: of which releases, in words; of all, if none.
         holds: whether a release is one of these.
         among: whether a method makes such releases.
@@ -76,7 +77,7 @@ class DerivedField:
     among: Callable[[Method[Any]], bool] = lambda _: True
 
     def open_for(self, method: Method[Any] | None) -> bool:
-        """Whether not all of it is derived in the releases of a method; of an unknown one, so."""
+        """Whether a part of it is not derived for releases of a method, or an unknown one."""
         return bool(self.taken) and (method is None or self.among(method))
 
 
@@ -137,7 +138,7 @@ _ANYWHERE = (-validate.LARGEST, validate.LARGEST)
 
 
 def list_misfits(frame: pl.DataFrame, planned: Plan) -> Iterator[str]:
-    """Say what of a released table its policy does not allow: columns, then values."""
+    """List what the policy does not allow in a released table: columns, then values."""
     setting, schema = planned.setting, planned.setting.schema
     if setting.release_form is ReleaseForm.TREE:
         yield from _list_tree_misfits(frame, setting)
@@ -161,7 +162,7 @@ def list_misfits(frame: pl.DataFrame, planned: Plan) -> Iterator[str]:
 
 
 def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:
-    """Count the cells that are not in the domain of a column; missing ones are."""
+    """Count the cells outside the domain of a column; missing cells are inside."""
     discrete, known = column.kind in CATEGORICAL, column.all_categories or ()
     if column.kind is None or (discrete and not known):
         return 0
@@ -191,7 +192,7 @@ def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:
 
 
 def _limits(column: Column) -> tuple[float, float]:
-    """The least and the largest place of a numeric or date column, after the policy's own steps."""
+    """Return the range of a numeric or date column, after the policy's own steps."""
     never = (date.min, date.max) if column.kind is Kind.DATE else (-inf, inf)
     ends = [*map(validate.limit, column.bounds)] if column.bounds else never
     coded = validate.code_extremes(pl.Series(column.name, ends), column)
@@ -227,7 +228,7 @@ def _list_tree_misfits(frame: pl.DataFrame, setting: Setting[Any]) -> Iterator[s
 
 
 def _widen(column: Column) -> Column:
-    """Widen a column to what boxes of it cover: the bounds, up to the value after the last."""
+    """Widen a column to what its boxes cover: the bounds, up to the value after the last."""
     bounds = column.bounds
     if bounds is not None:
         after: Any = max(column.step or 1, 1)
@@ -243,7 +244,7 @@ def reread(value: Any) -> Any:
 
 
 def list_differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
-    """Where two plain values differ, each difference a sentence."""
+    """Describe each difference of two plain values in a sentence."""
     if isinstance(stated, Mapping) and isinstance(derived, Mapping):
         for name in dict.fromkeys([*derived, *stated]):
             inner = f"{place}.{ascii(name)[1:-1]}"
@@ -261,6 +262,6 @@ def list_differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
 
 
 def abridge(value: Any) -> str:
-    """A value of a manifest as JSON, cut off where it is long."""
+    """Write a value of a manifest as JSON, shortened if it is long."""
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,4 +1,4 @@
-"""Evaluate and compare from files: all of it confidential."""
+"""Evaluate and compare from files; all results are confidential."""
 
 import filecmp
 import json
@@ -132,7 +132,7 @@ def compare(
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, or to files of the same bytes."""
+    """Whether two paths lead to the same file, or to files with the same bytes."""
     try:
         return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
     except OSError:
@@ -187,7 +187,7 @@ def _open_inputs(
     progress: Progress,
     alone: bool = False,
 ) -> tuple[Policy, tuple[Candidate, ...] | None, pl.DataFrame]:
-    """The policy, the grid and the table; refuse a folder that holds anything but a comparison."""
+    """Open the policy, the grid and the table; refuse a folder with other contents."""
     if not out.name or str(out) == "-":
         raise InputError(f"Expected a folder for --out, found '{out}'.")
     if out.exists() and not out.is_dir():

@@ -1,4 +1,4 @@
-"""What the officer is shown beside the figures: attacks, digests, versions, how to do it again.
+"""What the officer sees besides the figures: attacks, digests, versions, and commands.
 
 All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
 """
@@ -12,9 +12,11 @@ from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.core.serialise import parse_json
 from shoal.errors import InputError, ShoalError
+from shoal.io import memory
 from shoal.io.files import format_like
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
+from shoal.pipeline.forecast import size
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, list_versions
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import Plan
@@ -22,8 +24,8 @@ from shoal.pipeline.planning import Plan
 if TYPE_CHECKING:
     from shoal.evaluation.evaluate import Evaluation
 
-MEASURED = 50_000
-"""Rows up to which a release is evaluated unless the caller says; more take minutes."""
+EVALUATION_CELL = 300
+"""Bytes that an evaluation takes for each cell: of 1.5 million rows of eight columns."""
 
 ON_SPARK = (
     "The release was not evaluated, because it was made on Spark. Use `shoal evaluate` on a sample "
@@ -44,16 +46,17 @@ def evaluate_release(
     """Evaluate a release for its officer, or say why it was not done.
 
     A release that is paid for is not lost because it cannot be evaluated: whatever stops the
-    evaluation becomes a sentence. Unless `wanted` says so, at most `MEASURED` rows are evaluated.
+    evaluation becomes a sentence. Unless `wanted` says so, one that needs more memory than is free
+    is not begun.
     """
     rows = raw.height
     if wanted is False:
         return None, "The release was not evaluated, because evaluation was switched off."
-    if wanted is None and control is None and rows > MEASURED:
+    needed = EVALUATION_CELL * rows * raw.frame.width
+    if wanted is None and needed > memory.available():
         return None, (
-            f"The release was not evaluated, because it has more than {MEASURED:,} rows and "
-            "nobody asked for it. An evaluation adds attacks and utility to the confidential "
-            "report."
+            f"The release was not evaluated, because that takes {size(needed)} of memory, and less "
+            "is free. Use `shoal evaluate` on a sample of both tables."
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
 
@@ -78,7 +81,7 @@ def evaluate_release(
 
 
 def check_control(control: io.Raw | None, policy: Policy) -> None:
-    """Refuse people who cannot be compared, before the release is paid for."""
+    """Refuse a control that cannot be compared, before the release is paid for."""
     if control is None:
         return
     missing = [name for name in policy.schema.released if name not in control.frame.columns]
@@ -98,7 +101,7 @@ def facts(
     alone: bool,
     **options: Any,
 ) -> dict[str, Any]:
-    """What else the officer is shown: a comparison, files that went in, versions, commands."""
+    """Collect what else the officer sees: a comparison, input files, versions, commands."""
     named = None if isinstance(policy, Policy) else policy
     names = {Path(path).name: label for path, label in evaluation.names.items()}
     files = inputs(data=data, policy=named, control=evaluation.control)
@@ -135,7 +138,7 @@ def read_comparison(path: Path | None) -> dict[str, Any] | None:
 
 
 def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
-    """Name, digest and size of each file that went in; never its folder."""
+    """List name, digest and size of each input file, without its folder."""
     return {
         name: {"name": path.name, "sha256": digest(path), "bytes": size_of(path)}
         for name, path in paths.items()
@@ -151,9 +154,9 @@ def again(
     *,
     alone: bool = False,
 ) -> dict[str, str]:
-    """Write the command, and the same in Python, without the folders of this machine.
+    """Write the command and the Python call of this run, without local folders.
 
-    `alone` is as `shoal.read` has it: so beside an epsilon.
+    `alone` is that of `shoal.read`; it is set for an epsilon release.
     """
     stated = "policy.toml" if policy is None else policy.name
     words = ["shoal", "protect", data.name, "--policy", stated, "--out", out.name]
@@ -194,7 +197,7 @@ def again(
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files of a folder."""
+    """Return the bytes of a file, or of all files of a folder."""
     if path.is_dir():
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size

@@ -1,4 +1,4 @@
-"""Say which columns of a release point to people because few share their values.
+"""Find released columns that single out people because few share their values.
 
 A promise about the protected columns says nothing about an exact salary beside them. The measure is
 that of a draft (`shoal.policy.exposure`), on what a release shows: from its table and its manifest,
@@ -21,7 +21,7 @@ LINKED = {ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED}
 def nearly_unique(
     manifest: Manifest, released: pl.DataFrame, persons: pl.Series | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Measure the columns that are released as they are: what few share, and what is accepted.
+    """Measure the columns that are released unchanged: rare values, and what is accepted.
 
     Args:
         manifest: of the release.

@@ -1,4 +1,4 @@
-"""Protect a file: the public folder first, then what compares it with the original."""
+"""Protect a file: the public folder first, then the comparison with the original."""
 
 import shutil
 import tempfile
@@ -45,7 +45,7 @@ _ROOM = 16 << 20
 
 @dataclass(frozen=True)
 class Published:
-    """Where a release was written, and what it is.
+    """Where a release was written, and what it contains.
 
     Attributes:
         measured: what compares it with the original, if it was measured: confidential.
@@ -164,7 +164,7 @@ def protect(
 
 
 def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
-    """Mend what a killed run left, and refuse a place where a release may not be written."""
+    """Recover from a killed run, and refuse a place where a release may not be written."""
     with folders.refusing(out):
         recovered = folders.recover(place, out)
         public_folder.refuse_places(out, force=force)
@@ -179,7 +179,7 @@ def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
 def _refuse(
     out: Path, output: OutputOptions, evaluation: EvaluationOptions, engine: EngineOptions
 ) -> None:
-    """Refuse options that do not go together, and a place where nothing can be written."""
+    """Refuse options that exclude each other, and a place that cannot be written."""
     if engine.name not in ENGINES:
         raise InputError(f"Expected an engine among {', '.join(ENGINES)}, found '{engine.name}'.")
     if engine.settings and not engine.distributed:
@@ -214,7 +214,7 @@ def _collect_options(
     evaluation: EvaluationOptions,
     engine: EngineOptions,
 ) -> dict[str, str | bool | None]:
-    """The options of the command that were given, for whoever runs it again."""
+    """Collect the given options of the command, for whoever repeats it."""
     return {
         "file-format": output.file_format,
         "keep-order": output.keep_order, "no-guard-formulas": output.guard_formulas is False,
@@ -233,7 +233,7 @@ def _name(path: Path | None) -> str | None:
 
 
 def _dialect(planned: Plan, reading: ReadingOptions, raw: io.Raw | None) -> Dialect:
-    """How a CSV release is written: as stated, and without an epsilon as the file is.
+    """Return how a CSV release is written: as stated, and without an epsilon as the file is.
 
     What the file is like is an output of a release. So beside an epsilon it is not looked at: two
     files that differ in one cell may look as if they had other delimiters or decimal marks.
@@ -257,7 +257,7 @@ def _on_spark(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> en
 
 @contextmanager
 def _keeping_stopped(out: Path, output: OutputOptions, *, distributed: bool) -> Iterator[None]:
-    """Keep a drawn release that fails a check in the confidential folder, and nowhere else."""
+    """Keep a drawn release that fails a check in the confidential folder only."""
     try:
         yield
     except protect_table.StoppedError as stopped:
@@ -275,7 +275,7 @@ def _keeping_stopped(out: Path, output: OutputOptions, *, distributed: bool) -> 
 
 @contextmanager
 def in_place(done: protect_table.Run, out: Path) -> Iterator[None]:
-    """Say in every error after a release was put in place that it is there, and what it cost."""
+    """Add to every error after publication that the release is in place, and what it cost."""
     try:
         yield
     except ShoalError as error:
@@ -293,7 +293,7 @@ def _describe_spending(done: protect_table.Run) -> str:
 def keeping(
     done: protect_table.Run, out: Path, output: OutputOptions, *, distributed: bool
 ) -> Iterator[None]:
-    """Keep a release that is paid for where its place cannot be written, and say where it is."""
+    """Keep a paid release whose target cannot be written, and say where it is."""
     try:
         yield
     except Exception as error:
@@ -333,7 +333,7 @@ def _keep(done: protect_table.Run, kept: Path, output: OutputOptions, *, distrib
 
 
 def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
-    """Put a release in place that was drawn and paid for while the disk was full.
+    """Publish a release that was drawn and paid for while the disk was full.
 
     It is kept beside `out`, unless `kept` says where. An existing release is replaced if forced.
     """

@@ -1,4 +1,4 @@
-"""Write the public folder, from what is released and from nothing else.
+"""Write the public folder from the release alone.
 
 An import contract keeps everything out of this file that could hold the original: of a release
 it sees the `Release`, which never does.
@@ -46,7 +46,7 @@ def write(
     distributed: bool,
     counts: ColumnCounts | None = None,
 ) -> Manifest:
-    """Write table, manifest and report into an empty folder; the manifest as it was written.
+    """Write table, manifest and report into an empty folder; return the manifest.
 
     A distributed table lies on Spark, whose workers write it. The counts are those of its columns,
     if they were counted before. A table for which its format has no room becomes a Parquet file,
@@ -87,7 +87,7 @@ def _describe_file(path: Path) -> FileRecord:
 def _tables(
     release: Release, folder: Path, output: OutputOptions, *, distributed: bool
 ) -> list[Path]:
-    """Write the table and what goes beside it; the files."""
+    """Write the table and its extra files; return their paths."""
     table = folder / f"release.{output.file_format}"
     about = NO_PERSON if NO_PERSON in release.manifest.notes else None
     if distributed:
@@ -117,7 +117,7 @@ def _tables(
 
 
 def _with_dates(release: Release) -> Any:
-    """The table with dates as texts, as the policy has them written; other files hold dates."""
+    """Convert dates to texts as the policy writes them; other formats store dates."""
     columns = release.manifest.policy["columns"]
     return release.data.with_columns(
         dates.write_dates(series, columns[series.name]["date_format"])
@@ -127,7 +127,7 @@ def _with_dates(release: Release) -> Any:
 
 
 def dump(path: Path, value: Any) -> None:
-    """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
+    """Write a value as JSON. Infinite numbers become texts."""
     text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -145,7 +145,7 @@ def refuse_places(out: Path, *, force: bool) -> None:
 def refuse_place(folder: Path, *, force: bool) -> None:
     """Refuse a place for a folder before the work for it is done.
 
-    One inside a release, or one that is there already and may not be replaced.
+    Refused are places inside a release, and existing folders that may not be replaced.
     """
     for above in folder.absolute().parents:
         if _is_ours(above):

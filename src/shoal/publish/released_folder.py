@@ -38,7 +38,7 @@ MEASUREMENTS = "measurements.parquet"
 def read_pictured(
     path: Path, manifest: Manifest, table: pl.DataFrame | ColumnCounts | None = None
 ) -> list[dict[str, Any]] | None:
-    """The counts of a released table that its report draws, from its own files and no other.
+    """Count the values that a report draws, from the released files alone.
 
     None where the table lies in parts, has boxes instead of rows, or cannot be drawn: a release
     that is paid for is not lost to a picture. The table is given, or its counts, if it is known.
@@ -55,7 +55,7 @@ def read_pictured(
 
 
 def read_measurements(path: Path, manifest: Manifest) -> pl.DataFrame | None:
-    """The noisy answers that a release publishes beside its rows, if it does."""
+    """Read the noisy answers that a release publishes with its rows, if it does."""
     if MEASUREMENTS not in manifest.files or not is_inside(path, MEASUREMENTS):
         return None
     return io.read(path / MEASUREMENTS).frame
@@ -66,7 +66,7 @@ def read_recorded_policy(
     hierarchies: Mapping[str, list[list[str]]],
     frame: pl.DataFrame | None,
 ) -> Policy:
-    """The policy that a manifest holds; released values stand for categories that were observed."""
+    """Restore the policy in a manifest; released values stand for observed categories."""
     seen = {} if frame is None else {
         name: as_text(frame[name].drop_nulls().unique()).unique().sort().to_list()
         for name, column in document.get("columns", {}).items()
@@ -76,7 +76,7 @@ def read_recorded_policy(
 
 
 def as_read(table: Any, file_format: str) -> ColumnCounts | None:
-    """Counts of the table that a file will be read as, if that is certain before; else None.
+    """Count the table as its file will be read, if that is certain in advance; else None.
 
     Whole numbers and finite floats are written with all digits that tell them apart, and plain
     words as they are. What else there may be, such as dates, which a CSV file holds as texts, and
@@ -133,7 +133,7 @@ def read_table(path: Path, manifest: Manifest) -> pl.DataFrame:
 
 
 def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
-    """Numbers in the types that the manifest records, where a file keeps no types."""
+    """Convert numbers to the types in the manifest, where a file format keeps no types."""
     for name in frame.columns:
         dtype = _NUMBERS.get(types.get(name, ""))
         typed = None if dtype is None else frame[name].cast(dtype, strict=False)
@@ -158,7 +158,7 @@ def _read_written(manifest: Manifest, *, dated: bool = False) -> WrittenRelease:
 
 
 def _read_csv(path: Path, manifest: Manifest) -> pl.DataFrame:
-    """Read a CSV file as `io.write` writes it, whatever its columns are called."""
+    """Read a CSV file written by `io.write`, whatever its column names."""
     try:
         written = _read_written(manifest)
         frame = _cells(path, written.dialect, manifest.columns)
@@ -168,7 +168,7 @@ def _read_csv(path: Path, manifest: Manifest) -> pl.DataFrame:
 
 
 def _cells(path: Path, dialect: Dialect, types: Mapping[str, str]) -> pl.DataFrame:
-    """The cells of a CSV file: numbers where all of a column are, which is quick, and texts."""
+    """Read the cells of a CSV file: numbers if a whole column is numeric, else texts."""
     mark = io.check_delimiter(dialect.delimiter) or ","
     read = partial(pl.read_csv, path, infer_schema=False, glob=False, separator=mark)
     if dialect.decimal == ".":
@@ -179,7 +179,7 @@ def _cells(path: Path, dialect: Dialect, types: Mapping[str, str]) -> pl.DataFra
 
 
 def is_inside(path: Path, name: str) -> bool:
-    """Whether a release has a file of this name, and neither a link nor a way out of the folder."""
+    """Whether a release contains a regular file of this name, within its folder."""
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts:
         return False
@@ -222,7 +222,7 @@ class OpenedFolder:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What the policy lets it claim; less where the noise carried no claim."""
+        """The claims that the policy allows; fewer if the noise supports none."""
         claims = () if self.planned is None else self.planned.claims
         if claims_epsilon(self.manifest):
             return claims
@@ -240,20 +240,20 @@ class OpenedFolder:
 
     @property
     def suppressible(self) -> Fraction:
-        """The share of the rows that the policy lets the method leave out."""
+        """The share of rows that the policy allows the method to suppress."""
         parameters = self.planned.setting.parameters if self.planned else None
         return Fraction(getattr(parameters, "record_suppression", 0))
 
     @property
     def drawn_rows(self) -> int | None:
-        """The number of rows that drew noise, where each row draws its own."""
+        """The number of rows with their own noise, if each row draws it."""
         if self.planned is None or not self.planned.method.noise_by_row:
             return None
         return max((entry.draws for entry in self.manifest.privacy_losses), default=0)
 
 
 def open_folder(path: Path) -> OpenedFolder:
-    """Read manifest, table and measurements, and plan what the recorded policy says."""
+    """Read manifest, table and measurements, and plan the recorded policy."""
     raw = read_raw(path)
     manifest, faults = parse(path, raw), []
     frame, measured, planned = None, None, None
@@ -291,5 +291,5 @@ def _plan_again(manifest: Manifest, frame: pl.DataFrame | None) -> Plan:
 
 
 def claims_epsilon(manifest: Manifest) -> bool:
-    """Whether a manifest claims an epsilon; one of fake noise does not."""
+    """Whether a manifest claims an epsilon; one with fake noise does not."""
     return any(claim.guarantee.get("name") == DifferentialPrivacy.name for claim in manifest.claims)

@@ -68,7 +68,7 @@ def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
 
 
 def is_signed(content: bytes, signature: bytes, key: Path) -> bool:
-    """Whether a signature is that of these bytes by this public key, a PEM file."""
+    """Verify a signature of these bytes by a public key, a PEM file."""
     raw = _read(key)
     try:
         public = serialization.load_pem_public_key(raw)

@@ -1,4 +1,4 @@
-"""Verify a release that somebody else made: without the original, and without the policy file.
+"""Verify a release made by somebody else, without the original or the policy file.
 
 Everything that a manifest says and that follows from something else is derived again: digests from
 the files, figures of checks from the table, claims from the policy, the price from the entries of
@@ -80,7 +80,7 @@ SHOWN = 5
 
 
 class PartStatus(StrEnum):
-    """How a part of a release stands."""
+    """The status of a part of a release."""
 
     VERIFIED = "verified"
     FAILS = "does not hold"
@@ -89,10 +89,10 @@ class PartStatus(StrEnum):
 
 @dataclass(frozen=True)
 class VerifiedPart:
-    """One part of a release, and what was found.
+    """The result for one part of a release.
 
     Attributes:
-        sentences: what does not hold, or what was compared.
+        sentences: what is wrong, or what was compared.
     """
 
     name: str
@@ -108,10 +108,10 @@ class VerifiedPart:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in the folder of a release, part by part.
+    """The result of verifying the folder of a release, part by part.
 
     Attributes:
-        taken: what is taken as stated, because the folder cannot show it.
+        taken: what is accepted as stated, because the folder cannot show it.
     """
 
     folder: Path
@@ -120,7 +120,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing that was compared differs."""
+        """Whether no comparison found a difference."""
         return all(part.status is not PartStatus.FAILS for part in self.parts)
 
     def __getitem__(self, name: str) -> VerifiedPart:
@@ -128,7 +128,7 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """In a sentence, what was verified and what was not."""
+        """A sentence on what was verified and what was not."""
         if not self.holds:
             return "NOT VERIFIED: the folder is not as it was released."
         return (
@@ -140,7 +140,7 @@ class Verification:
         return "\n".join([*map(str, self.parts), self.verdict])
 
     def facts(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the verification as plain values."""
         parts = [plain(part) for part in self.parts]
         return {"holds": self.holds, "parts": parts, "taken": list(self.taken)}
 
@@ -209,7 +209,7 @@ def sign(
 
 
 def signing() -> Any:
-    """The room that knows of signatures, where its library is installed."""
+    """Import the signing module, if its library is installed."""
     try:
         from shoal.publish import signing as room  # noqa: PLC0415 (optional)
     except ModuleNotFoundError:
@@ -220,7 +220,7 @@ def signing() -> Any:
 def _part(
     name: str, faults: Sequence[str], compared: str, left: Sequence[str] = ()
 ) -> VerifiedPart:
-    """A part that fails, or that is verified except for what is left, or as a whole."""
+    """Make a part that fails, or that is verified except for what is left."""
     if faults:
         return VerifiedPart(name, PartStatus.FAILS, tuple(faults))
     if left:
@@ -229,7 +229,7 @@ def _part(
 
 
 def _files(opened: OpenedFolder) -> VerifiedPart:
-    """Every file that is listed has its size and digest, and no other file is there."""
+    """Verify that every listed file has its size and digest, and no other file exists."""
     path, listed = opened.path, opened.manifest.files
     faults = []
     for name, facts in listed.items():
@@ -253,7 +253,7 @@ def _files(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
-    """Rows and columns are those of the table, and what follows from the policy follows from it."""
+    """Verify rows and columns against the table, and derived fields against the policy."""
     manifest, faults = opened.manifest, list(opened.faults)
     if opened.readable:
         if opened.frame.height != manifest.rows:
@@ -293,7 +293,7 @@ def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _claims(opened: OpenedFolder) -> VerifiedPart:
-    """Each claim is what the policy lets the method claim, or less."""
+    """Verify that the policy allows each claim."""
     if opened.planned is None:
         fault = "no claim can be derived without a policy that can be planned."
         return _part("claims", [fault], "")
@@ -315,7 +315,7 @@ def _claims(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _checks(opened: OpenedFolder) -> VerifiedPart:
-    """Each check, recomputed on the table, has the recorded figures."""
+    """Verify each check by recomputing it on the table."""
     if opened.planned is None or not opened.readable:
         fault = "no check can be recomputed without the table and a policy that can be planned."
         return _part("checks", [fault], "")
@@ -361,7 +361,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _list_refutations(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> list[str]:
-    """What rows refute of a check that cannot be recomputed.
+    """List what the rows refute of a check that cannot be recomputed.
 
     A class of p persons has at least p rows, and as many different values as its rows have.
     """
@@ -394,7 +394,7 @@ def _recompute(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check
 
 
 def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two checks without what follows the order of cells that a file does not keep."""
+    """Remove from two checks what depends on an order that a file does not keep."""
     both = []
     for check in (one, other):
         witness = {name: value for name, value in check["witness"].items() if name != "rows"}
@@ -406,7 +406,7 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _accounting(opened: OpenedFolder) -> VerifiedPart:
-    """The recorded entries add up to each claim of an epsilon, and account for every draw."""
+    """Verify that the recorded entries add up to each claimed epsilon and cover every draw."""
     manifest, faults = opened.manifest, []
     entries: list[PrivacyLoss] = []
     for number, record in enumerate(manifest.privacy_losses):
@@ -434,7 +434,7 @@ def _accounting(opened: OpenedFolder) -> VerifiedPart:
 def _list_unaccounted(
     opened: OpenedFolder, drawn: Mapping[tuple[str, Fraction], int]
 ) -> Iterator[str]:
-    """Published noisy answers that no draw accounts for, by their scale."""
+    """List published noisy answers without a draw, by their scale."""
     if opened.measurements is None:
         return
     known: Counter[float] = Counter()
@@ -454,7 +454,7 @@ _SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
 
 
 def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
-    """The epsilons that must be accounted for: derived from the policy, and recorded."""
+    """List the epsilons to account for: derived from the policy, and recorded."""
     derived = () if opened.planned is None else opened.planned.claims
     guarantees = [
         claim.guarantee
@@ -479,7 +479,7 @@ def _collect_epsilons(opened: OpenedFolder) -> list[DifferentialPrivacy]:
 
 
 def _report(opened: OpenedFolder) -> VerifiedPart:
-    """The report is what manifest and table render to, if this Shoal renders as the other did."""
+    """Verify that manifest and table render to the report, if the versions agree."""
     ours = list_versions(PUBLIC_VERSIONS)["shoal"]
     if opened.manifest.versions.get("shoal") != ours:
         words = "another version of Shoal rendered the report; its digest is compared under files."
@@ -500,7 +500,7 @@ def _report(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _versions(opened: OpenedFolder) -> VerifiedPart:
-    """Which versions made it; others may be installed here."""
+    """Report the versions that made it; others may be installed here."""
     stated = opened.manifest.versions
     if stated.get("shoal") != opened.manifest.shoal_version:
         fault = "shoal_version and versions name different versions of Shoal."
@@ -521,7 +521,7 @@ def _versions(opened: OpenedFolder) -> VerifiedPart:
 
 
 def _signature(opened: OpenedFolder, key: str | Path | None) -> VerifiedPart:
-    """The signature is that of the manifest's bytes by the key that was given."""
+    """Verify the signature of the manifest's bytes by the given key."""
     signed = is_inside(opened.path, SIGNATURE)
     if key is None:
         words = (

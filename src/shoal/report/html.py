@@ -1,4 +1,4 @@
-"""Self-contained HTML reports, from the manifest and the confidential figures.
+"""Self-contained HTML reports from the manifest and the confidential figures.
 
 The public report is a function of the manifest and of the released table alone, so nothing else of
 the original can reach it.
@@ -47,7 +47,7 @@ def write_report(release: Release, path: str | Path) -> None:
 
 
 def public_report(manifest: Manifest, columns: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Render what may be published beside the table: a function of manifest and table alone.
+    """Render the public report: a function of manifest and released table alone.
 
     The columns are the counts of the released table, see `released_columns.columns`; none where it
     is not drawn.
@@ -103,7 +103,7 @@ def internal_report(
 
 
 def collect_decisions(manifest: Manifest, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in front, for the officer and the steward alone.
+    """Collect what the officer and the steward decide by.
 
     verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
     release was evaluated. bare: the columns that are published unprotected. repaired: those of them
@@ -122,24 +122,24 @@ def collect_decisions(manifest: Manifest, figures: Mapping[str, Any]) -> dict[st
 
 
 def stylesheet() -> str:
-    """The style of the verdict and of pictures, for pages with the shades of the reports."""
+    """Return the style of the verdict and of pictures, for pages in the reports' colours."""
     return _page("pictures.css")
 
 
 def render_failure(reason: str) -> str:
-    """Render in place of the officer's report why there is none, and what to do."""
+    """Render a page that explains why there is no officer's report, and what to do."""
     return _page("failed.html", confidential=CONFIDENTIAL, reason=reason)
 
 
 def audit_report(audit: Mapping[str, Any]) -> str:
-    """Render what an audit found: events, probabilities, and the tables that it ran on."""
+    """Render the result of an audit: events, probabilities, and its tables."""
     return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
 
 
 def evaluation_report(
     facts: Mapping[str, Any], compared: Mapping[str, Any], difference: str
 ) -> str:
-    """Render what an evaluation found, with its pictures, for the steward and the officer."""
+    """Render the result of an evaluation with its pictures, for the steward and the officer."""
     parts = {row["part"] for row in facts["figures"]}
     return _page(
         "evaluation.html",
@@ -157,7 +157,7 @@ def comparison_report(facts: Mapping[str, Any]) -> str:
 
 
 def _summary(manifest: Manifest) -> str:
-    """One line on the method, if this version knows it."""
+    """Return a line on the method, if this version knows it."""
     method = REGISTRY.get(manifest.method)
     return method.summary if method else ""
 
@@ -167,7 +167,7 @@ def _page(template: str, **values: Any) -> str:
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, kept where Python keeps compiled modules, if it does.
+    """Compiled templates, cached where Python caches compiled modules, if possible.
 
     A disk that cannot be written costs time and stops nothing.
     """
@@ -179,7 +179,7 @@ class _CompiledTemplates(FileSystemBytecodeCache):
 
 @cache
 def environment(package: str) -> Environment:
-    """The templates of a package, with the filters and the words that all pages share."""
+    """Make the template environment of a package, with the shared filters and words."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("shoal.report")]),
         autoescape=True,
@@ -218,17 +218,17 @@ def figure(value: Any) -> str:
 
 
 def show_value(value: Any) -> Any:
-    """What a template writes: texts with what cannot be seen as escapes; marked-up ones as is."""
+    """Show invisible characters as escapes; leave markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def lines(text: str) -> Markup:
-    """Let a template keep the lines of a text."""
+    """Keep the line breaks of a text in a template."""
     return escape(visible(text, lines=True))
 
 
 def island(value: Any) -> Markup:
-    """Write JSON in which no text can end the script element that holds it."""
+    """Write JSON that cannot end the script element around it."""
     text = json.dumps(_seen(value))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
@@ -236,7 +236,7 @@ def island(value: Any) -> Markup:
 
 
 def _seen(value: Any) -> Any:
-    """Plain values with every character of a text visible; line breaks stay."""
+    """Make every character of a plain value visible; line breaks stay."""
     if isinstance(value, str):
         return visible(value, lines=True)
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Arrange what the officer reads: what is required, what attackers gain, what got worse for whom.
+"""Arrange the officer's report: requirements, attackers' gains, and losses by group.
 
-From the manifest and the confidential figures, as plain values, to values that the template
-shows. Nothing is computed here that the figures do not hold, but differences and their order.
+It converts the manifest and the confidential figures to values for the template. Nothing is
+computed here but differences and their order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ NOTHING = 1e-9
 
 
 def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The attacks under the three questions, the largest gain first, with bars for each rate."""
+    """Group the attacks under the three questions, the largest gain first, with bars."""
     rows = [row for row in measured["figures"] if row["part"] == "risk"]
     known = [name for *_, names in QUESTIONS for name in names]
     sections = []
@@ -118,7 +118,7 @@ def _rate(row: Row) -> dict[str, Any]:
 
 
 def _bar(share: Estimate) -> dict[str, float]:
-    """A bar and its whisker in percent of the width."""
+    """Compute a bar and its whisker in percent of the width."""
     low, value, high = (
         round(100 * min(max(end, 0.0), 1.0), 2) for end in (share.low, share.value, share.high)
     )
@@ -126,7 +126,7 @@ def _bar(share: Estimate) -> dict[str, float]:
 
 
 def gain(row: Row) -> str:
-    """Say what the release gives an attacker, over people not in the table or over guessing."""
+    """Describe what the release gives an attacker, over people not in the table or guessing."""
     share, control, blind = (_estimate(row, prefix) for prefix in ("", "control", "baseline"))
     if share is None or (control is None and blind is None):
         return ""
@@ -153,7 +153,7 @@ def verdict(
     asked: Iterable[Mapping[str, Any]],
     scales: Iterable[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What a release is decided by: for each question the attack that gains most, three losses.
+    """Summarise a release: for each question the worst attack, and the three worst losses.
 
     Attacks come with their baselines, `asked` are the questions and `scales` the losses of columns.
     """
@@ -186,7 +186,7 @@ def verdict(
 
 
 def _three_losses(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Of two-way marginals, of columns and of groups of people the one that lost most."""
+    """Return the worst two-way marginal, the worst column and the worst group of people."""
     worst_losses = []
     for title, metric in (
         ("Two columns together", "total variation of pairs"),
@@ -237,9 +237,9 @@ def _homogeneous(manifest: Manifest, figures: Mapping[str, Any]) -> list[str]:
 
 
 def utility(measured: Mapping[str, Any], *, most: int | None = LISTED) -> list[dict[str, Any]]:
-    """Measures of utility by topic, worst first, and what did not change at all in one line.
+    """List utility metrics by topic, worst first, and what did not change in one line.
 
-    At most so many of a measure; where all are wanted, those with a section of their own, too.
+    List at most `most` of a metric; without a limit, also those with a separate section.
     """
     rows = [row for row in measured["figures"] if row["part"] == "utility"]
     named = {name for _, names in UTILITY for name in names} | set(ASIDE if most else ())
@@ -268,7 +268,7 @@ def _is_unchanged(row: Row) -> bool:
 
 
 def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any] | None:
-    """Losses of each column in each group of people, as one table; the worst column first."""
+    """Make a table of the losses of each column by group of people, worst column first."""
     rows = [row for row in measured["figures"] if row["metric"] == "loss by group"]
     by_length = sorted(columns, key=len, reverse=True)
     cells: dict[str, dict[str, Row]] = {}
@@ -307,7 +307,7 @@ def _cell(row: Row | None, own: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
-    """The column in which the group that lost most and the one that lost least are most apart."""
+    """Find the column with the largest difference of loss between groups."""
 
     def apart(own: Mapping[str, Row]) -> float:
         values = [_number(row) for row in own.values() if row["value"] is not None]
@@ -320,7 +320,7 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
 
 
 def roles(manifest: Manifest) -> list[dict[str, str]]:
-    """The policy's columns by role and by what became of them."""
+    """List the policy's columns by role and by their treatment."""
     grouped: dict[tuple[str, str], list[str]] = {}
     tree, bare = manifest.release_form is ReleaseForm.TREE, list_unprotected(manifest)
     for name, spec in manifest.policy["columns"].items():
@@ -339,7 +339,7 @@ def roles(manifest: Manifest) -> list[dict[str, str]]:
 
 
 def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What each protected column lost, by measure: each has a scale and a meaning of its own.
+    """List the loss of each protected column, by metric: each has a separate scale.
 
     Columns are worst first, before them those whose loss is not a number; scales in the order of
     `SCALES`.
@@ -404,7 +404,7 @@ _LOST = {
 
 
 def frontier(comparison: Mapping[str, Any] | None, manifest: Manifest) -> dict[str, Any] | None:
-    """The candidates of a comparison, drawn and listed, this release among them if it was one."""
+    """List and draw the candidates of a comparison, with this release among them."""
     if comparison is None:
         return None
     rows = [
@@ -431,7 +431,7 @@ def _is_this(row: Mapping[str, Any], manifest: Manifest) -> bool:
 
 
 def requirements(manifest: Manifest) -> list[dict[str, Any]]:
-    """What the policy requires, with the claim and the check that meet it."""
+    """List what the policy requires, with the claim and the check that satisfy it."""
     sections = []
     for name, stated in manifest.policy.get("require", {}).items():
         for value in stated if isinstance(stated, list) else [stated]:
@@ -492,7 +492,7 @@ def _gain(row: Row) -> float:
 
 
 def _number(row: Row) -> float:
-    """The figure; one that cannot be computed counts as worse than any."""
+    """Return the figure as a number; one without a value counts as the worst."""
     return inf if row["value"] is None else float(row["value"])
 
 

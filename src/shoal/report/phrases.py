@@ -1,4 +1,4 @@
-"""Plain sentences for people who do not know the field: promises, advice, a glossary.
+"""Plain sentences for readers outside the field: promises, advice, a glossary.
 
 Each function takes parts of a manifest, which is public. Nothing here reads data.
 """
@@ -146,7 +146,7 @@ def list_names(names: Sequence[str], *, joint: str = "and") -> str:
 
 
 def number(value: float) -> str:
-    """Write a number to three digits, large ones whole.
+    """Write a number with three digits, large ones as whole numbers.
 
     >>> number(0.123456), number(12345.6)
     ('0.123', '12,346')
@@ -155,7 +155,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage, to three digits.
+    """Write a share as a percentage with three digits.
 
     >>> percent(0.123456), percent(0.0012345), percent(0.00001), percent(1)
     ('12.3%', '0.123%', 'under 0.01%', '100%')
@@ -200,7 +200,7 @@ def short(guarantee: Mapping[str, Any]) -> str:
 
 
 def of_columns(guarantee: Mapping[str, Any]) -> str:
-    """The columns that a guarantee is about, in words.
+    """List the columns of a guarantee in words.
 
     >>> of_columns({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
     'age and sex'
@@ -251,7 +251,7 @@ _SMALL = 1e-9
 
 
 def group_size(size: int, remarks: Mapping[str, Any]) -> str:
-    """The size of the group that decides a check, in what the check counted.
+    """Write the size of the group that decides a check, in the counted units.
 
     >>> group_size(4, {"counted": "persons"}), group_size(1, {})
     ('4 persons', '1 record')
@@ -291,7 +291,7 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
 
 
 def uses(manifest: Manifest) -> tuple[list[str], list[str]]:
-    """How to use a released table, and how not to, by its form and by what was done."""
+    """Advise how to use a released table, and how not to, by its form and treatment."""
     form, kinds = manifest.release_form, _kinds(manifest)
     protected = [name for name in list_protected(manifest) if name in manifest.columns]
     ranges = [n for n in protected if kinds[n] in _MEASURED and manifest.columns[n] == "String"]
@@ -379,7 +379,7 @@ _LOADED = {
 
 
 def analysis(manifest: Manifest) -> dict[str, Any] | None:
-    """How to read cells that were changed, and lines of Python and R; none for boxes."""
+    """Explain how to read changed cells, with lines of Python and R; empty for boxes."""
     tables = [name for name in manifest.files if name.startswith("release.")]
     if manifest.release_form is ReleaseForm.TREE or not tables:
         return None
@@ -438,13 +438,13 @@ def _kinds(manifest: Manifest) -> dict[str, str]:
 
 
 def with_role(manifest: Manifest, role: str) -> list[str]:
-    """Names of the policy's columns with a role."""
+    """List the policy's columns with a role."""
     columns = manifest.policy["columns"].items()
     return [name for name, spec in columns if spec["role"] == role]
 
 
 def codebook(manifest: Manifest) -> list[dict[str, Any]]:
-    """Every released column by its public facts alone."""
+    """Describe every released column by its public facts alone."""
     stated, changed = manifest.policy["columns"], _describe_changes(manifest)
     entries = []
     for name, dtype in manifest.columns.items():
@@ -470,7 +470,7 @@ def codebook(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def _describe_changes(manifest: Manifest) -> dict[str, str]:
-    """What the method did to each released column."""
+    """Describe what the method did to each released column."""
     if manifest.release_form is ReleaseForm.TREE:
         counts = "have noise" if manifest.privacy_losses else "are exact"
         return dict.fromkeys(manifest.columns, f"yes, made by the method; counts {counts}")
@@ -488,7 +488,7 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
 
 
 def list_protected(manifest: Manifest) -> list[str]:
-    """The columns that the method protects, those included whose values became buckets."""
+    """List the columns that the method protects, including those released as buckets."""
     return list(dict.fromkeys((*manifest.protected_columns, *_list_bucketed(manifest))))
 
 
@@ -498,7 +498,7 @@ def _list_bucketed(manifest: Manifest) -> list[str]:
 
 
 def list_unprotected(manifest: Manifest) -> list[str]:
-    """The policy's columns that are published unprotected: cell by cell, or counted in boxes."""
+    """List the columns that are published unprotected: cell by cell, or counted in boxes."""
     protected = list_protected(manifest)
     names = [name for name in manifest.policy["columns"] if name not in protected]
     if manifest.release_form is ReleaseForm.TREE:
@@ -507,7 +507,7 @@ def list_unprotected(manifest: Manifest) -> list[str]:
 
 
 def repairable(manifest: Manifest) -> set[str]:
-    """Columns in which a row may have been repaired, by the policy alone; all, if rules are hidden.
+    """List columns in which a row may have been repaired, by the policy; all, if rules are hidden.
 
     Whether a row was repaired is confidential.
     """
@@ -520,7 +520,7 @@ def repairable(manifest: Manifest) -> set[str]:
 
 
 def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:
-    """What a generalised cell may hold: the inner nodes of a hierarchy, nearest to leaves first."""
+    """List what a generalised cell may contain: inner nodes of a hierarchy, lowest first."""
     depth = max(map(len, paths), default=0)
     leaves = {path[0] for path in paths}
     levels = [

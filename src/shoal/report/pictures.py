@@ -2,7 +2,7 @@
 
 One language for pages, prints and notebooks: a picture is a text without script or style, drawn
 from plain counts, and equal counts give equal bytes. Colours are attributes, which a page may
-override by class for its theme. What is filled is the release, a line is the original.
+override by class for its theme. Filled shapes show the release, lines the original.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ Counts = Sequence[float]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture: a notebook shows it, `save` writes it to a file, and `str` is its SVG."""
+    """A picture, which a notebook shows and `save` writes to a file; `str` is its SVG."""
 
     svg: str
 
@@ -53,7 +53,7 @@ class Drawing:
 
 
 def release(made: Release) -> Drawing:
-    """Draw how each released column is distributed; all of it is in the released table."""
+    """Draw the distribution of each released column, from the released table alone."""
     columns = count_released(made)
     if columns is None:
         raise InputError(
@@ -64,7 +64,7 @@ def release(made: Release) -> Drawing:
 
 
 def count_released(made: Release) -> list[dict[str, Any]] | None:
-    """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
+    """Count a release's columns; None if its rows are boxes or on Spark."""
     if made.manifest.release_form is ReleaseForm.TREE or not hasattr(made.data, "shape"):
         return None
     tables = (made.data, made.extras.get("measurements"))
@@ -73,7 +73,7 @@ def count_released(made: Release) -> list[dict[str, Any]] | None:
 
 
 def evaluation(pictures: Mapping[str, Any]) -> Drawing:
-    """Draw what an evaluation compared: columns, associations, and the pairs that matter."""
+    """Draw what an evaluation compared: columns, associations, and selected pairs."""
     if not pictures:
         raise InputError("Nothing to draw: the marginals of the tables were not compared.")
     parts = [(column(picture), WIDE, HIGH) for picture in pictures["columns"]]
@@ -85,7 +85,7 @@ def evaluation(pictures: Mapping[str, Any]) -> Drawing:
 
 
 def draw_all(pictures: Mapping[str, Any]) -> dict[str, Any]:
-    """The pictures of an evaluation one by one, for a page."""
+    """Draw the pictures of an evaluation separately, for a page."""
     if not pictures:
         return {}
     several = len(pictures["association"]["names"]) > 1
@@ -103,7 +103,7 @@ def comparison(facts: Mapping[str, Any]) -> Drawing:
 
 
 def column(one: Mapping[str, Any]) -> Markup:
-    """The distribution of a column in the release, and in the original where there is one."""
+    """Draw a column's distribution in the release and, if given, in the original."""
     both = one.get("before") is not None
     shares = _shares(one["after"], one["missing"][-1])
     before = _shares(one["before"], one["missing"][0]) if both else None
@@ -118,7 +118,7 @@ def column(one: Mapping[str, Any]) -> Markup:
 
 
 def describe_distance(distance: float) -> str:
-    """How much of a distribution is elsewhere, in a word or two."""
+    """Describe how much of a distribution moved, in a word or two."""
     return "unchanged" if distance < NOTHING else f"{percent(distance)} moved"
 
 
@@ -205,7 +205,7 @@ def _bars(one: Mapping[str, Any], shares: Counts, before: Counts | None) -> Mark
 
 
 def _missing(one: Mapping[str, Any]) -> Markup:
-    """How much of the column is missing, where some of it is."""
+    """Write how much of the column is missing, if any."""
     sides = [side for side in (one.get("before"), one["after"]) if side is not None]
     shares = [
         gone / (sum(side) + gone) if gone else 0.0
@@ -221,7 +221,7 @@ PAIR = (330, 136)
 
 
 def pair(one: Mapping[str, Any]) -> Markup:
-    """Maps of two columns: the original, the release and the difference, on one scale."""
+    """Draw maps of two columns: original, release and difference, on one scale."""
     sides = [_normal(one[side]) for side in ("before", "after")]
     most = max((share for side in sides for line in side for share in line), default=0.0) or 1.0
     change = [
@@ -257,7 +257,7 @@ def pair(one: Mapping[str, Any]) -> Markup:
 
 
 def _heat(values: list[list[float]], x: float, y: float, size: float, most: float) -> Markup:
-    """Cells as shades: the first index goes right, the second up; below zero in another colour."""
+    """Draw a heat map: first index to the right, second upwards; negative in another colour."""
     across, up = len(values), max(map(len, values), default=0)
     wide, high = size / max(across, 1), size / max(up, 1)
     shades: dict[tuple[bool, int], list[str]] = {}
@@ -285,12 +285,12 @@ MOST = 14
 
 
 def association_side(values: Mapping[str, Any]) -> int:
-    """Width and height of the matrix."""
+    """Return width and height of the association matrix."""
     return MARGIN + CELL * min(len(values["names"]), MOST) + 8
 
 
 def association(values: Mapping[str, Any]) -> Markup:
-    """Association of each two columns: below the diagonal before, above it after."""
+    """Draw the association of every two columns: below the diagonal before, above it after."""
     names, before, after = values["names"], values["before"], values["after"]
     count = range(len(names))
     strength = {i: max((before[i][j] for j in count if j != i), default=0.0) for i in count}
@@ -398,9 +398,9 @@ NODE_HIGH, LAYER_HIGH = 20, 46
 
 
 def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Markup:
-    """Combinations of levels, the highest at the top, and steps of one level between them.
+    """Draw combinations of levels, the highest on top, joined by steps of one level.
 
-    Filled: it keeps what is required. Dashed: the search did not look at it. A ring marks the least
+    Filled: it satisfies the requirements. Dashed: the search skipped it. A ring marks the least
     loss, a thick border the levels that are fixed. `data-place` is a node's place in the list.
     """
     nodes = found["nodes"]
@@ -451,7 +451,7 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
 
 
 def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
-    """What a combination of levels does, in a line."""
+    """Describe what a combination of levels does, in a line."""
     levels = " ".join(map(str, one["levels"]))
     rows = count_noun(one["suppressed"], "row")
     if one["loss"] is None:
@@ -467,7 +467,7 @@ def _has_place(row: Mapping[str, Any]) -> bool:
 
 
 def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing:
-    """Pictures in rows, as one, on white: a notebook may be dark."""
+    """Join pictures in rows on a white background, because a notebook may be dark."""
     width = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
     x, y, row = 0, 20 if title else 0, 0
     placed = [_text(6, 13, title, bold=True)] if title else []
@@ -555,5 +555,5 @@ def _normal(table: Sequence[Counts]) -> list[list[float]]:
 
 
 def _n(value: float) -> str:
-    """A coordinate, to two digits after the point."""
+    """Write a coordinate with two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""Counts of a released table alone, column by column, for pictures that may be published.
+"""Counts of a released table alone, column by column, for publishable pictures.
 
 Nothing but the release is read. Where the release publishes the noisy counts that its rows were
 drawn from, each count comes with the margin of its noise.
@@ -35,7 +35,7 @@ two-sided geometric one; sums of these have a shorter one."""
 def columns(
     table: pl.DataFrame | ColumnCounts, measurements: pl.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """Counts of each column: of numbers and dates over round bins, of the largest categories.
+    """Count each column: numbers and dates over round bins, and the largest categories.
 
     `answers` are the published noisy counts over the same bins, each with the half-width of its 95%
     interval by the law of the noise: the true count, of the table that the noise was added to, lies
@@ -87,7 +87,7 @@ def _column(
 
 
 def _days(series: pl.Series) -> tuple[Floats, Ints]:
-    """Distinct dates and times as days since 1970, and how often each occurs."""
+    """Convert dates and times to days since 1970; return distinct values and counts."""
     cells = series.drop_nulls()
     if cells.dtype == pl.Date:
         cells = cells.cast(pl.Int32)
@@ -99,14 +99,14 @@ def _days(series: pl.Series) -> tuple[Floats, Ints]:
 
 
 def _place(text: str) -> float:
-    """A number, or a day as days since 1970."""
+    """Convert a number, or a day to days since 1970."""
     if text.count("-") < 2 or "e" in text:
         return float(text)
     return float((date.fromisoformat(text) - date(1970, 1, 1)).days)
 
 
 def _list_measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, float, float]]:
-    """The cells of a column's own measurement: what was counted, the answer, and its margin.
+    """List the cells of a column's own measurement: label, answer, and margin.
 
     Of several measurements the one with the least noise.
     """
@@ -129,7 +129,7 @@ def _list_measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, flo
 
 
 def margin(scale: float, law: str) -> float:
-    """Half-width of the 95% interval of one noisy count.
+    """Compute the half-width of the 95% interval of one noisy count.
 
     Discrete Gaussian noise of a scale has about its square as variance. Two-sided geometric noise,
     with q = exp(-1 / scale), has the variance 2 q / (1 - q)^2.
@@ -143,7 +143,7 @@ def margin(scale: float, law: str) -> float:
 def _spans(
     measured: Iterable[tuple[str, float, float]],
 ) -> list[tuple[float, float, float, float]]:
-    """Measured ranges of numbers in order, added up to at most `GROUPS`; none unless all join."""
+    """Merge measured ranges of numbers into at most `GROUPS`; empty unless all join."""
     spans = []
     for cell, answer, half in measured:
         if cell == _MISSING:

@@ -1,4 +1,4 @@
-"""What the command line prints: checks and methods, as text or JSON."""
+"""Text and JSON of the command line: checks and methods."""
 
 import json
 import math
@@ -34,13 +34,13 @@ MOST_NAMED = 12
 
 
 def release_text(release: Release, notes: Iterable[str]) -> str:
-    """What a release promises, line by line, and what to know about it."""
+    """Write what a release promises, line by line, and what to know about it."""
     text = "\n".join([release.summary(), *(f"  note  {note}" for note in notes)])
     return _shorten(text, list(release.manifest.columns))
 
 
 def _shorten(text: str, names: Sequence[str]) -> str:
-    """Name the first three of many columns; the report has all of them."""
+    """Shorten lists of many columns to the first three; the report has all of them."""
     if len(names) <= MOST_NAMED:
         return text
     name = f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
@@ -54,7 +54,7 @@ def _shorten(text: str, names: Sequence[str]) -> str:
 
 
 def checks_text(checks: Iterable[Check]) -> str:
-    """One paragraph per check, the group that decides by its row numbers."""
+    """Write one paragraph per check, with the row numbers of the deciding group."""
     lines = []
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
@@ -79,21 +79,21 @@ def checks_text(checks: Iterable[Check]) -> str:
 
 
 def _name_rows(check: Check) -> str:
-    """Some rows of what decides, if they are known."""
+    """Name some rows of the deciding group, if they are known."""
     rows = check.witness.get("rows", [])
     noun = "row" if len(rows) == 1 else "rows"
     return f", for example {noun} {', '.join(map(str, rows))}" if rows else ""
 
 
 def checks_json(checks: Iterable[Check]) -> str:
-    """The same as JSON, in the shape of the manifest."""
+    """Write checks as JSON, in the shape of the manifest."""
     written = [plain(check) for check in checks]
     verdict = {"holds": all(check["holds"] for check in written), "checks": written}
     return json.dumps(verdict, indent=2)
 
 
 def write_published_json(published: Any) -> str:
-    """What was written and what it promises, as JSON; for `protect_file.Published`."""
+    """Write what was published and what it promises, as JSON; for `protect_file.Published`."""
     release = published.release
     facts = {
         "public": str(published.folder),
@@ -110,14 +110,14 @@ def write_published_json(published: Any) -> str:
 
 
 def methods_text() -> str:
-    """Every registered method in one line: its name, what it does and what it promises."""
+    """List every registered method in one line: name, summary and promises."""
     width = max(map(len, REGISTRY))
     lines = [f"{name:<{width}}  {method.summary}" for name, method in REGISTRY.items()]
     return "\n".join([*lines, "", "`shoal methods NAME` shows one with its parameters and claims."])
 
 
 def method_text(name: str) -> str:
-    """One method in full: in each release form, why it claims something and what that assumes."""
+    """Describe one method: what it claims in each release form, why, and on what assumptions."""
     method = find(name)
     lines = [_paragraph(method), "", "  claims in full, for the same example:"]
     for form in method.forms.offered:
@@ -129,7 +129,7 @@ def method_text(name: str) -> str:
 
 
 def methods_facts(name: str | None = None) -> list[dict[str, Any]]:
-    """Methods as plain values: all, or the one of this name."""
+    """Return methods as plain values: all, or the one of this name."""
     chosen = REGISTRY.values() if name is None else [find(name)]
     return [_facts(method) for method in chosen]
 
@@ -171,7 +171,7 @@ def _paragraph(method: Method[Any]) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    """What a parameter is if it is not stated, as a policy would write it."""
+    """Write the default of a parameter as a policy would."""
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
@@ -183,7 +183,7 @@ def _default(field: FieldInfo) -> str:
 def closeness(
     *, t: float | None, epsilon: float | None, k: int, rows: int | None = None, columns: int = 1
 ) -> dict[str, float]:
-    """What t and epsilon say of each other; one of them is given.
+    """Convert between t and epsilon; one of them is given.
 
     For classes of k or more among so many rows (none: of any number), and so many confidential
     columns; see `shoal.privacy_models.stochastic_t_closeness`.
@@ -221,7 +221,7 @@ def closeness(
 
 
 def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
-    """The same in sentences; the third digit is rounded so no promise grows."""
+    """Describe the conversion in sentences; rounding never strengthens a promise."""
     t, epsilon = _digits(facts["t"], ROUND_CEILING), _digits(facts["epsilon"], ROUND_FLOOR)
     first = (
         f"kanon-dp: epsilon {epsilon} per record gives stochastic t-closeness with t = {t} of the "
@@ -248,13 +248,13 @@ def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
 
 
 def _digits(value: float, rounding: str) -> str:
-    """Three digits, rounded to one side; what floats are off by does not count."""
+    """Round to three digits in one direction, ignoring floating-point error."""
     near = Decimal(f"{value:.12g}")
     return f"{Context(prec=3, rounding=rounding).create_decimal(near).normalize():f}"
 
 
 def _example(method: Method[Any], form: ReleaseForm) -> Setting[Any]:
-    """A method's two example columns beside a public one, one row per person."""
+    """Make a setting with a method's two example columns and a public one."""
     columns = (*method.example.columns, Column("c", Role.OTHER, Kind.NUMERIC, public=True))
     parameters = method.parameters.model_validate(dict(method.example.parameters))
     stated = Schema(columns, one_row_per_person=True)
@@ -262,7 +262,7 @@ def _example(method: Method[Any], form: ReleaseForm) -> Setting[Any]:
 
 
 def _promises(method: Method[Any]) -> list[str]:
-    """What a method claims for its two example columns, in each of its release forms."""
+    """List what a method claims for its example columns, in each of its release forms."""
     given = ", ".join(f"{name} = {value}" for name, value in method.example.parameters.items())
     lines = [f"promises, for {_describe_columns(method)} beside a public column c, with {given}:"]
     for form in method.forms.offered:
@@ -279,7 +279,7 @@ def _not_claimed(method: Method[Any]) -> list[str]:
 
 
 def _describe_columns(method: Method[Any]) -> str:
-    """The example columns in words."""
+    """Describe the example columns in words."""
     if len({column.role for column in method.example.columns}) == 1:
         return "two columns a and b"
     return " and ".join(f"a {column.role} {column.name}" for column in method.example.columns)

@@ -1,4 +1,4 @@
-"""A table of people to try things on: invented, believable, and the same for everybody.
+"""An invented table of people for trying things out, the same on every machine.
 
 `load()` reads the 10,000 rows that come with the package, `people(n, seed)` draws as many
 as you like, and `folder()` says where the policy and the hierarchies lie.
@@ -41,7 +41,7 @@ def load() -> pl.DataFrame:
 
 
 def regenerate(target: Path | None = None) -> None:
-    """Write people.parquet and the hierarchies again, as after a change of the generator.
+    """Write people.parquet and the hierarchies again, after a change of the generator.
 
     A test compares the shipped files with the generator, so they cannot drift apart
     unnoticed. The policy people.toml is written by hand and left alone. From a clone:

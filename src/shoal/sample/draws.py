@@ -1,10 +1,9 @@
 """Random draws that come out the same on every machine.
 
-A seeded table is only worth shipping if everybody can make it again. So uniform numbers
-come straight from PCG64, whose stream NumPy keeps as it is, and all that follows is
-addition, multiplication, comparison and looking up in tables; logarithms and
-exponentials, which differ in the last bit between processors, occur only in tables that
-are rounded before use.
+A shipped table should be reproducible by everybody. So uniform numbers come straight from PCG64,
+whose stream NumPy keeps as it is, and all that follows is addition, multiplication, comparison and
+looking up in tables; logarithms and exponentials, which differ in the last bit between processors,
+occur only in tables that are rounded before use.
 """
 
 import math
@@ -24,9 +23,9 @@ _STEPS: Final = 128  # steps per unit
 
 
 def chooser(weights: ArrayLike) -> NDArray[np.uint16]:
-    """Prepare `pick`: for each row of whole weights, the category that each of 4096 bins gives.
+    """Prepare a table for `pick`: for each row of whole weights, the category of each of 4096 bins.
 
-    Bin b of a row gives the category whose stretch of the cumulative weights holds the bin's
+    Bin b of a row has the category whose interval of the cumulative weights contains the bin's
     middle, so frequencies are right to one part in 4096. Whole numbers keep this exact.
 
     >>> np.bincount(chooser([[1, 0, 3]])[0]).tolist()
@@ -44,7 +43,7 @@ def chooser(weights: ArrayLike) -> NDArray[np.uint16]:
 
 
 def ages(curve: Mapping[int, float]) -> NDArray[np.uint16]:
-    """Prepare `pick` for one row of ages: ages and the percent of people below them.
+    """Prepare a table for `pick` with one row of ages, from the percent of people below each age.
 
     >>> ages({18: 0, 20: 50, 30: 100})[[0, 2047, 2048, 4095]].tolist()
     [18, 19, 20, 29]
@@ -55,13 +54,13 @@ def ages(curve: Mapping[int, float]) -> NDArray[np.uint16]:
 
 
 def pick(table: NDArray[np.uint16], row: Ints | int, u: Floats) -> Ints:
-    """Look up the category that uniform numbers u choose in the given rows of a `chooser`."""
+    """Look up the categories that uniform numbers u choose in the given rows of a table."""
     cell = (u * _BINS).astype(np.int64)
     return table.reshape(-1)[row * _BINS + cell].astype(np.int64)
 
 
 def by_age(curve: Mapping[int, float]) -> Floats:
-    """Tabulate a broken line over the ages 0..105, constant beyond its ends.
+    """Tabulate a piecewise linear function of the ages 0..105, constant beyond its ends.
 
     >>> by_age({10: 0.0, 20: 1.0})[[0, 15, 99]].tolist()
     [0.0, 0.5, 1.0]

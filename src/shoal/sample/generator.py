@@ -1,8 +1,7 @@
-"""Draw a believable table of people who do not exist.
+"""Draw a plausible table of people who do not exist.
 
-Households come first: where they live, who belongs to them, how well off they are. From
-there each person's columns follow in the order in which life settles them, and each
-depends on those before it:
+Households are drawn first: district, members and standing. Then each person's columns are drawn in
+this order, each given those before it:
 
     district -> household -> age, sex -> marital, education -> condition
              -> at work -> occupation, hours -> income -> tax
@@ -88,8 +87,8 @@ def people(n: int, seed: int) -> pl.DataFrame:
     return _frame(codes, seed)
 
 
-# What is kept of a block: codes that point into the lists of `world`, and numbers. -1 is
-# missing. Small types keep the memory of ten million rows below that of the finished table.
+# A block is kept as codes that index the lists of `world`, and numbers; -1 is missing. Small types
+# keep the memory of ten million rows below that of the finished table.
 _LONG: Final = ("name", "household", "income", "tax", "weight")
 _STORED: Final = {
     name: np.int32 if name in _LONG else np.int8 for name in COLUMNS if name != "person"
@@ -169,7 +168,7 @@ def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
 
 
 def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Ints:
-    """Give each index its own number of `digits` digits, in no visible order.
+    """Assign each index a distinct number of `digits` digits, in no visible order.
 
     With m = 9 10^(digits - 1), i -> (factor i + shift) mod m is one-to-one below m, because
     the factor shares no divisor with m: 2, 3 and 5 do not divide it.
@@ -203,8 +202,8 @@ _GIVEN: Final = chooser(
         for generation in range(4)
     ]
 )
-# How many people one respondent stands for: fewer where the sample was made denser, and
-# more where fewer people answer.
+# Persons per respondent: fewer where the sampling fraction was higher, more where response was
+# lower.
 _REGIONS: Final = tuple(dict.fromkeys(district.region for district in DISTRICTS))
 _DESIGN: Final = np.array(
     [

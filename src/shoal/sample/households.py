@@ -13,7 +13,7 @@ HEAD, PARTNER, CHILD, SHARER, ELDER = range(5)
 
 
 class Members(NamedTuple):
-    """The people of some households, one entry per person, households one after the other.
+    """The members of some households, one entry per person, household by household.
 
     Attributes:
         household: index of the household within the draw.
@@ -98,10 +98,10 @@ def draw(rng: np.random.Generator, count: int) -> Members:
 
 
 def _child_age(parent: Ints, rank: Ints, children: Ints, u: Floats) -> Ints:
-    """Spread the children of a parent over the ages that they can have at home, 0 to 27."""
+    """Spread the children of a parent over their possible ages at home, 0 to 27."""
     low = np.maximum(0, parent - 44)
     high = np.maximum(low, np.minimum(27, parent - 19))
-    # Each child has its own stretch of [0, 1), so siblings are seldom twins.
+    # Each child has a separate part of [0, 1), so siblings are seldom twins.
     stretch = np.clip((rank + u) / np.maximum(children, 1), 0.0, 0.999999)
     leaning = stretch * (0.78 + 0.22 * stretch)  # grown-up children have often moved out
     age: Ints = (low + leaning * (high - low + 1)).astype(np.int64)
@@ -127,8 +127,8 @@ _DISTRICT: Final = chooser([[district.thousands for district in DISTRICTS]])
 _MARRIED_CODE: Final = MARITAL.index("married")
 _COHABITING_CODE: Final = MARITAL.index("cohabiting")
 
-# Kinds of household: partner, children, sharers, elders, life stage, and how frequent
-# they are in city, town and countryside.
+# Kinds of household: partner, children, sharers, elders, life stage, and their frequency in city,
+# town and countryside.
 _KINDS: Final = (
     (0, 0, 0, 0, 0, (410, 335, 300)),
     (1, 0, 0, 0, 1, (235, 290, 320)),
@@ -171,19 +171,19 @@ _HEAD_AGE: Final = np.stack(
             (_ALONE, (0, 5, 20, 34, 45, 56, 69, 83, 95, 99.7, 99.97, 100)),
             (_ALONE, (0, 2, 9, 17, 26, 38, 54, 73, 91, 99.6, 99.96, 100)),
             (_ALONE, (0, 1, 6, 12, 20, 32, 49, 71, 91, 99.6, 99.96, 100)),
-            # without children at home
+            # couples without children at home
             (_COUPLE, (0, 2, 8, 20, 29, 36, 47, 67, 86, 98, 100)),
             (_COUPLE, (0, 1, 5, 12, 17, 22, 35, 59, 83, 98, 100)),
             (_COUPLE, (0, 1, 4, 8, 11, 15, 29, 56, 82, 98, 100)),
-            # couple with children
+            # couples with children
             (_PARENTS, (0, 2, 8, 24, 43, 61, 77, 89, 96, 100)),
             (_PARENTS, (0, 3, 9, 24, 42, 60, 76, 88, 96, 100)),
             (_PARENTS, (0, 3, 9, 23, 41, 59, 75, 88, 96, 100)),
-            # lone parent
+            # lone parents
             *3 * (((19, 25, 30, 35, 40, 45, 50, 55, 65), (0, 5, 14, 29, 46, 64, 80, 91, 100)),),
             # sharers
             *3 * (((18, 20, 22, 25, 30, 40, 60), (0, 18, 40, 68, 88, 97, 100)),),
-            # with an old parent
+            # households with an old parent
             *3 * (((32, 40, 50, 60, 70), (0, 12, 45, 85, 100)),),
         )
     ]

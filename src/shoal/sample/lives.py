@@ -1,4 +1,4 @@
-"""Draw what becomes of a person: schooling, health, work, income and tax."""
+"""Draw schooling, health, work, income and tax of each person."""
 
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ TOP_INCOME: Final = 500_000
 
 
 class Lives(NamedTuple):
-    """One entry per person, nothing missing yet.
+    """The drawn columns, one entry per person, without missing values.
 
     Attributes:
         education: index into `world.EDUCATIONS`.
@@ -33,7 +33,7 @@ class Lives(NamedTuple):
 
 
 def draw(rng: np.random.Generator, who: Members) -> Lives:
-    """Draw the lives of the members of some households."""
+    """Draw the columns of the members of some households."""
     n = len(who.age)
     talent = 0.62 * who.standing + 0.78 * normal(rng.random(n))
     education = (talent > _SCHOOLING[:, who.age]).sum(axis=0)
@@ -46,7 +46,7 @@ def draw(rng: np.random.Generator, who: Members) -> Lives:
 
 
 def _condition(rng: np.random.Generator, who: Members) -> Ints:
-    """Draw the main condition, which depends on age, sex and how well off the household is."""
+    """Draw the main health condition, given age, sex and the household's standing."""
     third = (who.standing < 0.4).astype(np.int64) + (who.standing < -0.4)
     return pick(_HEALTH, (_AGE_BAND[who.age] * 2 + who.sex) * 3 + third, rng.random(len(who.age)))
 
@@ -85,10 +85,10 @@ def _income(
     hours: Ints,
     talent: Floats,
 ) -> Ints:
-    """Draw a year's income: pay, pension or benefit, and what capital brings to a few."""
+    """Draw a year's income: pay, pension or benefit, and capital income for a few."""
     n = len(who.age)
     luck = 0.25 * talent + 0.95 * normal(rng.random(n))
-    # Log-normal pay, with a heavier tail above: there each step of luck is worth more.
+    # Log-normal pay with a heavier upper tail.
     fortune = exponential(_SPREAD[occupation] * (luck + 1.3 * np.maximum(luck - 1.5, 0.0)))
     worked = np.minimum(hours, 40) / 40 + 0.4 * np.maximum(hours - 40, 0) / 40
     pay = _PAY[occupation] * worked * _PAY_AGE[who.age] * _PAY_EDUCATION[education] * fortune
@@ -120,7 +120,7 @@ def _as_reported(income: Ints, u: Floats) -> Ints:
 
 
 def _tax(rng: np.random.Generator, income: Ints) -> Ints:
-    """Tax income by brackets, in whole units rounded down, less deductions."""
+    """Compute income tax by brackets, in whole units rounded down, less deductions."""
     due = sum(
         (rate * np.maximum(income - start, 0.0) for start, rate in _TAX_STEPS),
         np.zeros(len(income)),
@@ -130,7 +130,7 @@ def _tax(rng: np.random.Generator, income: Ints) -> Ints:
     return np.where(exempt, 0, due * (1.0 - deducted)).astype(np.int64)
 
 
-# A person has at least primary, secondary or tertiary education if talent is above these.
+# Thresholds of talent for primary, secondary and tertiary education.
 _SCHOOLING: Final = np.stack(
     [
         by_age(
@@ -197,7 +197,7 @@ _FIRST_JOBS: Final = chooser(_job_weights(first=True))
 _FROM_AGE: Final = np.array([o.from_age for o in OCCUPATIONS])
 _STYLE: Final = np.array([o.style for o in OCCUPATIONS])
 
-# The last entry of these belongs to those who do not work.
+# The last entry is for people who do not work.
 _PAY: Final = np.array([1000.0 * o.pay for o in OCCUPATIONS] + [0.0])
 _SPREAD: Final = np.array([o.spread / 100 for o in OCCUPATIONS] + [0.0])
 

@@ -1,8 +1,7 @@
 """Maravel, the country that does not exist: its districts, occupations, conditions and names.
 
-Nothing here was taken from a register or a survey. The figures were chosen so that the
-people look believable together, and so that their columns depend on one another as
-strongly as they do in real tables.
+Nothing here was taken from a register or a survey. The figures were chosen to make the people
+plausible, and their columns as dependent on one another as in real tables.
 """
 
 from typing import Final, NamedTuple
@@ -15,7 +14,7 @@ class District(NamedTuple):
         name: the district.
         region: the region that it belongs to.
         thousands: inhabitants, in thousands.
-        wealth: tenths of a standard deviation by which its households are better off.
+        wealth: mean standing of its households, in tenths of a standard deviation.
         setting: 0 city, 1 town, 2 countryside.
     """
 

@@ -1,4 +1,4 @@
-"""What a request may use: the studio's parts, and the workspace of its address.
+"""What a request may use: the studio's components, and the workspace of its address.
 
 Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
 """
@@ -40,7 +40,7 @@ SAMPLE = "people.parquet"
 
 @dataclass(frozen=True)
 class Studio:
-    """The parts of a running studio; the temporary folder has the original data."""
+    """The components of a running studio; the temporary folder has the original data."""
 
     settings: Settings
     store: WorkspaceStore
@@ -51,7 +51,7 @@ class Studio:
     # What a steward does, each as one function. Pages and API call nothing else to change state.
 
     def remove(self, workspace: Workspace) -> None:
-        """Forget a workspace, its running jobs and its data; releases stay in the history."""
+        """Delete a workspace, its running jobs and its data; releases stay in the history."""
         for job in self.jobs.of(workspace.id):
             self.jobs.cancel(job.id)
         self.jobs.forget(workspace.id)
@@ -59,18 +59,18 @@ class Studio:
         shutil.rmtree(self.temporary / workspace.id, ignore_errors=True)
 
     def folder(self, workspace: Workspace) -> Path:
-        """Where the original data of a workspace is while the server runs."""
+        """Return the folder of a workspace's original data while the server runs."""
         return private_folder(self.temporary / workspace.id)
 
     def path(self, workspace: Workspace, file: DataFile | None) -> Path | None:
-        """Where a file is; none after a restart, when it has to be chosen again."""
+        """Return the path of a file; None after a restart, when it must be chosen again."""
         if file is None:
             return None
         path = uploads.path_of(file, self.folder(workspace))
         return path if path.is_file() else None
 
     def put_data(self, workspace: Workspace, file: DataFile) -> str:
-        """Take a file as the table of a workspace, and look at it in a job.
+        """Take a file as the table of a workspace, and profile it in a job.
 
         Returns:
             The job's id. Once it is done, `profile` tells what was seen, and the workspace has a
@@ -89,9 +89,9 @@ class Studio:
         return self._read(now)
 
     def read_again(self, workspace: Workspace, reading: Mapping[str, Any]) -> str:
-        """Read the table of a workspace as the steward says that it is written; see `put_data`.
+        """Read the table of a workspace again with the steward's options; see `put_data`.
 
-        Confirmed columns keep what the policy says of them; the others are guessed anew.
+        Confirmed columns keep their policy; the others are guessed again.
         """
         self._data(workspace)
         self._check_settled(workspace)
@@ -112,7 +112,7 @@ class Studio:
         return self._start(workspace, JobKind.PROFILE, arguments)
 
     def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
-        """Take a file as people who are not in the table."""
+        """Take a file of people who are not in the table."""
         self._refuse_bombs(uploads.path_of(file, self.folder(workspace)))
         return self.store.change(workspace.id, others=file)
 
@@ -129,7 +129,7 @@ class Studio:
         return id_
 
     def profile(self, workspace: Workspace) -> DataProfile | None:
-        """What was seen of the table; none while the job is under way or the file is gone."""
+        """Return the profile of the table; None while the job runs or if the file is gone."""
         path = self.path(workspace, workspace.data)
         return None if path is None else profile.read(path, workspace.reading)
 
@@ -171,13 +171,13 @@ class Studio:
         )
 
     def keep_draft(self, workspace: Workspace, where: str, draft: Draft) -> Workspace:
-        """Keep what was typed and cannot be used; nothing is released until that is settled."""
+        """Keep invalid input; nothing is released until it is corrected."""
         return self.store.note(
             workspace.id, lambda now: replace(now, drafts={**now.drafts, where: draft})
         )
 
     def judge_policy(self, workspace: Workspace) -> Policy:
-        """The policy of a workspace.
+        """Parse and check the policy of a workspace.
 
         Raises:
             InputError: there is none yet, or it cannot be used as it is.
@@ -186,7 +186,7 @@ class Studio:
         return policy_document.judge(text, folder=self.store.files(workspace.id))
 
     def add_budget(self, workspace: Workspace, policy: Policy) -> Policy:
-        """A policy with the studio's budget file, if the workspace names a population in it."""
+        """Add the studio's budget file to a policy, if the workspace names a population in it."""
         if not workspace.source:
             policy_document.check_budget(policy, home=self.settings.home)
             return policy
@@ -197,7 +197,7 @@ class Studio:
 
         Args:
             workspace: with data and a policy.
-            evaluate: run attacks for the officer's report; by default up to 50,000 rows.
+            evaluate: run attacks for the officer's report; the default where memory allows.
 
         Returns:
             The job's id, which is the release's too.
@@ -245,7 +245,7 @@ class Studio:
     def start_compare(
         self, workspace: Workspace, *, on_others: bool = False, **options: Any
     ) -> str:
-        """Compare methods, in a job: an inspection of the table, recorded and with its cost.
+        """Compare methods in a job: an inspection of the table, recorded and with its cost.
 
         Args:
             workspace: with data and a policy.
@@ -270,11 +270,10 @@ class Studio:
         return self._start(workspace, JobKind.COMPARE, arguments, id_=id_)
 
     def start_preview(self, workspace: Workspace) -> str:
-        """Try the policy on a few rows, in a job: nothing is spent, recorded or kept.
+        """Try the policy on a few rows in a job: nothing is spent, recorded or kept.
 
-        The rows are those of other people, where the workspace has some. Else they are of the
-        table itself where neither the method nor a budget knows an epsilon, and invented where one
-        does.
+        The rows are from the control, if the workspace has one. Otherwise they are from the table
+        itself if neither the method nor a budget uses epsilon, and invented if one does.
         """
         self._check_settled(workspace)
         policy = self.judge_policy(workspace)
@@ -296,24 +295,24 @@ class Studio:
         return self._start(workspace, JobKind.PREVIEW, arguments, id_=id_)
 
     def preview_file(self, workspace: Workspace) -> Path:
-        """Where the last preview is while the server runs: it may hold rows of the table."""
+        """Return the path of the last preview, which may hold rows of the table."""
         return self.folder(workspace) / "preview.json"
 
     def start_inspect(self, workspace: Workspace) -> str:
-        """Inspect the table under the policy, in a job: recorded as `shoal inspect` records it."""
+        """Inspect the table under the policy in a job, recorded as `shoal inspect` does."""
         self._check_settled(workspace)
         id_, out = new_id(), str(self.inspection_file(workspace))
         arguments = self._arguments(workspace, JobKind.INSPECT, id_, out=out)
         return self._start(workspace, JobKind.INSPECT, arguments, id_=id_)
 
     def inspection_file(self, workspace: Workspace) -> Path:
-        """Where the last inspection is while the server runs: it holds figures of the table."""
+        """Return the path of the last inspection, which holds figures of the table."""
         return self.folder(workspace) / "inspection.json"
 
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
     ) -> str:
-        """Choose one method privately, in a job, at a price of epsilon."""
+        """Choose one method privately in a job, which spends epsilon."""
         id_ = new_id()
         self._check_settled(workspace)
         arguments = self._arguments(
@@ -327,7 +326,7 @@ class Studio:
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
     def find_release(self, release: str) -> Path:
-        """The public folder of a release.
+        """Find the public folder of a release.
 
         Raises:
             InputError: there is none.
@@ -339,7 +338,7 @@ class Studio:
         return folder
 
     def comparison(self, workspace: Workspace) -> Path | None:
-        """The folder of the latest comparison that is done, or none."""
+        """Return the folder of the latest finished comparison, or None."""
         id_ = workspace.jobs.get(JobKind.COMPARE.value)
         if id_ is None:
             return None
@@ -347,12 +346,12 @@ class Studio:
         return folder if (folder / "comparison.json").is_file() else None
 
     def read_comparison(self, workspace: Workspace) -> dict[str, Any] | None:
-        """What the latest comparison found, as `Comparison.facts` writes it; confidential."""
+        """Read the latest comparison, as `Comparison.facts` writes it; confidential."""
         folder = self.comparison(workspace)
         return None if folder is None else read_json(folder / "comparison.json")
 
     def candidate(self, workspace: Workspace, label: str) -> dict[str, Any]:
-        """A candidate of the comparison, as `[protect]` and `[require]` would state it."""
+        """Return a candidate of the comparison in the form of `[protect]` and `[require]`."""
         facts = self.read_comparison(workspace)
         rows = [] if facts is None else facts["candidates"]
         row = next((r for r in rows if label in {r["label"], visible(r["label"])}), None)
@@ -372,7 +371,7 @@ class Studio:
         return {"protect": protect, **({"require": {**kept, **needs}} if needs else {})}
 
     def again(self, workspace: Workspace) -> dict[str, str]:
-        """The command line and the Python script that do the same: keys command and python."""
+        """Return the equivalent command line and Python script: keys command and python."""
         label = workspace.data.label if workspace.data else "table.csv"
         control = workspace.others.label if workspace.others else None
         options: dict[str, str | bool | None] = {
@@ -387,7 +386,7 @@ class Studio:
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 
     def finish(self, status: JobStatus) -> None:
-        """Take what a job found into the workspace and the history; called by `Jobs`."""
+        """Store a job's result in the workspace and the history; called by `Jobs`."""
         if status.kind is JobKind.PROTECT:
             state = "released" if status.state is JobState.DONE else status.state.value
             manifest = self.jobs.manifest(status.id)
@@ -426,7 +425,7 @@ class Studio:
     def _arguments(
         self, workspace: Workspace, kind: JobKind, id_: str, **given: Any
     ) -> dict[str, Any]:
-        """What a job works on: the table, and the policy as it is now, in the job's own folder."""
+        """Collect the arguments of a job: the table, and the present policy in the job's folder."""
         data = self._data(workspace)
         if any(job.kind is kind for job in self.jobs.of(workspace.id)):
             raise InputError("This task is already under way. Wait for it, or cancel it first.")
@@ -441,7 +440,7 @@ class Studio:
         }
 
     def _policy(self, workspace: Workspace, id_: str) -> str:
-        """Write the policy as it is now, and what it names, to the folder of a job."""
+        """Write the present policy and its files to the folder of a job."""
         folder = private_folder(self.jobs.folder(id_))
         (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
         for path in self.store.files(workspace.id).iterdir():
@@ -449,7 +448,7 @@ class Studio:
         return str(folder / "policy.toml")
 
     def _names(self, workspace: Workspace) -> dict[str, str]:
-        """What the steward calls the files of a workspace, by where they are."""
+        """Map the paths of a workspace's files to the steward's names."""
         files = filter(None, (workspace.data, workspace.others))
         return {str(uploads.path_of(file, self.folder(workspace))): file.label for file in files}
 
@@ -477,7 +476,7 @@ class Studio:
 
 @contextmanager
 def studio(settings: Settings) -> Iterator[Studio]:
-    """Open a home: lock it, tidy up after a crash, and leave no job and no data behind."""
+    """Open a home: lock it, clean up after a crash, and leave no job and no data behind."""
     with alone_in(settings.home), temporary_folder() as temporary:
         jobs = Jobs(settings.home, most=settings.most_jobs)
         history = History(settings.home)
@@ -501,7 +500,7 @@ def current(
     id: str,  # noqa: A002 (its name in the address)
     studio: Annotated[Studio, Depends(the_studio)],
 ) -> Workspace:
-    """Dependency: the workspace of the address, `/w/{id}/...`; 404 where there is none."""
+    """Dependency: the workspace in the address, `/w/{id}/...`; 404 if there is none."""
     try:
         return studio.store.load(id)
     except InputError as error:
@@ -514,14 +513,14 @@ Current = Annotated[Workspace, Depends(current)]
 
 
 def policy_of(workspace: Workspace) -> str:
-    """The policy's text, or what to do where there is none."""
+    """Return the policy's text, or say what to do without one."""
     if not workspace.policy:
         raise InputError("There is no policy yet. Choose a file first.")
     return workspace.policy
 
 
 def _anew(now: Workspace, text: str) -> Workspace:
-    """A workspace with the policy of another table, and nothing that was said about the old one."""
+    """Return a workspace with another table's policy, without answers about the old one."""
     kept = {where: draft for where, draft in now.drafts.items() if where == invalid_input.BUDGET}
     return replace(
         now, policy=text, confirmed=(), observed=(), drafts=kept, answered=(), scheme=None

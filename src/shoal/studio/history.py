@@ -32,11 +32,11 @@ BEGUN, ENDED = "begun", "ended"
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One release, or an attempt at one.
+    """A release, or an attempt at one.
 
     Attributes:
-        id: of its job, and of its downloads.
-        name: of its folder, under which the budget file knows it.
+        id: the id of its job and its downloads.
+        name: the name of its folder, which the budget file records.
         workspace: in which it was made.
         label: what the steward calls the table.
         method: by its name in the policy.
@@ -69,7 +69,7 @@ _ENTRY = TypeAdapter(HistoryEntry)
 
 
 class History:
-    """The list of a home. One server at a time has it, and one lock its threads."""
+    """The history of a home. One server at a time has it open, and a lock guards its threads."""
 
     def __init__(self, home: Path) -> None:
         self._path = private_folder(home) / "history.jsonl"
@@ -83,7 +83,7 @@ class History:
         flush(home)
 
     def begin(self, id_: str, *, workspace: str, label: str, method: str, source: str) -> None:
-        """Note that a release is about to be made."""
+        """Record that a release is about to be made."""
         self._append(
             {"event": BEGUN, "id": id_, "name": release_name(id_), "workspace": workspace,
              "label": label, "method": method, "source": source, "time": now()}
@@ -97,7 +97,7 @@ class History:
         manifest: Manifest | None = None,
         sentence: str = "",
     ) -> None:
-        """Note what came of it."""
+        """Record the result of a release."""
         facts = {} if manifest is None else manifest.as_values()
         self._append(
             {"event": ENDED, "id": id_, "state": state, "time": now(), "sentence": sentence,
@@ -106,7 +106,7 @@ class History:
         )  # fmt: skip
 
     def entries(self) -> tuple[HistoryEntry, ...]:
-        """All releases and attempts, the newest first."""
+        """List all releases and attempts, newest first."""
         by_id: dict[str, HistoryEntry] = {}
         with self._lock:
             lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -119,11 +119,11 @@ class History:
         return tuple(reversed(by_id.values()))
 
     def entry(self, id_: str) -> HistoryEntry | None:
-        """One of them."""
+        """Return one entry, or None."""
         return next((entry for entry in self.entries() if entry.id == id_), None)
 
     def recover(self, manifest_of: Callable[[str], Manifest | None]) -> None:
-        """Say what came of releases that were under way when a server ended, by their folders."""
+        """Record what became of releases that were running when a server ended."""
         for entry in self.entries():
             if entry.state == "running":
                 manifest = manifest_of(entry.id)
@@ -156,7 +156,7 @@ INTERRUPTED = (
 
 
 def release_name(id_: str) -> str:
-    """The name of a release's folder, which the budget file notes beside its price."""
+    """Return the name of a release's folder, which the budget file records with its loss."""
     return f"release-{id_}"
 
 
@@ -181,7 +181,7 @@ class BoundRelease:
 
 
 def list_choices(workspace: "Workspace") -> dict[str, str]:
-    """What a release rests on beside the policy, in words."""
+    """List the choices, besides the policy, on which a release rests."""
     return {
         "the table": _file(workspace.data),
         "people not in the table": _file(workspace.others),

@@ -1,4 +1,4 @@
-"""What was typed and cannot be used: it stays in its field, and nothing is released meanwhile.
+"""Invalid input, which stays in its field and blocks releases until it is corrected.
 
 A form that is refused leaves the policy as it was. If the text that was refused were forgotten, the
 next click would release a table without what it asked for. So it is kept in the workspace, over
@@ -22,20 +22,20 @@ PLACES = {
 
 
 def column(name: str) -> str:
-    """The form of a column."""
+    """Return the name of a column's form."""
     return f"columns.{name}"
 
 
 def make_draft(
     given: Mapping[str, str], error: str, wrong: Collection[str] = (), line: int | None = None
 ) -> Draft:
-    """A draft that a file can hold, whatever was sent."""
+    """Make a draft of any input that a file can store."""
     texts = {_text(name): _text(text) for name, text in given.items()}
     return Draft(texts, _text(error), tuple(wrong), line)
 
 
 def sentence(workspace: Workspace) -> str:
-    """Why nothing can be released: the first thing that was typed and cannot be used."""
+    """Say which invalid input blocks a release."""
     where, draft = next(iter(workspace.drafts.items()))
     place = PLACES.get(where, f"Roles and policy, column '{where.partition('.')[2]}'")
     return (

@@ -1,4 +1,4 @@
-"""Long work, in processes of their own.
+"""Long work in separate processes.
 
 A job is a folder: `job.json` says what to do, `status.json` how far it is, `result.json` what was
 found, and `out/` holds what it wrote. The server starts `python -m shoal.studio.worker FOLDER` in a
@@ -61,7 +61,7 @@ KILLED = (
 
 
 class JobKind(StrEnum):
-    """What a job does.
+    """The kind of a job.
 
     `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
     `select`: chooses one privately. `preview`: tries the policy on a few rows. `inspect`: inspects
@@ -81,7 +81,7 @@ OF_THE_FILE = (JobKind.PROFILE, JobKind.PREVIEW, JobKind.INSPECT)
 
 
 class JobState(StrEnum):
-    """How a job stands. The last four are final."""
+    """The state of a job. The last four are final."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -92,22 +92,22 @@ class JobState(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state is final."""
         return self not in {JobState.WAITING, JobState.RUNNING}
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """How a job stands.
+    """The status of a job.
 
     Attributes:
-        id: of the job; that of a release too.
-        workspace: to which it belongs.
+        id: the id of the job, and of its release.
+        workspace: the workspace to which it belongs.
         kind: what it does.
         state: waiting, running, done, failed, cancelled or interrupted.
-        stage: what is being done now, in words.
-        share: how much of the stage is done, from 0 to 1; none where that is not known.
-        seconds_left: of the stage; none where that is not known.
+        stage: the current stage, in words.
+        share: how much of the stage is done, from 0 to 1; None if unknown.
+        seconds_left: the time left in the stage; None if unknown.
         error: one sentence, where it failed; never a traceback and never a cell.
         result: what was found, where it is done; see `shoal.studio.worker`.
         begun: UTC.
@@ -128,12 +128,12 @@ class JobStatus:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was begun."""
+        """The seconds since the start."""
         return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.begun)).total_seconds())
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the job is in a final state."""
         return self.state.final
 
 
@@ -160,7 +160,7 @@ class Jobs:
         self._closed = False
 
     def start(self, id_: str, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
-        """Start a job, or let it wait for room.
+        """Start a job, or queue it.
 
         Args:
             id_: a new one; that of the job.
@@ -185,9 +185,9 @@ class Jobs:
         return id_
 
     def status(self, id_: str) -> JobStatus:
-        """How a job stands.
+        """Return the status of a job.
 
-        A job is not done before the workspace knows of it.
+        A job is reported as done only after its workspace is updated.
 
         Raises:
             InputError: there is no such job.
@@ -207,7 +207,7 @@ class Jobs:
         return noted
 
     def _read_status(self, id_: str) -> JobStatus:
-        """What the job's folder says."""
+        """Read the status in the job's folder."""
         folder = self.folder(id_)
         job = read_json(folder / "job.json") if re.match(ID, id_) else None
         if job is None:
@@ -230,7 +230,7 @@ class Jobs:
         )
 
     def cancel(self, id_: str) -> JobStatus:
-        """End a job and wait until nothing is left of it; one that has ended stays as it is."""
+        """Stop a job and wait until all its processes have ended, if it is not finished."""
         self.status(id_)
         running = self._running.get(id_)
         if running is not None:
@@ -241,16 +241,16 @@ class Jobs:
         return self.status(id_)
 
     def of(self, workspace: str) -> tuple[JobStatus, ...]:
-        """The jobs of a workspace that are waiting or running."""
+        """List the workspace's jobs that are waiting or running."""
         mine = [self.status(id_) for id_ in list(self._running)]
         return tuple(job for job in mine if job.workspace == workspace and not job.final)
 
     def under_way(self) -> tuple[str, ...]:
-        """The ids of all jobs that wait or run, the first begun first."""
+        """List the ids of all waiting or running jobs, oldest first."""
         return tuple(self._running)
 
     def close(self) -> None:
-        """End all jobs; the server is about to end."""
+        """Stop all jobs before the server ends."""
         with self._lock:
             self._closed = True
             left = list(self._running.values())
@@ -262,9 +262,9 @@ class Jobs:
                 running.thread.join()
 
     def recover(self) -> None:
-        """Tidy up after the server before: mark jobs that it left, and remove what they left.
+        """Clean up after the previous server: mark its unfinished jobs, and remove their files.
 
-        Profiles, previews and inspections go, because the files that they are about are gone.
+        Profiles, previews and inspections are removed, because their input files are gone.
         """
         for folder in self._folder.iterdir():
             status = read_json(folder / "status.json") or {}
@@ -281,7 +281,7 @@ class Jobs:
                 _write_status(folder, JobState.INTERRUPTED, error=INTERRUPTED)
 
     def forget(self, workspace: str) -> None:
-        """Remove all jobs of a workspace but its releases, which the history knows."""
+        """Remove all jobs of a workspace except releases, which are in the history."""
         for folder in self._folder.iterdir():
             job = read_json(folder / "job.json") or {}
             if job.get("workspace") == workspace and not self._is(folder, JobKind.PROTECT):
@@ -292,11 +292,11 @@ class Jobs:
         return (read_json(folder / "job.json") or {}).get("kind") == kind.value
 
     def folder(self, id_: str) -> Path:
-        """The folder of a job."""
+        """Return the folder of a job."""
         return self._folder / id_
 
     def release(self, id_: str) -> Path:
-        """The public folder of a release; `.internal` beside it is the confidential one."""
+        """Return the public folder of a release; `.internal` beside it is the confidential one."""
         return self._folder / id_ / "out" / release_name(id_)
 
     def manifest(self, id_: str) -> Manifest | None:
@@ -307,7 +307,7 @@ class Jobs:
             return None
 
     def comparison(self, id_: str) -> Path:
-        """The folder of a comparison, confidential."""
+        """Return the folder of a comparison, confidential."""
         return self._folder / id_ / "out" / "comparison"
 
     def _run(self, id_: str, running: "_Running") -> None:
@@ -332,7 +332,7 @@ class Jobs:
                 self._running.pop(id_, None)
 
     def _is_out(self, folder: Path, said: str = "") -> bool:
-        """Whether a job's release is in place, and so the job is done, whatever came after.
+        """Whether a job's release is published, so the job is done whatever failed later.
 
         The release is paid for, and what compares it with the original can be made again.
         """
@@ -345,7 +345,7 @@ class Jobs:
         return True
 
     def _close_one(self, running: "_Running") -> None:
-        """Say how it ended where the worker could not, and remove what it left."""
+        """Record how a job ended if its worker could not, and remove what it left."""
         folder = running.folder
         status = read_json(folder / "status.json") or {}
         state = JobState(status.get("state", JobState.FAILED))
@@ -364,13 +364,13 @@ class Jobs:
 
 
 def _clear(out: Path) -> None:
-    """Remove what a job left, but not a release that is paid for and waits to be put in place."""
+    """Remove a job's output, except a paid release that waits for publication."""
     if not any(out.glob(f"*{UNFINISHED}")):
         shutil.rmtree(out, ignore_errors=True)
 
 
 class _Running:
-    """A job's process and the thread that waits for it."""
+    """A job's process, and the thread that waits for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -397,7 +397,7 @@ class _Running:
             )
 
     def wait(self) -> None:
-        """Wait for the process, and end whatever it started itself."""
+        """Wait for the process, then stop whatever it started."""
         process = self._process
         if process is None:
             return
@@ -411,7 +411,7 @@ class _Running:
             process.stdin.close()
 
     def end(self) -> None:
-        """Ask the whole group to end, and after a while make it."""
+        """Ask the whole process group to end, and kill it after a while."""
         for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, None)):
             with self._lock:
                 if self._process is None or self._gone.is_set():

@@ -1,4 +1,4 @@
-"""The policy as text and as fields, each made from the other.
+"""Convert the policy between text and fields.
 
 TOML text is the one truth. Fields are read from it; a changed field is written as new text, with
 `shoal.policy.load` as the judge of both. Comments do not survive a change of fields.
@@ -28,7 +28,7 @@ ABSENT = "not stated"
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Read TOML text into plain values; numbers with a point become decimals.
+    """Parse TOML text into plain values; numbers with a point become decimals.
 
     Raises:
         InputError: it is not valid TOML.
@@ -37,7 +37,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def judge(text: str, *, folder: Path) -> Policy:
-    """Check a policy and read it.
+    """Parse and check a policy.
 
     Args:
         text: TOML.
@@ -57,7 +57,7 @@ def judge(text: str, *, folder: Path) -> Policy:
 
 
 def check_budget(policy: Policy, *, home: Path) -> None:
-    """Refuse a budget file outside the studio's folder, links followed."""
+    """Refuse a budget file outside the studio's folder, after resolving links."""
     if policy.budget is None:
         return
     try:
@@ -95,7 +95,7 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A column's fields, its role too where the policy states nothing else."""
+    """Return a column's fields, including its role if nothing else is stated."""
     stated = document["columns"][name]
     return {"role": stated} if isinstance(stated, str) else dict(stated)
 
@@ -103,7 +103,7 @@ def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 def list_observed(
     text: str, *, before: Collection[str], public: Collection[str]
 ) -> tuple[str, ...]:
-    """The columns whose categories count as copied from the data.
+    """List the columns whose categories count as copied from the data.
 
     Args:
         text: TOML, the policy as it is to be.
@@ -131,7 +131,7 @@ def list_observed(
 
 
 def differences(before: str, after: str) -> list[tuple[str, str, str]]:
-    """The keys that two policies state otherwise: each with its old and its new value."""
+    """List the keys in which two policies differ, with both values."""
     old, new = _flat(parse_toml(before)), _flat(parse_toml(after))
     return [
         (key, old.get(key, ABSENT), new.get(key, ABSENT))
@@ -141,7 +141,7 @@ def differences(before: str, after: str) -> list[tuple[str, str, str]]:
 
 
 def _flat(document: Mapping[str, Any]) -> dict[str, str]:
-    """Values by dotted key, as TOML writes them; a column is a role where it states no more."""
+    """Flatten values by dotted key, as TOML text; a column that states only a role is that role."""
     flat: dict[str, str] = {}
     for section, content in document.items():
         for key, value in content.items() if isinstance(content, Mapping) else [("", content)]:
@@ -155,7 +155,7 @@ def _flat(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_observed(text: str) -> str:
-    """Take categories out that were only observed; an ordinal column is nominal without them."""
+    """Remove categories that were only observed; an ordinal column then becomes nominal."""
     document = parse_toml(text)
     for column in document["columns"].values():
         if isinstance(column, dict) and column.pop("observed", False):
@@ -165,7 +165,7 @@ def without_observed(text: str) -> str:
 
 
 def take_reviewed(text: str, confirmed: Collection[str]) -> str:
-    """Take out that nobody has reviewed a draft, once every column is confirmed.
+    """Remove the mark of an unreviewed draft once every column is confirmed.
 
     In the studio a person confirms each column, which is the review.
     """
@@ -176,7 +176,7 @@ def take_reviewed(text: str, confirmed: Collection[str]) -> str:
 
 
 def guess_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
-    """Take how the file is read, and the columns that nobody has confirmed, from a new draft."""
+    """Update reading options and unconfirmed columns from a new draft."""
     document, new = parse_toml(text), parse_toml(drafted)
     columns = {
         name: document["columns"][name] if name in confirmed else line
@@ -186,7 +186,7 @@ def guess_anew(text: str, drafted: str, confirmed: Collection[str]) -> str:
 
 
 def write_toml(document: Mapping[str, Any]) -> str:
-    """Write plain values, decimals and days as TOML text that reads back as the same policy."""
+    """Write plain values as TOML text that reads back as the same policy."""
     lines = [f"version = {as_toml(document.get('version', 1))}"]
     known = [name for name in SECTIONS if name in document]
     unknown = [name for name in document if name not in (*SECTIONS, "version")]
@@ -213,7 +213,7 @@ def _column(stated: Any) -> Any:
 
 
 def _to_toml_value(value: Any) -> Any:
-    """JSON values as TOML can write them: numbers exactly, and no key without a value."""
+    """Convert JSON values for TOML: exact numbers, and no key without a value."""
     if isinstance(value, Mapping):
         return {key: _to_toml_value(item) for key, item in value.items() if item is not None}
     return (
@@ -244,6 +244,6 @@ def grid(content: Mapping[str, Any]) -> str:
 
 
 def audience_of(text: str) -> Audience:
-    """Who will get the release, by the policy; anybody, where it does not say or is not there."""
+    """Return the audience that the policy states, or the public."""
     stated = parse_toml(text).get("release", {}) if text else {}
     return audiences.find_audience(stated.get("audience", Audience.PUBLIC_USE))

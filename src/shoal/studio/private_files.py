@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and folders that only their owner may enter."""
+"""Atomic files, and folders that only their owner may enter."""
 
 import json
 import math
@@ -22,7 +22,7 @@ TEMPORARY = "shoal-studio-"
 
 
 def new_id() -> str:
-    """A name that nobody guesses, and that can stand as a file's name and in an address."""
+    """Make an unguessable id that is valid in file names and addresses."""
     return secrets.token_hex(8)
 
 
@@ -38,9 +38,9 @@ def private_folder(folder: Path) -> Path:
 
 
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
-    """Write or replace a JSON file whole, readable by its owner alone.
+    """Write or replace a JSON file atomically, readable by its owner only.
 
-    A durable one is on disk afterwards, so a loss of power does not lose it.
+    A durable file is on disk afterwards, and survives a loss of power.
     """
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # 0600
     try:
@@ -57,7 +57,7 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file, or give none where there is none that can be read."""
+    """Read a JSON file; None if it is absent or unreadable."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -66,7 +66,7 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def alone_in(home: Path) -> Iterator[None]:
-    """Keep other servers out of a home; a killed one leaves no lock behind."""
+    """Lock a home against other servers; a killed server leaves no lock behind."""
     lock = take_lock(private_folder(home) / ".lock")
     if lock is None:
         raise InputError(
@@ -78,10 +78,9 @@ def alone_in(home: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a folder for original data, mode 0700, and remove it at the end.
+    """Make a folder for original data, mode 0700, and remove it at the end.
 
-    What a killed server left behind is removed first: its lock is free, because the system lets
-    go of the locks of the dead.
+    Folders of killed servers are removed first: the system has released their locks.
     """
     remove_left_behind()
     folder, lock = _own_folder()
@@ -93,7 +92,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _own_folder() -> tuple[Path, BinaryIO]:
-    """Make a folder and lock it; another one where a server that starts took it for left behind."""
+    """Make and lock a folder; try again if a starting server took it for an abandoned one."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # 0700
         with suppress(FileNotFoundError):
@@ -113,7 +112,7 @@ def remove_left_behind() -> None:
 
 
 def hold(path: Path) -> BinaryIO:
-    """Hold a lock while this process lives, and note its number in it."""
+    """Hold a lock while this process lives, and write its process id into it."""
     lock = take_lock(path)
     if lock is None:
         raise InternalError(
@@ -125,9 +124,9 @@ def hold(path: Path) -> BinaryIO:
 
 
 def end_left_behind(path: Path) -> None:
-    """Wait until the process that holds a lock is gone; after `PATIENCE` seconds end it.
+    """Wait until the process that holds a lock ends; kill it after `PATIENCE` seconds.
 
-    While the lock is held the process lives, so its number is its own.
+    While the lock is held the process lives, so its id is valid.
     """
     with suppress(OSError, ValueError):
         if not path.exists():

@@ -1,4 +1,4 @@
-"""A first look at an uploaded file: types, shapes, missing cells, guesses, questions and warnings.
+"""The profile of an uploaded file: types, shapes, missing cells, guesses and warnings.
 
 It is made once for each way of reading the file, by a job, and kept beside the data in the
 temporary folder, because it holds figures and values of the table. No rows are shown.
@@ -41,7 +41,7 @@ DAY_FIRST = {"day": True, "month": False}
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """One column.
+    """The profile of one column.
 
     Attributes:
         name: as in the file; any text.
@@ -81,11 +81,11 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class DataProfile:
-    """A table at first sight.
+    """The profile of a table.
 
     Attributes:
-        rows: how many.
-        columns: one by one, in the order of the file.
+        rows: the number of rows.
+        columns: the profile of each column, in the order of the file.
         reading: how the file was read, as `[reading]` states it.
         sheets: of a workbook.
         warnings: sentences about the whole table.
@@ -114,7 +114,7 @@ def write(
     limit: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Look at a file, write what was seen beside it, and draft a policy.
+    """Profile a file, write the profile beside it, and draft a policy.
 
     Categories are asked for in the studio, and not copied: the draft is that of `shoal init`
     without what was only observed. For the limit see `shoal.io.files.read`.
@@ -157,7 +157,7 @@ def write(
 def _read(
     path: Path, stated: Mapping[str, Any], limit: int | None
 ) -> tuple[io.Raw, tuple[str, ...]]:
-    """Read a table; of a workbook the sheet that was chosen, or else the first that is a table."""
+    """Read a table; in a workbook the chosen sheet, or else the first one with a table."""
     if path.suffix.lower() not in EXCEL:
         delimiter, encoding = stated.get("delimiter"), stated.get("encoding")
         return io.read(path, delimiter=delimiter, encoding=encoding, limit=limit), ()
@@ -180,13 +180,13 @@ def _read(
 
 
 def read(path: Path, reading: Mapping[str, Any] | None = None) -> DataProfile | None:
-    """What was seen of a file, or none where nobody has looked yet."""
+    """Read the profile of a file; None if it has not been profiled yet."""
     content = read_json(_beside(path, reading))
     return None if content is None else _PROFILE.validate_python(content)
 
 
 def values_of(path: Path, reading: Mapping[str, Any], name: str) -> list[str]:
-    """The values that a column has, if they are not too many; as confidential as the table."""
+    """Return a column's values, if there are not too many; as confidential as the table."""
     file = _beside(path, reading, ".values")
     if not file.is_file():
         return []
@@ -212,7 +212,7 @@ def profile(
     reading: Mapping[str, Any] | None = None,
     sheets: Collection[str] = (),
 ) -> DataProfile:
-    """See what is in a table."""
+    """Profile a table."""
     frame = raw.frame
     values = all_values(raw) if values is None else values
     guesses = recognise(raw, values=values) if guesses is None else guesses
@@ -266,7 +266,7 @@ def _column(
 
 
 def _type(dtype: pl.DataType, values: ColumnValues | None, made: Guess) -> str:
-    """What a column holds, whether its file has types or not."""
+    """Name the type of a column's values, whether its file has types or not."""
     if dtype == pl.Boolean:
         return "truth value"
     if dtype.is_temporal() or (values is not None and made.kind == "date"):
@@ -291,7 +291,7 @@ def _warnings(frame: pl.DataFrame, columns: tuple[ColumnProfile, ...]) -> Iterat
 
 
 def _beside(path: Path, reading: Mapping[str, Any] | None, end: str = ".profile") -> Path:
-    """A file beside the table, one for each way of reading it, so undo finds the one before."""
+    """Return a file beside the table for this way of reading it, so undo finds the previous one."""
     way = json.dumps(dict(reading), sort_keys=True) if reading else ""
     mark = f".{sha256(way.encode()).hexdigest()[:12]}" if way else ""
     return path.with_name(f"{path.name}{mark}{end}")

@@ -1,4 +1,4 @@
-"""Schemes of earlier releases: saved from a release, and taken for another table.
+"""Schemes of earlier releases, used to recode another table.
 
 A scheme brings its policy with it: roles, hierarchies and what was promised. The table is recoded
 by it until it is dropped, and every promise is checked again on the result.
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def path_of(studio: "Studio", release: str) -> Path | None:
-    """The scheme of a release; none if its method has none."""
+    """Return the path of a release's scheme; None if its method has none."""
     folder = studio.find_release(release)
     path = folder.with_name(folder.name + INTERNAL_SUFFIX) / scheme_files.SCHEME
     return path if path.is_file() else None
 
 
 def releases(studio: "Studio") -> Iterator[tuple[str, str]]:
-    """The releases of this studio that have a scheme: id and what it is called."""
+    """List the releases of this studio that have a scheme: id and title."""
     for entry in studio.history.entries():
         if entry.state != "released" or not studio.jobs.release(entry.id).is_dir():
             continue
@@ -73,7 +73,7 @@ def take(
 
 
 def coarsen_columns(studio: "Studio", workspace: Workspace, columns: Collection[str]) -> Workspace:
-    """Release columns a level higher than the scheme says, each as often as it is named."""
+    """Raise columns above the scheme's level, once for each time named."""
     taken = workspace.scheme
     if taken is None:
         raise InputError("The table is not recoded by a scheme. Take one on the screen Data first.")
@@ -84,7 +84,7 @@ def coarsen_columns(studio: "Studio", workspace: Workspace, columns: Collection[
 
 
 def arguments(studio: "Studio", workspace: Workspace, folder: Path) -> dict[str, Any]:
-    """What the job of a release needs; its folder has the files of the workspace."""
+    """Collect the arguments of a release's job; its folder has the files of the workspace."""
     taken = workspace.scheme
     if taken is None:
         return {"scheme": None}
@@ -102,7 +102,7 @@ def arguments(studio: "Studio", workspace: Workspace, folder: Path) -> dict[str,
 def again(
     workspace: Workspace, label: str, options: Mapping[str, str | bool | None]
 ) -> dict[str, str]:
-    """The command line and the Python script that recode a table by the scheme."""
+    """Write the command line and the Python script that recode a table by the scheme."""
     coarsen = workspace.scheme.coarsen if workspace.scheme else ()
     words = ["shoal", "apply", scheme_files.SCHEME, label, "--out", "release"]
     words += ["--policy", "policy.toml"]
@@ -122,7 +122,7 @@ def again(
 
 
 def levels(policy: Policy) -> tuple[str, ...]:
-    """The columns that can be coarsened: those of a method with levels."""
+    """List the columns that can be coarsened, if the method has levels."""
     if not find(policy.method).cells.has_levels:
         return ()
     return policy.columns or policy.schema.with_role(Role.QUASI_IDENTIFIER)
@@ -142,7 +142,7 @@ def _check_columns(studio: "Studio", workspace: Workspace, names: Collection[str
 
 
 def _text(policy: Policy, folder: Path, *, now: str) -> str:
-    """The policy of a scheme as TOML, with its files in a folder; the table is read as now."""
+    """Write the policy of a scheme as TOML, with its files and present reading options."""
     document, trees, pairs = self_contained(policy)
     for key in ("files", "budget"):  # a file of another machine says nothing here
         document.pop(key, None)

@@ -1,4 +1,4 @@
-"""Who may speak to the studio: a guard around the whole application.
+"""Access control: a guard around the whole application.
 
 The threats are other pages in the same browser, other users of the machine, and hostile files; not
 the steward. In the order in which a request meets them:
@@ -71,7 +71,7 @@ WRONG = f"This address is not that of the running studio. {HOW}"
 
 @dataclass(frozen=True)
 class Session:
-    """The steward's session: the token of the printed address opens it, a cookie keeps it.
+    """The steward's session, opened by the token in the printed address, kept by a cookie.
 
     Attributes:
         port: of the server.
@@ -85,15 +85,15 @@ class Session:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. Cookies do not know ports, so the name distinguishes servers."""
+        """The cookie's name. Cookies ignore ports, so the name distinguishes servers."""
         return f"shoal-studio-{self.port}"
 
     def is_opened_by(self, token: str) -> bool:
-        """Whether a token is the one of this start."""
+        """Whether a token is that of this server's start."""
         return bool(self.token) and _are_equal(self.token, token)
 
     def is_kept_by(self, secret: str) -> bool:
-        """Whether the secret of a cookie is the one of this start."""
+        """Whether a cookie's secret is that of this server's start."""
         return _are_equal(self.secret, secret)
 
 
@@ -159,7 +159,7 @@ class Guard:
         return self._sentence(401, NO_SESSION)
 
     def _open(self, scope: Scope, token: str, *, inside: bool) -> Response:
-        """Exchange a token, and lead to the address without it."""
+        """Exchange a token for a cookie, and redirect to the address without the token."""
         if inside:
             return RedirectResponse("/", status_code=303)
         if not self._session.is_opened_by(token):

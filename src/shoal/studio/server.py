@@ -53,7 +53,7 @@ def launch(
     say: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> None:
-    """Serve until somebody ends it.
+    """Serve until it is stopped.
 
     Args:
         home: folder of workspaces, history and budget; made if need be.
@@ -95,7 +95,7 @@ def launch(
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind before anything is made, so a port that is taken is reported at once."""
+    """Bind first, so an occupied port is reported at once."""
     if not 0 <= port <= 65535:  # The system would take another one instead.
         raise InputError(f"Expected a --port from 0 to 65535, found {port}.")
     try:
@@ -123,7 +123,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _open_browser(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
-    """Open the browser, soon."""
+    """Open the browser after a moment."""
     if not wanted:
         yield
         return
@@ -139,7 +139,7 @@ def _open_browser(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _leading(address: str, file: Path) -> Iterator[Path]:
-    """A file that leads the browser to the address.
+    """Make a file that redirects the browser to the address.
 
     The address as an argument of the browser could be read by every user of the machine.
     """
@@ -161,7 +161,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def server(app: Any) -> uvicorn.Server:
-    """The server of an application; run it on sockets that are bound already."""
+    """Make the server of an application, to run on bound sockets."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -216,7 +216,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 class _OwnFiles(StaticFiles):
-    """Files that hold nothing of a table: a browser keeps one as long as it has its digest."""
+    """Static files without any data of a table, which browsers may cache by digest."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
@@ -226,7 +226,7 @@ class _OwnFiles(StaticFiles):
 
 
 def _outside(status: int, sentence: str) -> str:
-    """The page for who has no session, or does not get further."""
+    """Render the page for visitors without a session."""
     return rendering.page("outside.html", sentence=sentence, code=status)
 
 

@@ -1,4 +1,4 @@
-"""Where the studio keeps things, where it listens, and how much it takes."""
+"""Settings of a server: folders, address, and limits."""
 
 import os
 import secrets
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """Where the pages are, without a path."""
+        """The address of the pages, without a path."""
         shown = self.name if self.host in LOCAL else self.host
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
@@ -53,7 +53,7 @@ class Settings:
 
 
 def default_home() -> Path:
-    """The folder for this user's data, by the custom of the system."""
+    """Return the folder for this user's data, by the custom of the system."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "shoal" / "studio"
     stated = os.environ.get("XDG_DATA_HOME")

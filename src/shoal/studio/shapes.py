@@ -39,7 +39,7 @@ WIDE, HIGH = 120, 28
 
 @dataclass(frozen=True)
 class Shape:
-    """What a column looks like.
+    """The shape of a column.
 
     Attributes:
         sort: numbers, dates, categories, or texts, which have no picture.
@@ -57,7 +57,7 @@ class Shape:
 
 
 def shape_of(values: ColumnValues, made: Guess) -> Shape:
-    """The shape of a column, as what it was taken for."""
+    """Compute the shape of a column by its guessed kind."""
     if not values.distinct:
         return Shape("texts", range="no values")
     counts = values.counts.to_numpy().astype(float)
@@ -98,7 +98,7 @@ def _dates(days: NDArray[np.float64], counts: NDArray[np.float64]) -> Shape:
 def _histogram(
     values: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> tuple[tuple[float, ...], list[tuple[float, float]]]:
-    """Heights and ends of bars of equal width; those at the ends take what lies beyond."""
+    """Compute heights and ends of equally wide bars; outer ones include what lies beyond."""
     if values.size <= BARS:
         order = np.argsort(values)
         return _heights(counts[order]), [(value, value) for value in values[order]]
@@ -136,7 +136,7 @@ def _heights(counts: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _pattern(text: pl.Series) -> str:
-    """How the texts of a column are written: letters as A and a, digits as 9, and no letter."""
+    """Describe how the texts of a column are written: letters as A and a, digits as 9."""
     some = text.gather_every(max(1, text.len() // SAMPLE))
     forms = (
         some.str.replace_all(r"\p{Lu}", "A").str.replace_all(r"\p{Ll}|\p{Lo}", "a")
@@ -186,9 +186,9 @@ def _clip(text: str) -> str:
 
 @lru_cache(maxsize=2048)
 def sparkline(shape: Shape, *, plain: bool = False) -> Markup:
-    """Draw a shape as a small picture; its words stand beside it for who cannot see it.
+    """Draw a shape as a small picture, with a text alternative.
 
-    Bars say what they hold where one points at them, unless the picture is to be plain.
+    Bars have tooltips, unless the picture is to be plain.
     """
     if not shape.bars:
         return Markup("")

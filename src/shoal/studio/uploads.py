@@ -1,7 +1,7 @@
-"""Files that come in: counted as they come, named by the server, refused where they would burst.
+"""Uploaded files: counted while they arrive, named by the server, refused if too large.
 
-A request's length is not believed: bytes are counted, and the one too many ends the upload. What
-the steward calls a file is kept as a label and is never a path. A small file can decode to a large
+A request's stated length is not trusted: bytes are counted, and an excess ends the upload. What the
+steward calls a file is kept as a label and is never a path. A small file can decode to a large
 table; that is read from its metadata before anything is decoded, and the worker that decodes it has
 a limit of memory besides.
 """
@@ -54,7 +54,7 @@ CELL = 16
 
 
 class TooLargeError(InputError):
-    """An upload is over the limit."""
+    """An upload exceeds the limit."""
 
 
 async def receive(request: Request, folder: Path, *, limit: int, label: str = "") -> DataFile:
@@ -107,7 +107,7 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
 
 
 def take(content: bytes, folder: Path, *, label: str) -> DataFile:
-    """Write a file that the studio brings itself, such as the sample."""
+    """Store a file that the studio itself provides, such as the sample."""
     private_folder(folder)
     target = folder / f".{new_id()}.part"
     target.write_bytes(content)
@@ -116,7 +116,7 @@ def take(content: bytes, folder: Path, *, label: str) -> DataFile:
 
 
 def path_of(file: DataFile, folder: Path) -> Path:
-    """Where a file is: under the name that its user knows, in a folder of its own.
+    """Return a file's path: under its user's name for it, in a separate folder.
 
     So a report that names its file, and a command that reads it again, have the right name.
     """
@@ -206,7 +206,7 @@ def _ends(label: str, suffix: str) -> bool:
 
 
 def _label(name: str) -> str:
-    """What may be shown of a file's name: its last part, without control characters."""
+    """Return what may be shown of a file's name: its last part, without control characters."""
     last = re.split(r"[/\\]", name)[-1]
     clean = "".join(c if c.isprintable() else " " for c in last).strip()
     if len(clean) > LONGEST:
@@ -215,7 +215,7 @@ def _label(name: str) -> str:
 
 
 class _Parts:
-    """The file of a form, as it comes in; other fields are passed over."""
+    """The file part of a form, as it arrives; other fields are skipped."""
 
     def __init__(self, boundary: bytes | None) -> None:
         if not boundary:

@@ -1,4 +1,4 @@
-"""One job, in a process of its own: `python -m shoal.studio.worker FOLDER`.
+"""Run one job in a separate process: `python -m shoal.studio.worker FOLDER`.
 
 It calls the function that the command line calls. Arguments of each kind, and what `result.json`
 holds afterwards:
@@ -52,7 +52,7 @@ OVERHEAD = 4 << 30
 
 
 def main(folder: Path) -> None:
-    """Do the job of a folder."""
+    """Run the job of a folder."""
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_the_server, daemon=True).start()
@@ -97,14 +97,14 @@ def name_files(sentence: str, names: Mapping[str, str]) -> str:
 
 
 class ProgressNote:
-    """Notes how far a job is, as often as somebody may look."""
+    """Writes a job's progress, at most as often as somebody may look."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "status.json"
         self._stage, self._since, self._noted = "", 0.0, 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take what the pipeline reports: the stage, how much is done, how much there is."""
+        """Record the pipeline's progress: the stage, how much is done, and the total."""
         now = time.monotonic()
         name = stage.partition(",")[0]  # A comparison writes the time left behind a comma.
         fresh = name != self._stage
@@ -126,7 +126,7 @@ class ProgressNote:
         write_json(self._path, content, durable=False)
 
     def end(self, state: JobState, error: str = "") -> None:
-        """Note that it is over."""
+        """Record the end of the job."""
         write_json(self._path, {"state": state.value, "stage": "", "error": error})
 
 
@@ -284,25 +284,25 @@ def _budget(given: Mapping[str, Any]) -> "BudgetOptions":
 
 
 def _limit_memory(decoded: int | None) -> None:
-    """Let the work take what a decoded table may, or else what is free, and an error say so."""
+    """Limit memory to what a decoded table may take, or to what is free."""
     most = memory.available() if decoded is None else decoded
     with suppress(ValueError, OSError, OverflowError):
         resource.setrlimit(resource.RLIMIT_DATA, (int(most + OVERHEAD),) * 2)
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
-    """Leave by the way that tidies up; once is enough."""
+    """End by an exception that cleans up; ignore further signals."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _is_interrupted() -> bool:
-    """Whether it was interrupted; a library that was at work may raise an error of its own then."""
+    """Whether the job was interrupted; a library may then raise a different error."""
     return signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
 def _end_with_the_server() -> None:
-    """Wait for the pipe to close, and then end this process and all that it started."""
+    """Wait for the pipe to close, then end this process and all its children."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

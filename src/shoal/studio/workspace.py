@@ -52,8 +52,8 @@ class TakenScheme:
     Attributes:
         file: its name among the files of the workspace.
         label: what the steward calls it.
-        release: that it comes from, if it was made in this studio.
-        coarsen: columns that are released a level higher, each time named.
+        release: its release, if it was made in this studio.
+        coarsen: columns to release at a higher level, by one level each time named.
     """
 
     file: str
@@ -169,10 +169,10 @@ class WorkspaceStore:
     def change(
         self, id_: str, *, since: str | None = None, settles: Collection[str] = (), **changed: Any
     ) -> Workspace:
-        """Change fields and remember the state before, for `undo`. The same state is not a step.
+        """Change fields, and keep the previous state for `undo`. An equal state is not a step.
 
         Args:
-            id_: of the workspace.
+            id_: the id of the workspace.
             since: the policy that the change was made from; another one by now is not overwritten.
             settles: the drafts that are done with.
             changed: fields.
@@ -197,7 +197,7 @@ class WorkspaceStore:
             return then
 
     def note(self, id_: str, change: Callable[[Workspace], Workspace]) -> Workspace:
-        """Change a workspace as a function of its state, as a part of the last step."""
+        """Change a workspace by a function of its state, as part of the last step."""
         with self._lock:
             now, past, future = self._read(id_)
             then = change(now)
@@ -206,7 +206,7 @@ class WorkspaceStore:
             return then
 
     def undo(self, id_: str) -> Workspace:
-        """Go one step back; without one, nothing changes. Drafts are a step of their own."""
+        """Undo one step, if there is one. Drafts are a separate step."""
         with self._lock:
             now, past, future = self._read(id_)
             if now.drafts:
@@ -221,7 +221,7 @@ class WorkspaceStore:
             return then
 
     def redo(self, id_: str) -> Workspace:
-        """Take the last undo back; without one, nothing changes."""
+        """Redo the last undone step, if there is one."""
         with self._lock:
             now, past, future = self._read(id_)
             if not future:
@@ -232,18 +232,18 @@ class WorkspaceStore:
             return then
 
     def steps(self, id_: str) -> tuple[int, int]:
-        """How many steps can be undone, and how many done again."""
+        """Count the steps that can be undone, and redone."""
         now, past, future = self._read(id_)
         return len(past) + bool(now.drafts), len(future)
 
     def next_steps(self, id_: str) -> tuple[str, str]:
-        """What undo would take back and redo do again, in words; nothing where there is no step."""
+        """Describe what undo and redo would do; empty if there is no step."""
         now, past, future = self._read(id_)
         undo, redo = (log[-1].get(DID) or SOMETHING if log else "" for log in (past, future))
         return TYPED if now.drafts else undo, redo
 
     def all(self) -> Iterator[Workspace]:
-        """Every workspace of the home, the newest first."""
+        """Yield every workspace of the home, newest first."""
         workspaces = [
             self.load(path.name)
             for path in self._folder.iterdir()
@@ -252,13 +252,13 @@ class WorkspaceStore:
         return iter(sorted(workspaces, key=lambda one: one.created, reverse=True))
 
     def remove(self, id_: str) -> None:
-        """Forget a workspace. Releases and what they spent stay in the history."""
+        """Delete a workspace. Releases and what they spent stay in the history."""
         with self._lock:
             self.load(id_)
             shutil.rmtree(self._folder / id_, ignore_errors=True)
 
     def files(self, id_: str) -> Path:
-        """The folder of the files that the policy names, such as hierarchies."""
+        """Return the folder of the files that the policy names, such as hierarchies."""
         return self._folder / id_ / "files"
 
     def _read(self, id_: str) -> tuple[Workspace, list[dict[str, Any]], list[dict[str, Any]]]:

@@ -1,1 +1,1 @@
-"""Noisy models of whole tables, and rows drawn from them."""
+"""Noisy models of tables, from which rows are drawn."""

@@ -1,4 +1,4 @@
-"""A private tree of boxes: which are split is decided with noise, where they are halved is not.
+"""A private tree of boxes: splits are decided with noise, cuts by public facts.
 
 A node is a box of positions. It is split in two where its count, less a penalty that grows with its
 depth, exceeds a threshold after noise. Where a box is halved follows from what is public or
@@ -55,7 +55,7 @@ The noise is drawn at the least float >= s. D is computed from an upper bound of
 room for it.
 
 Given the tree, a changed record leaves one leaf and enters another: leaf counts move by at most 2
-in all. One that comes or goes does so in one leaf: they move by 1. The proof uses n nowhere: for
+in all. An added or removed one does so in one leaf: they move by 1. The proof uses n nowhere: for
 add-remove neighbours the root's count is one of those on the path.
 
 References:
@@ -81,7 +81,7 @@ from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import COUNTS, noise_variance, noisy_answers
 from shoal.mechanism.records import Columns, Walk
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.kernels.adaptive_tree import descend
+from shoal.synthesis.kernels import descend
 
 PATH = {
     Neighbours.CHANGE_ONE: Fraction(3607, 1000),
@@ -95,35 +95,35 @@ SHALLOWEST = Fraction(1_442_695_041, 1_000_000_000)  # above 1 / ln 2 by 1e-10
 
 
 class Space(Protocol):
-    """The axes of a tree; all of it follows from what is public or published."""
+    """The axes of a tree; they follow from public or published facts alone."""
 
     @property
     def sizes(self) -> Ints:
-        """How many positions each axis has."""
+        """The number of positions on each axis."""
 
     def start(self, columns: Sequence[Ints]) -> "Descent":
-        """Put the records of a block on their positions, at the root."""
+        """Place the records of a block at their positions, in the root."""
 
     def is_forced(self, lower: Ints, upper: Ints) -> Bools:
-        """Which nodes have a public cut, at which they are split whatever they count."""
+        """Find the nodes with a public cut, which are split whatever their count."""
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
-        """Axis and cut of each node that is split; zero for the others.
+        """Return axis and cut of each node that is split; zero for the others.
 
-        Nodes have their first positions and those past their last, a column an axis; those that
-        are split have an axis of two positions or more.
+        `lower` and `upper` have a row per node and a column per axis; a node that is split has an
+        axis with at least two positions.
         """
 
 
 @dataclass(frozen=True)
 class AdaptiveAxis:
-    """The public domain of columns, where boxes are halved in the middle of their widest side.
+    """The public domain of some columns; boxes are halved in the middle of their widest side.
 
     Sides are measured in proportion to the domain, and ties go to the first column.
 
     Attributes:
-        domains: of the columns.
-        members: which of the records' columns they are; by default the first ones.
+        domains: public domains of the columns.
+        members: their indices among the records' columns; by default the first ones.
         breaks: of a single column, public cuts that come before all others.
     """
 
@@ -133,23 +133,23 @@ class AdaptiveAxis:
 
     @property
     def sizes(self) -> Ints:
-        """How many codes each column has."""
+        """The number of codes of each column."""
         return np.array([domain.size for domain in self.domains], dtype=np.int64)
 
     def start(self, columns: Sequence[Ints]) -> "Descent":
-        """Put records at their codes' public positions."""
+        """Place records at the public positions of their codes."""
         members = range(len(self.domains)) if self.members is None else self.members
         member_columns = [columns[j] for j in members]
         positions = [_positions(*pair) for pair in zip(member_columns, self.domains, strict=True)]
         return Descent(member_columns, np.vstack(positions))
 
     def is_forced(self, lower: Ints, upper: Ints) -> Bools:
-        """Which nodes have a break inside."""
+        """Find the nodes that contain a break."""
         breaks = np.array(self.breaks, dtype=np.int64)
         return np.asarray(((breaks > lower[:, :1]) & (breaks < upper[:, :1])).any(axis=1))
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
-        """Axis and cut of each node that is split; zero for the others."""
+        """Return axis and cut of each node that is split; zero for the others."""
         axis = np.zeros(len(lower), dtype=np.int64)
         cut = np.zeros(len(lower), dtype=np.int64)
         width = upper[split] - lower[split]
@@ -170,7 +170,7 @@ def _positions(column: Ints, domain: Domain) -> NDArray[np.int32]:
 
 
 def _cuts(low: Ints, high: Ints, domain: Domain) -> Ints:
-    """Where the runs of positions are halved: `Domain.cut` of all of them."""
+    """Halve runs of positions, as `Domain.cut` halves one."""
     if domain.joins is None:
         middle = low + (high - low) // 2
         return np.where(domain.gap & (high == domain.size), high - 1, middle)
@@ -180,11 +180,11 @@ def _cuts(low: Ints, high: Ints, domain: Domain) -> Ints:
 
 
 class Descent:
-    """Records of a block on their way down the tree. What blocks say adds up.
+    """The records of a block as they descend the tree. Answers of blocks add up.
 
     Args:
         columns: codes of the columns that the tree is about.
-        positions: where the codes stand on the axes that are cut, a line a column.
+        positions: of the codes on the axes that are cut, one row per column.
     """
 
     def __init__(self, columns: Sequence[Ints], positions: NDArray[np.int32]) -> None:
@@ -194,7 +194,7 @@ class Descent:
 
     @property
     def labels(self) -> Ints:
-        """The leaf of each record that has arrived."""
+        """The leaf of each record that has reached one."""
         return -1 - self._labels.astype(np.int64)
 
     def descend(self, axis: Ints, cut: Ints, child: Ints, nodes: int) -> Ints:
@@ -202,13 +202,13 @@ class Descent:
         return descend(self._positions, self._labels, axis, cut, child, nodes)
 
     def leaves(self, size: int) -> Ints:
-        """Count the records that each leaf has."""
+        """Count the records in each leaf."""
         return np.bincount(self.labels, minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveTree:
-    """Leaves as boxes lower <= position < upper, and the records, which know their leaves.
+    """Leaves as boxes lower <= position < upper, and the records with their leaves.
 
     `walk` has the original records and never leaves the mechanism.
     """
@@ -297,7 +297,7 @@ def grow(
 
 
 def structure_price(price: Price, share: Fraction) -> Price:
-    """A share of a price for the splits of a tree, as far as they are proved."""
+    """Return a share of a privacy parameter for the splits, limited to what is proved."""
     most = PATH[price.neighbours] / SHALLOWEST
     if price.rho is not None:
         most = most * most / 2
@@ -305,21 +305,21 @@ def structure_price(price: Price, share: Fraction) -> Price:
 
 
 def _pure(price: Price) -> Fraction:
-    """The epsilon that a price buys where noise has a pure price: e^2 / 2 is a rho."""
+    """Return the epsilon that noise with a pure guarantee may have: e^2 / 2 is its rho."""
     return price.amount if price.rho is None else root_below(2 * price.rho)
 
 
 def leaf_counts(
     tree: AdaptiveTree, *, price: Price, noise: Noise, target: str = "counts in the leaves"
 ) -> tuple[Ints, PrivacyLoss]:
-    """Count the leaves with noise; they divide the records."""
+    """Count the disjoint leaves with noise."""
     counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
     return noisy_answers(counts, reach=COUNTS, price=price, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyHistogram:
-    """One column as a private histogram: of its codes, or over leaves of its own tree, in order.
+    """A private histogram of one column, by codes or by the ordered leaves of a tree.
 
     Attributes:
         edges: first code of each bin, and the size of the domain at the end.
@@ -333,21 +333,21 @@ class NoisyHistogram:
 
     @property
     def scale(self) -> Fraction:
-        """Of the counts' noise."""
+        """Scale of the counts' noise."""
         return self.privacy_losses[-1].scale
 
     @property
     def mechanism(self) -> str:
-        """Which noise the counts have."""
+        """Mechanism of the counts' noise."""
         return self.privacy_losses[-1].mechanism
 
     @property
     def variance(self) -> Fraction:
-        """Of the noise of each count."""
+        """Variance of each count's noise."""
         return noise_variance(self.privacy_losses[-1])
 
     def project(self, n: int) -> Ints:
-        """Non-negative whole numbers with sum n, nearest to the counts."""
+        """Project the counts to non-negative whole numbers with sum n."""
         return apportion(project(self.counts, n), n)
 
     @property
@@ -365,7 +365,7 @@ def tree_histogram(
     noise: Noise,
     breaks: tuple[int, ...] = (),
 ) -> NoisyHistogram:
-    """The histogram of one ordered column by a tree of its own, half the price for either part.
+    """Make the histogram of one ordered column by a tree, with half of the budget for each part.
 
     Bins end at the breaks, which are public.
     """

@@ -1,8 +1,8 @@
-"""Which mechanism draws the rows: a rule over public facts, with its reasons.
+"""Choose the mechanism that draws the rows, by a rule over public facts, with reasons.
 
 The rule is a function of the columns' kinds and domain sizes, of n, of epsilon and of what the rows
-are wanted for. It never sees a record, so following it costs nothing. For a price in rho epsilon is
-the one that has as much noise (`maxent.worth`), and copula, which has pure noise alone, is out.
+are wanted for. It never sees a record, so following it costs nothing. For a budget in rho, epsilon
+is the one with as much noise (`maxent.worth`), and copula, which has only pure noise, is excluded.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
@@ -52,7 +52,7 @@ _MANY = 100_000
 
 
 class Goal(StrEnum):
-    """What the rows are wanted for: counting, or means and squared distance."""
+    """The intended use of the rows: counting, or means and squared distance."""
 
     COUNTS = "counts"
     MEANS = "means"
@@ -60,7 +60,7 @@ class Goal(StrEnum):
 
 @dataclass(frozen=True)
 class SynthesizerChoice:
-    """A mechanism with its public settings, and why.
+    """The chosen mechanism with its public settings, and the reasons.
 
     Attributes:
         plan: the mechanism and how it is run: `Fill` of privtree, `Margins` of copula, or
@@ -83,7 +83,7 @@ def choose(
     zeros: Sequence[Component] = (),
     constrained: bool = False,
 ) -> SynthesizerChoice:
-    """Choose a mechanism for n records, as far as that is known, and a price for all of it.
+    """Choose a mechanism for n records, if n is known, and a privacy parameter.
 
     See the rule above. For add-remove neighbours epsilon counts twice in it, because noise has half
     the scale, if not that of copula. Constraints, which zeros follow from, only maxent keeps.
@@ -128,7 +128,7 @@ def _why(
     price: Price,
     zeros: Sequence[Component],
 ) -> tuple[str, ...]:
-    """What is measured for maxent, and why."""
+    """Say what maxent measures, and why."""
     m = len(domains)
     if m == 1:
         return ()
@@ -157,7 +157,7 @@ def _why(
 
 
 def groups_text(plan: MaxentPlan, zeros: Sequence[Component]) -> str:
-    """How coarse a plan's marginals are."""
+    """Say how coarse a plan's marginals are."""
     most = (
         f"at most {plan.groups} groups"
         if not zeros
@@ -167,7 +167,7 @@ def groups_text(plan: MaxentPlan, zeros: Sequence[Component]) -> str:
 
 
 def pairs_text(pairs: int, all_pairs: int) -> str:
-    """How many pairs of columns of a wide table are measured."""
+    """Say how many pairs of columns of a wide table are measured."""
     if not pairs:
         return "Only one-way marginals are measured: columns are drawn independently."
     chosen = "1 pair is" if pairs == 1 else f"{pairs:,} pairs are"
@@ -202,7 +202,7 @@ _REASONS = {
 
 
 def warnings(domains: Sequence[Domain], *, n: int, price: Price) -> tuple[str, ...]:
-    """What to know before a price is paid, whichever mechanism draws the rows."""
+    """Warn of what to know before any budget is spent, whichever mechanism is chosen."""
     m, times = len(domains), WORTH[price.neighbours]
     strength = n * worth(domains, price) / times / max(comb(m, 2), 1)
     rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
@@ -228,7 +228,7 @@ def warnings(domains: Sequence[Domain], *, n: int, price: Price) -> tuple[str, .
 
 
 def _whole(domains: Sequence[Domain], plan: MaxentPlan) -> bool:
-    """Whether every code is a group by itself, so marginals lose nothing."""
+    """Whether each code has its own group, so marginals lose nothing."""
     return all(not is_line(domain) and domain.size <= plan.groups for domain in domains)
 
 

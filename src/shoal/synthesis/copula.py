@@ -23,7 +23,7 @@ moves by at most 2 (n - 1) P in L1.
 The size of blocks follows from n, m and epsilon. The rest is post-processing. QED
 
 Not promised: ties make tau-a smaller than the copula's tau; we divide by the share of untied pairs
-that the noisy lists show. Only rank correlation survives, no other dependence.
+in the noisy lists. Only rank correlation survives, no other dependence.
 
 References:
     Li, Xiong, Jiang, "Differentially private synthesization of multi-dimensional data using copula
@@ -50,11 +50,11 @@ from shoal.mechanism.records import Columns, HeldColumns
 from shoal.mechanism.systematic_sampling import spread
 from shoal.synthesis.adaptive_tree import tree_histogram
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, check_codes
-from shoal.synthesis.kernels.kendall import concordance
+from shoal.synthesis.kernels import concordance
 
 
 class Margins(StrEnum):
-    """How a column by itself is learnt.
+    """How the distribution of a single column is learnt.
 
     `blocks`: means of blocks by rank; best for squared distance where n epsilon is small.
     `tree`: a private tree; best for counting.
@@ -81,9 +81,9 @@ def copula(
 ) -> SyntheticRows:
     """Draw as many rows as there are records; the module says how, and proves the price.
 
-    The arguments are those of `maxent`, but that records which lie in blocks are refused, and fewer
-    than two columns or records. `share` is that of epsilon for the columns by themselves, by
-    default of `SHARES`.
+    The arguments are those of `maxent`, except that records in blocks are refused, and so are fewer
+    than two columns or records. `share` is the part of epsilon for the one-way models, by default
+    from `SHARES`.
 
     Cost: O(n log n) for every two columns.
     """
@@ -143,16 +143,16 @@ def copula(
 
 
 def block_size(n: int, m: int, epsilon: Fraction) -> int:
-    """Records of a block by rank, ceil(sqrt(m n / epsilon)), between 1 and n / 4.
+    """Return the records per block by rank: ceil(sqrt(m n / epsilon)), between 1 and n / 4.
 
-    Longer blocks have less noise and hide more. With epsilon / m for each of m columns, noise of a
-    block's mean equals the width of a block over uniform values at that size.
+    Longer blocks have less noise and more discretisation error. With epsilon / m for each of m
+    columns, noise of a block's mean equals the width of a block over uniform values at that size.
     """
     return max(min(ceil(sqrt(m * n / epsilon)), n // 4), 1)
 
 
 def kendall(first: Ints, second: Ints) -> int:
-    """Concordant less discordant pairs of records; ties count 0. O(n log n).
+    """Count concordant minus discordant pairs of records; ties count 0. Cost O(n log n).
 
     >>> kendall(np.array([1, 2, 3]), np.array([1, 3, 2]))
     1
@@ -166,14 +166,14 @@ def _concordance(order: Ints, first: Ints, ranks: Ints) -> int:
 
 
 def _ends(n: int, size: int) -> Ints:
-    """First rank of each block, and n at the end; the last block has size to 2 size - 1 ranks."""
+    """Return the first rank of each block, and n; the last block has size to 2 size - 1 ranks."""
     return np.append(np.arange(n // size) * size, n).astype(np.int64)
 
 
 def _blocks(
     column: Ints, domain: Domain, size: int, *, epsilon: Fraction, noise: Noise
 ) -> tuple[Floats, Ints, PrivacyLoss]:
-    """N values in order: noisy block means, made monotone and joined by straight lines."""
+    """Model a column as n sorted values: noisy block means, made monotone and interpolated."""
     n = len(column)
     ends = _ends(n, size)
     sums = np.add.reduceat(np.sort(column), ends[:-1])
@@ -185,7 +185,7 @@ def _blocks(
         noise=noise,
     )
     sizes = np.diff(ends)
-    # Clamped after the fit: clamping single blocks first would push their average inwards.
+    # Clamped after the fit: clamping each block first would bias the means inwards.
     means = np.clip(isotonic(noisy / sizes, sizes), 0, domain.size - 1)
     return np.interp(np.arange(n), ends[:-1] + (sizes - 1) / 2, means), noisy, privacy_loss
 
@@ -193,7 +193,7 @@ def _blocks(
 def _links(
     columns: Sequence[Ints], *, epsilon: Fraction, noise: Noise, progress: Progress
 ) -> tuple[Ints, PrivacyLoss]:
-    """Noisy concordances of every two columns."""
+    """Measure the concordance of every two columns with noise."""
     n = len(columns[0])
     orders = [np.argsort(column, kind="stable") for column in columns]
     ranks = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in columns]
@@ -212,7 +212,7 @@ def _links(
 
 
 def _taus(concordances: Ints, lists: Sequence[Floats]) -> Floats:
-    """Kendall's tau of the copula: tau-a over the share of pairs that the lists do not tie."""
+    """Estimate the copula's Kendall tau: tau-a over the share of pairs without ties."""
     n = len(lists[0])
     untied = []
     for values in lists:
@@ -225,7 +225,7 @@ def _taus(concordances: Ints, lists: Sequence[Floats]) -> Floats:
 
 
 def _correlations(taus: Floats, m: int) -> Floats:
-    """Correlations sin(pi tau / 2), made positive definite by raising small eigenvalues."""
+    """Convert taus to correlations sin(pi tau / 2), made positive definite by their eigenvalues."""
     R = np.eye(m)
     rows, columns = np.triu_indices(m, 1)
     R[rows, columns] = R[columns, rows] = np.sin(np.pi / 2 * taus)
@@ -237,11 +237,11 @@ def _correlations(taus: Floats, m: int) -> Floats:
 
 
 def _ranks(R: Floats, n: int, rng: np.random.Generator) -> Ints:
-    """Ranks 0 to n - 1 in each column of n normal rows whose sample correlations are R."""
+    """Draw n normal rows with sample correlations R, and return ranks 0 to n - 1 by column."""
     m = len(R)
     Z = rng.standard_normal((n, m))
     if n > 4 * m:
-        # The sample's own correlations would only add noise to what was learnt.
+        # The sample's own random correlations would only add noise to those that were learnt.
         Z -= Z.mean(axis=0)
         Z = np.linalg.solve(np.linalg.cholesky(Z.T @ Z / n), Z.T).T
     Z = Z @ np.linalg.cholesky(R + 1e-9 * np.eye(m)).T

@@ -1,4 +1,4 @@
-"""What a mechanism that draws whole rows may know of a column, and what it gives back."""
+"""What a mechanism that draws rows may know of a column, and what it returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _MOST_CODES = 1 << 31
 
 @dataclass(frozen=True)
 class Domain:
-    """A column by public facts alone; its cells are codes 0 to size - 1.
+    """The public facts about a column; its cells are codes 0 to size - 1.
 
     A number's codes are cells of a public grid at the column's public resolution, in order of value
     (`shoal.mechanism.fixed_point`, whose units run from 0 to `steps`: size = steps + 1). Every code
@@ -34,7 +34,7 @@ class Domain:
             side by side; by default as they are.
         joins: for a hierarchy, how deep the common ancestor of each two neighbours of the order
             lies, 0 being the root; by default 0 throughout, which is a flat nominal.
-        gap: the last code stands for a missing cell. It is cut off before the others are halved.
+        gap: the last code stands for a missing cell. It is separated before the others are halved.
 
     >>> Domain("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
     2
@@ -79,7 +79,7 @@ class Domain:
         return np.argsort(np.array(self.order, dtype=np.int64)).astype(np.int64)
 
     def cut(self, low: int, high: int) -> int:
-        """Where the positions low <= x < high are halved: the first position of the upper half.
+        """Halve the positions low <= x < high: return the first position of the upper half.
 
         Between categories of a hierarchy, at a boundary of the highest level that the range
         has, and of these at the one nearest the middle, the lower of two. So a hierarchy's
@@ -97,7 +97,7 @@ class Domain:
 
 
 class Sort(StrEnum):
-    """What noisy answers are about; see `Measurement`."""
+    """Kind of a `Measurement`."""
 
     TABLE = "table"
     TREE = "tree"
@@ -132,7 +132,7 @@ class Measurement:
 
     @property
     def variance(self) -> Fraction:
-        """Of the noise of each answer."""
+        """Variance of each answer's noise."""
         return (1 if self.mechanism == GAUSSIAN else 2) * self.scale**2
 
     @property
@@ -143,7 +143,7 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRows:
-    """Rows that stand for nobody, what they were drawn from, and what that cost.
+    """Synthetic rows, the answers that they were drawn from, and their privacy losses.
 
     Attributes:
         rows: one array per column; codes, or for a numeric column numbers between 0 and size - 1
@@ -161,7 +161,7 @@ class SyntheticRows:
 def check_codes(
     codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Domain]
 ) -> list[Ints]:
-    """The columns as whole numbers within their domains, where the caller has clamped them.
+    """Check that the columns are whole numbers within their domains, as the caller clamped them.
 
     The error about a cell outside its domain does not show it.
     """
@@ -184,7 +184,7 @@ def check_codes(
 
 
 def records(codes: Sequence[NDArray[Any]] | Columns, domains: Sequence[Domain]) -> Columns:
-    """The columns as records that answer; arrays are checked, see `check_codes`."""
+    """Wrap columns as records that answer queries; arrays are checked, see `check_codes`."""
     if isinstance(codes, Sequence | np.ndarray):
         return HeldColumns(check_codes(codes, domains))
     return codes

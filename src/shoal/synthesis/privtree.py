@@ -11,7 +11,7 @@ most 2 in all, or by 1. A leaf's sums are taken in units of its own width, so th
 most that width, which is far less than the column's, or by half of it (`_offsets`). Everything that
 chooses (the shares of the price, the axis to halve, where to halve it) is public, so the three
 prices add up. For add-remove neighbours the number of records is used nowhere but as an answer
-that was paid for (`shoal.mechanism.record_total`). QED
+that was paid for (`shoal.mechanism.records`). QED
 
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
@@ -31,8 +31,7 @@ from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import noise_variance, noisy_answers
-from shoal.mechanism.record_total import RecordTotal, permit_total
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import (
     UNITS,
@@ -50,7 +49,7 @@ _TRUST = 3  # A centroid is used where a leaf counts more than so many scales of
 
 
 class Fill(StrEnum):
-    """What rows a leaf's count becomes.
+    """How a leaf's count becomes rows.
 
     `centroid`: its noisy mean, for numeric columns; least squared distance. `uniform`: spread
     evenly over the box; best for counting at small epsilon.
@@ -74,9 +73,9 @@ def privtree(
 ) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a private tree.
 
-    Of the price, 0.4 goes to the tree, 0.4 to the leaves' counts and 0.2 to their sums; without
-    sums 0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2, goes to
-    counts.
+    The budget is divided into 0.4 for the tree, 0.4 for the leaves' counts and 0.2 for their sums;
+    without sums 0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2,
+    goes to counts.
 
     Noisy counts are projected on non-negative numbers with sum n and rounded. A leaf's rows take
     its centroid in numeric columns, where the leaf is large enough that the centroid beats
@@ -141,13 +140,13 @@ def _offsets(
     price: Price,
     noise: Noise,
 ) -> tuple[Floats, PrivacyLoss]:
-    """Noisy sums of distances from the middle of each leaf, in codes.
+    """Measure sums of distances from the middle of each leaf, in codes, with noise.
 
-    A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16:
-    a fixed function of the cell and of the published leaf. A changed record takes at most R
-    from the sum of one leaf and brings at most R to another, or moves one by 2 R: 2 R a
-    column, and all columns have a share in one vector. One that comes or goes moves it by R. In
-    squares that is at most (2 R)^2 a column, because 2 R^2 is less, or R^2.
+    A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16: a fixed
+    function of the cell and of the published leaf. A changed record moves the sums of two leaves by
+    at most R each, or that of one leaf by 2 R: 2 R per column, and all columns form one vector. An
+    added or removed record moves it by R per column. In squares that is at most (2 R)^2 a column,
+    because 2 R^2 is less, or R^2.
     """
     exact = tree.walk.ask(partial(_sums, lower=tree.lower, upper=tree.upper, summed=tuple(summed)))
     reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
@@ -167,7 +166,7 @@ def _offsets(
 
 
 def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> Ints:
-    """Sum the positions of the records between the ends of their leaves; see `_offsets`."""
+    """Sum the records' positions relative to the ends of their leaves; see `_offsets`."""
     labels = block.labels
     exact = np.empty((len(lower), len(summed)), dtype=np.int64)
     for number, j in enumerate(summed):
@@ -175,7 +174,7 @@ def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> In
         local = (block.columns[j] - low[labels]) * (2 * _LOCAL)
         local //= np.maximum(last, 1)[labels]
         local -= np.where(last > 0, _LOCAL, 0)[labels]
-        # Whole numbers below 2^53: floats add them up exactly.
+        # Whole numbers below 2^53 add up exactly in floating point.
         exact[:, number] = np.bincount(labels, local, minlength=len(lower)).astype(np.int64)
     return exact
 
@@ -183,7 +182,7 @@ def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> In
 def _spread(
     tree: AdaptiveTree, sizes: Ints, domains: Sequence[Domain], rng: np.random.Generator
 ) -> list[Ints | Floats]:
-    """Codes of the rows, leaf by leaf: evenly over each side of the box, sides unrelated.
+    """Draw codes leaf by leaf: evenly and independently over each side of the box.
 
     A Latin hypercube: see `strewn`.
     """

@@ -1,4 +1,4 @@
-"""Compiling every kernel of this room ahead of the first run."""
+"""Compile all kernels of this package ahead of the first run."""
 
 from itertools import combinations
 
@@ -19,7 +19,7 @@ def warmup() -> None:
     kendall(codes, codes[::-1])
     root = np.zeros(1, dtype=np.int64)
     Descent([codes], codes[None].astype(np.int32)).descend(root, root + 1, root, 2)
-    # One cell more than are fitted each by itself needs particles.
+    # One cell more than the dense fit allows, so particles are fitted.
     sizes = [2] * DENSE.bit_length()
     even = np.full(2, 0.5)
     targets = [Target(pair, np.full(4, 0.25), 100.0) for pair in combinations(range(3), 2)]

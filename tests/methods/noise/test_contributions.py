@@ -17,7 +17,7 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io.persons import at_most
 from shoal.io.table import Table
-from shoal.mechanism.record_total import measure_total
+from shoal.mechanism.records import measure_total
 from shoal.methods import REGISTRY
 from shoal.methods.method import ContributionProof
 from shoal.methods.noise.contributions import fit_rows

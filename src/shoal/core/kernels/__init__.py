@@ -1,1 +1,1 @@
-"""Compiled kernels that several rooms use."""
+"""Compiled kernels that several packages use."""

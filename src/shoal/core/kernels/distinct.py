@@ -1,4 +1,4 @@
-"""Compiled counting of words by a hash table, and of those that occur once."""
+"""Compiled hash table that counts words, and a filter of words that occur once."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def count_words(
     counts: Ints,
     numbers: Unsigned32,
 ) -> int:
-    """Number the distinct words in the order in which they occur first, and count each.
+    """Number the distinct words in order of first occurrence, and count each.
 
     A word is sought from the slot that the leading bits of its product with 2^64 over the golden
     ratio say; a slot holds the number of its word, from 1, or 0. `numbers` says which word each one
@@ -59,7 +59,7 @@ def count_words(
 
 @kernel
 def perhaps_repeated(words: Unsigned64, shift: int, seen: Unsigned64, rest: Unsigned64) -> int:
-    """Keep the words whose leading bits another one has too; how many there are.
+    """Keep the words whose leading bits another word shares; return how many there are.
 
     `seen` has two bits for each pattern of leading bits, zeros at first: whether it occurs, and
     whether it does so again.

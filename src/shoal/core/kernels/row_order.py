@@ -1,4 +1,4 @@
-"""Compiled radix sort of rows by words of 64 bits."""
+"""Compiled radix sort of rows by 64-bit words."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def radix_order(
     index_bits: int,
     order: Unsigned32,
 ) -> bool:
-    """Sort rows that are in some order already by their keys; ties stay in that order.
+    """Sort rows, already in some order, stably by their keys.
 
     An empty order is that of the index.
 
@@ -82,7 +82,7 @@ def bit_length(number: np.uint64) -> int:
 def scatter(
     words: Unsigned64, spare: Unsigned64, sizes: Ints, shift: np.uint64, mask: np.uint64
 ) -> tuple[Unsigned64, Unsigned64]:
-    """Sort words by one digit into `spare`, keeping ties; return both, sorted one first."""
+    """Sort words stably by one digit into `spare`; return both buffers, the sorted one first."""
     total = 0
     for digit in range(sizes.size):
         size = sizes[digit]
@@ -99,9 +99,9 @@ def scatter(
 
 @kernel
 def order_by_number(numbers: Unsigned32, starts: Ints, order: Unsigned32) -> None:
-    """Order rows by the number of their value, ties by index; `starts` has each one's first place.
+    """Order rows by the number of their value, ties by index; `starts` has each value's first rank.
 
-    It is used up: at the end it has the place after each one's last.
+    `starts` is overwritten: at the end it has the rank after each value's last.
     """
     for i in range(numbers.size):
         number = numbers[i]
@@ -111,7 +111,7 @@ def order_by_number(numbers: Unsigned32, starts: Ints, order: Unsigned32) -> Non
 
 @kernel
 def take_words(words: Ints, gone: Bools, order: Ints, taken: Ints, taken_gone: Bools) -> None:
-    """Take words in another order, and with them which are missing, unless `gone` is empty."""
+    """Reorder words and, unless `gone` is empty, their missing flags."""
     if gone.size == 0:
         for i in range(order.size):
             taken[i] = words[np.uint64(order[i])]

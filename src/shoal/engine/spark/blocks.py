@@ -1,4 +1,4 @@
-"""Frames in blocks: what Spark stores and moves for us.
+"""Blocks of records as Arrow streams, which Spark stores and moves.
 
 A block is one row of a Spark DataFrame: a number, how many records it has, and the records as one
 Arrow stream. Spark shuffles a few large rows in place of many small ones, and a block comes out
@@ -59,7 +59,7 @@ Merge = Callable[[int, Sequence[pl.DataFrame]], Numbered]
 
 @dataclass(frozen=True)
 class SortOrder:
-    """An order that records are sorted by.
+    """A sort order of the records.
 
     Attributes:
         select: picks what is shipped of a block.
@@ -95,30 +95,30 @@ class BlockStore:
         self._spark = spark
         stated = spark.conf.get("spark.shoal.blockRows", None)
         self.block_rows = int(stated) if stated else BLOCK_ROWS
-        # A row is a block here, and ten thousand of them in one batch would be too many.
+        # A row holds a whole block here, so ten thousand rows in a batch would be too many.
         spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH))
 
     @property
     def tasks(self) -> int:
-        """How many tasks make the best use of the machines, for answers that are combined."""
+        """The number of tasks that uses the machines best when answers are combined."""
         return 2 * int(self._spark.sparkContext.defaultParallelism)
 
     def send(self, value: Any) -> Any:
-        """Send a value to all workers, once; a task finds it under `value`."""
+        """Broadcast a value to all workers; a task finds it under `value`."""
         return self._spark.sparkContext.broadcast(value)
 
     def frame(self, table: pa.Table) -> DataFrame:
-        """A table that was made here, as a DataFrame."""
+        """Make a DataFrame of a local table."""
         made: DataFrame = self._spark.createDataFrame(table)
         return made
 
     def block_count(self, rows: int, least: int = 1) -> int:
-        """How many blocks `rows` records make, none with fewer than `least`."""
+        """Return the number of blocks for `rows` records, none with fewer than `least`."""
         return min(max(1, -(-rows // self.block_rows)), max(1, rows // least))
 
 
 class Blocks:
-    """Frames in numbered blocks, on Spark. Steps run only when a result is asked for.
+    """Frames in numbered blocks, on Spark, with steps that run when a result is needed.
 
     Steps that follow one another run in one Python worker, without going through Spark. Blocks with
     numbers below 0 are notes: a few rows for the driver, which later steps do not see.
@@ -135,7 +135,7 @@ class Blocks:
         self._source, self._reader, self._steps = source, reader, steps
 
     def map(self, *changes: Step) -> "Blocks":
-        """Turn each block into blocks; several changes all see the original block."""
+        """Apply changes to each block; several changes all get the original block."""
         if len(changes) == 1:
             return Blocks(self._source, self._reader, (*self._steps, changes[0]))
         return self.map(
@@ -162,7 +162,7 @@ class Blocks:
         *,
         tasks: int,
     ) -> Any:
-        """Ask each block and combine the answers: in each task first, and then here.
+        """Compute an answer for each block, and combine the answers.
 
         `ask` gets the number of a block and its records; `add` combines two answers and must not
         depend on order or grouping. More than a few `tasks` leave the combining to other tasks
@@ -190,14 +190,14 @@ class Blocks:
         return reduce(add, (pickle.loads(row["data"]) for row in answers))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
-        """Put the blocks of several together."""
+        """Join the blocks of several collections."""
         frame = self.frame
         for other in others:
             frame = frame.unionAll(other.frame)
         return Blocks(frame)
 
     def gather(self, count: int, merge: Merge) -> "Blocks":
-        """Bring the blocks of one number together, and let `merge` make blocks of them.
+        """Collect the blocks with the same number, and merge them by `merge`.
 
         A task takes several of the `count` numbers, one after the other.
         """
@@ -212,7 +212,7 @@ class Blocks:
         return Blocks(together, reader)
 
     def keep(self) -> "Kept":
-        """Keep the blocks on the workers' disks, so they are made once, and bring the notes.
+        """Compute the blocks and keep them on the workers' disks; return them with the notes.
 
         Everything is made now, in one job.
         """
@@ -227,7 +227,7 @@ class Blocks:
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
     def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Bring the blocks here, in no order: all at once, or task by task where cells are many."""
+        """Collect the blocks at the driver in any order; task by task if they hold many cells."""
         frame = self.frame.select("block", "data")
         with speaking():
             rows = (
@@ -237,7 +237,7 @@ class Blocks:
                 yield row["block"], unpack(row["data"])
 
     def rows(self, form: Any) -> DataFrame:
-        """The records as the rows of a DataFrame of a given form."""
+        """Convert the records to rows of a DataFrame with a given schema."""
         reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -249,7 +249,7 @@ class Blocks:
 
 
 class Kept(Blocks):
-    """Blocks that were made, and lie on the workers' disks.
+    """Computed blocks, kept on the workers' disks.
 
     Attributes:
         sizes: records of each block, by number.
@@ -266,7 +266,7 @@ class Kept(Blocks):
         return sum(self.sizes.values())
 
     def drop(self) -> None:
-        """Drop the blocks. What was made of them stays, and can be made again."""
+        """Release the blocks. What was derived from them remains, and can be computed again."""
         self._held.unpersist()
 
 
@@ -308,7 +308,7 @@ _SAMPLED = 64
 def _borders(
     blocks: Blocks, orders: Sequence[SortOrder], counts: Sequence[int], rows: int
 ) -> list[bytes | None]:
-    """Borders between the blocks, from evenly spaced records of every block."""
+    """Choose borders between the blocks from evenly spaced records of every block."""
     if max(counts) == 1:
         return [None] * len(orders)
     step = max(1, rows // (_SAMPLED * max(counts)))
@@ -335,7 +335,7 @@ def _order(keys: pl.DataFrame) -> pl.Series:
 
 
 def _split(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
-    """Cut a block at the borders; a record equal to a border comes after it."""
+    """Split a block at the borders; a record equal to a border belongs to the upper part."""
     both = pl.concat([borders, keys])
     mark = pl.Series("\0mark", np.arange(both.height) >= borders.height)
     both = both.with_columns(mark)
@@ -346,7 +346,7 @@ def _split(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first
 
 
 def cut_by(frame: pl.DataFrame, block: Ints) -> Numbered:
-    """Cut a frame where its block changes; blocks do not decrease."""
+    """Split a frame where its block number changes; block numbers do not decrease."""
     first = np.flatnonzero(np.diff(block, prepend=-1))
     for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
         yield int(block[begin]), frame[int(begin) : int(end)]
@@ -364,7 +364,7 @@ def _take_steps(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numb
 
 
 def read(batches: Iterator[pa.RecordBatch]) -> Numbered:
-    """The blocks that a task gets."""
+    """Read the blocks that a task gets."""
     for batch in batches:
         for number, data in zip(batch.column(0), batch.column(2), strict=True):
             yield number.as_py(), unpack(data.as_buffer())
@@ -389,7 +389,7 @@ def _row(number: int, rows: int, data: bytes) -> pa.RecordBatch:
 def _guard(
     run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Let no error that may quote a cell out of a task: Spark would log it."""
+    """Replace errors within a task, which may quote a cell and would be logged by Spark."""
 
     def run_guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle()
@@ -423,7 +423,7 @@ def _settle() -> None:
 
 @contextmanager
 def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
-    """Turn Spark's report of a failed job into our own error, without cells.
+    """Replace Spark's report of a failed job by our own error, without cells.
 
     `otherwise` is raised if no task of ours reported an error.
     """

@@ -1,51 +1,41 @@
-"""Checks and metrics of rows in blocks: sums over blocks, added up.
+"""Checks and metrics of rows in blocks, as sums over the blocks.
 
 A class of equal rows may lie in many blocks. Its counts, by confidential value if l or t is
 asked for, are brought together by a hash of its keys, and each part of all classes is judged by
 itself, against the distribution of the whole table. So no machine holds all classes.
 
-Losses, marginals and COUNT queries are sums over rows: one pass over original and released rows
-side by side.
+Losses are sums over rows: one pass over original and released rows side by side.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
+from shoal.core import Check, Column, LDiversity, Role, Schema, TCloseness, Testable
 from shoal.core._arrays import Floats, Ints
+from shoal.core.constraints import CATEGORICAL
 from shoal.engine import local
 from shoal.engine.check_table import hierarchy_edges, value_codes
 from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
 from shoal.engine.spark.rows import Layout, SparkRows
 from shoal.errors import InternalError
-from shoal.io.external.columns import ColumnAxis, read_column, scale_of
 from shoal.io.table import Table
-from shoal.methods.distributed.blockwise import Sample, SampledRecords
-from shoal.metrics import count_queries
 from shoal.metrics.additive_losses import Losses
-from shoal.metrics.boxes import WeightedBoxes
-from shoal.metrics.distributions import (
-    MarginalDistance,
-    marginal_distances,
-    marginal_masses,
-    quantile_edges,
-)
 from shoal.privacy_models import Counts, verdict
 
 COUNT = "\0count"
 WAS = "\0was:"
-BINS, QUERIES, SAMPLE = 10, 1000, 200_000
 
 
 class Judged(NamedTuple):
-    """The verdict of some classes on a guarantee; verdicts of others are added."""
+    """The verdict of some classes on a guarantee, which can be combined with others."""
 
     holds: bool
     achieved: int | Fraction | float
@@ -56,7 +46,7 @@ class Judged(NamedTuple):
 
 
 class CountingKeys(NamedTuple):
-    """Rows are counted by keys, which make the classes, and by other columns within them."""
+    """A grouping: key columns that form classes, and columns whose values are counted within."""
 
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
@@ -114,7 +104,7 @@ def _check(guarantee: Testable, judged: Judged) -> Check:
 
 
 def classes(sources: Sequence[tuple[Blocks, CountingKeys]], *, tasks: int) -> Blocks:
-    """Count rows by several groupings; all counts of one class lie in one block.
+    """Count rows by several groupings; all counts of a class end up in one block.
 
     Blocks of the second grouping are numbered from `STRIDE`, and so on.
     """
@@ -153,7 +143,7 @@ def _least(frame: pl.DataFrame, k: int) -> Judged:
 def _values(
     blocks: Blocks, wanted: Collection[tuple[str, ...]], tasks: int
 ) -> dict[tuple[str, ...], pl.DataFrame]:
-    """The combinations of some columns in the whole table, and how often each occurs."""
+    """Count the combinations of some columns in the whole table."""
     if not wanted:
         return {}
 
@@ -180,7 +170,7 @@ def _values(
 def _judging(
     held: pl.DataFrame, guarantee: LDiversity | TCloseness, schema: Schema
 ) -> Callable[[pl.DataFrame], Judged]:
-    """Make a function that judges some of the classes, from the values of the whole table."""
+    """Make a function that judges classes against the values of the whole table."""
     columns = list(guarantee.columns)
     codes, width = value_codes(held.select(columns), columns, schema)
     totals = np.zeros(width, np.int64)
@@ -211,7 +201,7 @@ def _judging(
 
 
 def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
-    """The parts together: the worst decides, and of equals the smaller class."""
+    """Combine two verdicts: the worst decides, and among equals the smaller class."""
     ahead = one.achieved < other.achieved if least else one.achieved > other.achieved
     same = one.achieved == other.achieved
     worst = one if ahead or (same and one.size <= other.size) else other
@@ -226,7 +216,7 @@ def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
 
 
 def pairs(records: SparkRows, released: Blocks) -> Blocks:
-    """Original and released cells side by side, those of the original under other names."""
+    """Join original and released cells side by side, the original's under other names."""
 
     def narrow(number: int, frame: pl.DataFrame) -> Numbered:
         names = list(records_types)
@@ -246,38 +236,15 @@ def pairs(records: SparkRows, released: Blocks) -> Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class TableFacts:
-    """What evaluating a block needs to know of the whole table.
-
-    Attributes:
-        layout: of the original.
-        scales: one per column that has a kind.
-        edges: of the bins of each.
-        queries: that are counted.
-    """
-
-    layout: Layout
-    scales: tuple[ColumnAxis, ...]
-    edges: tuple[Floats, ...]
-    queries: count_queries.Queries
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that are evaluated."""
-        return tuple(scale.column.name for scale in self.scales)
-
-
-@dataclass(frozen=True, eq=False)
 class BlockLosses:
-    """Sums over rows; those of other rows are added.
+    """Sums over rows, which can be added to those of other rows; an array has one entry per column.
 
     Attributes:
-        losses: of the axes of numbers, the middle of an interval standing for it.
-        changed: rows whose cell is another, or generalised, by column.
-        missing: rows without a cell, original and released, by column.
-        written: columns whose cells are written as text, and were not.
-        masses: of one- and two-way marginals, original and released.
-        counts: answers to the queries, original and released.
+        rows: how many there are.
+        losses: errors of numbers; a column without numbers has none.
+        changed: rows whose cell is another, or generalised.
+        missing: rows without a cell, original and released.
+        written: whether cells are written as text, and were not.
     """
 
     rows: int
@@ -285,206 +252,67 @@ class BlockLosses:
     changed: Ints
     missing: Ints
     written: NDArray[np.bool_]
-    masses: tuple[tuple[Floats, ...], tuple[Floats, ...]]
-    counts: Floats
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, layout: Layout, columns: Sequence[str]) -> "BlockLosses":
+        """Sum up some columns over the rows of one frame of `pairs`."""
+        after = layout.table(frame)
+        before = layout.table(frame.select(pl.col(WAS + name).alias(name) for name in layout.types))
+        tables = before, after
+        numbers = [np.column_stack([_numbers(t, name) for name in columns]) for t in tables]
+        dtypes = [(before.frame[name].dtype, after.frame[name].dtype) for name in columns]
+        return cls(
+            frame.height,
+            Losses.of(*numbers),
+            np.array([_count_changes(before, after.frame, name) for name in columns]),
+            np.array([[table.frame[name].null_count() for name in columns] for table in tables]),
+            np.array([now == pl.String != was for was, now in dtypes]),
+        )
 
     def __add__(self, other: "BlockLosses") -> "BlockLosses":
-        masses = [
-            tuple(a + b for a, b in zip(mass, two, strict=True))
-            for mass, two in zip(self.masses, other.masses, strict=True)
-        ]
         return BlockLosses(
             self.rows + other.rows,
             self.losses + other.losses,
             self.changed + other.changed,
             self.missing + other.missing,
             self.written | other.written,
-            (masses[0], masses[1]),
-            self.counts + other.counts,
         )
 
-    @property
-    def marginals(self) -> tuple[MarginalDistance, ...]:
-        """Total variation of all one- and two-way marginals, worst first."""
-        return marginal_distances(*self.masses)
 
-    @property
-    def errors(self) -> Floats:
-        """Relative errors of the queries whose true answer is above zero."""
-        return count_queries.relative_errors(self.counts[0], self.counts[1])
-
-
-def facts_of(
-    records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
-) -> TableFacts:
-    """Find domains, bins from a sample, and queries: one pass over the original."""
-    layout, template = records.layout, records.template
-    names = [name for name in layout.types if layout.schema[name].kind is not None]
-
-    draw = Sample(tuple(names), min(SAMPLE / len(records), 1.0))
-
-    def look(table: Table, places: Ints) -> tuple[Floats, SampledRecords]:
-        return np.array([_ends(table.raw(name)) for name in names]), draw.of(table, places)
-
-    def join(
-        one: tuple[Floats, SampledRecords], other: tuple[Floats, SampledRecords]
-    ) -> tuple[Floats, SampledRecords]:
-        return np.maximum(one[0], other[0]), one[1] + other[1]
-
-    ends, drawn = records.fold(look, join)
-    scales = tuple(
-        _scale(template, name, limits) for name, limits in zip(names, ends.tolist(), strict=True)
-    )
-    sample = drawn.in_order()
-    edges = tuple(
-        np.arange(1.0, scale.domain[1]) if scale.discrete else quantile_edges(column, bins)
-        for scale, column in zip(scales, sample.T, strict=True)
-    )
-    low, high = np.array([scale.domain for scale in scales]).T
-    discrete = [scale.discrete for scale in scales]
-    asked = count_queries.half_ranges(
-        low, high, discrete, queries=queries, rng=rng, axes=min(3, len(discrete))
-    )
-    return TableFacts(layout, scales, edges, asked)
-
-
-def _ends(raw: Floats) -> list[float]:
-    """The largest value, the least negated, and whether some are missing or broken."""
-    present = raw[~np.isnan(raw)]
-    broken = bool((present != np.rint(present)).any())
-    return [
-        float(present.max(initial=-np.inf)),
-        float((-present).max(initial=-np.inf)),
-        float(present.size < raw.size),
-        float(broken),
-    ]
-
-
-def _scale(template: Table, name: str, known: Sequence[float]) -> ColumnAxis:
-    """The axis of a column, from a table of three rows that has its ends."""
-    column = template.schema[name]
-    high, low, gone, broken = known
-    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        cells = [-1 if gone else 0]
-        held = template.with_codes(name, np.array(cells)) if template.categories(name) else template
-        return scale_of(held, name, template.frame[name], decimal=None)
-    rows = template.take(np.zeros(3, np.int64))
-    ends = np.array([high, -low, np.nan]) if np.isfinite(high) else np.full(3, np.nan)
-    laid = scale_of(rows.with_numbers(name, ends), name, template.frame[name], decimal=None)
-    if broken and laid.unit and column.kind is Kind.NUMERIC:
-        beyond = float(np.nextafter(laid.domain[1] - 1, np.inf))
-        laid = replace(laid, unit=0.0, domain=(laid.domain[0], beyond))
-    return laid
-
-
-def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) -> BlockLosses:
-    """Add up what losses, marginals and queries are made of: one pass over both tables."""
-    losses: BlockLosses = pairs(records, released).fold(
-        lambda _number, frame: add_up_losses(frame, facts),
-        lambda one, other: one + other,
-        tasks=records.store.tasks,
-    )
-    return losses
-
-
-def add_up_losses(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
-    """Add up the rows of one frame of `pairs`."""
-    names = facts.names
-    was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
-    table = facts.layout.table(was)
-    axes = [read_column(frame[s.column.name], s, decimal=None) for s in facts.scales]
-    places = np.column_stack([
-        scale_of(table, name, table.frame[name], decimal=None).places for name in names
-    ])  # fmt: skip
-    lower, upper = (
-        np.column_stack([getattr(a, side) for a in axes]) for side in ("lower", "upper")
-    )
-    hidden = np.column_stack([axis.suppressed for axis in axes])
-    domain = np.array([scale.domain for scale in facts.scales]).T
-    discrete = tuple(scale.discrete for scale in facts.scales)
-    for j, (axis, scale) in enumerate(zip(axes, facts.scales, strict=True)):
-        # An empty category is missing, the last place, where the original has such cells.
-        if scale.discrete and scale.domain[1] > len(scale.categories):
-            lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
-            hidden[axis.missing, j] = False
-    points = WeightedBoxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
-    boxes = WeightedBoxes(lower, upper, np.ones(len(lower)), discrete)
-    answers = [
-        count_queries.answers(count_queries.index(part), facts.queries) for part in (points, boxes)
-    ]
-    numeric = [j for j, codes in enumerate(discrete) if not codes]
-    return BlockLosses(
-        len(places),
-        Losses.of(places[:, numeric], _middles(lower, upper, hidden, facts.scales)[:, numeric]),
-        np.array([_count_changes(table, frame, name) for name in names]),
-        np.array(
-            [[table.frame[n].null_count() for n in names], [frame[n].null_count() for n in names]]
-        ),
-        np.array([pl.String in {frame[n].dtype} - {table.frame[n].dtype} for n in names]),
-        (marginal_masses(points, facts.edges), marginal_masses(boxes, facts.edges)),
-        np.stack(answers),
-    )
-
-
-def _middles(
-    lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[ColumnAxis]
-) -> Floats:
-    """One place per cell, the middle of an interval; NaN where nothing is known."""
-    unit = np.array([scale.unit for scale in scales])
-    # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
-    middle = np.where(lower == upper, lower, (lower + upper - unit) / 2)
-    return np.where(hidden, np.nan, middle)
+def _numbers(table: Table, name: str) -> Floats:
+    if table.schema[name].kind in CATEGORICAL or table.frame[name].dtype == pl.String:
+        return np.full(len(table), np.nan)
+    return table.numbers(name)
 
 
 def _count_changes(table: Table, frame: pl.DataFrame, name: str) -> int:
-    """Rows whose released cell is not the original one, as it is written."""
+    """Count the rows whose released cell is written differently from the original one."""
     before, after = table.frame[name], frame[name]
-    if after.dtype == pl.String or table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+    if after.dtype == pl.String or table.schema[name].kind in CATEGORICAL:
         before, after = before.cast(pl.String), after.cast(pl.String)
     return int(before.ne_missing(after).sum())
 
 
-def compare(
-    records: SparkRows,
-    released: Blocks,
-    columns: Sequence[str],
-    form: ReleaseForm,
-    *,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Compute what `local.losses_of` does, and losses, marginals and queries beside.
-
-    The released rows come in canonical order. For a column-shuffled release nothing is said about
-    combinations.
-    """
-    schema, tasks = records.layout.schema, records.store.tasks
-    linked = form is not ReleaseForm.COLUMN_SHUFFLED
-    keys = tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if linked else ()
-    facts = facts_of(records, rng=rng)
-    sums = losses_of_blocks(records, released, facts)
+def compare(records: SparkRows, released: Blocks, columns: Sequence[str]) -> dict[str, Any]:
+    """Compute what `local.losses_of` does; the released rows come in canonical order."""
+    layout, tasks = records.layout, records.store.tasks
+    schema = layout.schema
+    keys = tuple(schema.with_role(Role.QUASI_IDENTIFIER))
+    sums: BlockLosses = pairs(records, released).fold(
+        lambda _number, frame: BlockLosses.of(frame, layout, columns), add, tasks=tasks
+    )
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
     before, after, alike = _few(records.base, released, keys, bare, tasks)
     return local.figures(
         sums.rows,
         uniques=(None if _has_steps(schema, keys) else before, sums.rows, after),
         homogeneous={name: {"classes": int(c[1]), "rows": int(c[2])} for name, c in alike.items()},
-        columns=[_column(sums, facts, name) for name in columns],
-    ) | {
-        "measures": {
-            "SSE": sums.losses.sse,
-            "SAE": sums.losses.sae,
-            "IL1s": sums.losses.il1s if np.isfinite(sums.losses.il1s) else None,
-            "marginals": [
-                {"columns": [facts.names[j] for j in m.columns], "total_variation": m.distance}
-                for m in sums.marginals[:10]
-            ],
-            "count_queries": _median(sums),
-        },
-    }
+        columns=[_column(sums, schema[name], at) for at, name in enumerate(columns)],
+    )
 
 
 def _has_steps(schema: Schema, keys: Sequence[str]) -> bool:
-    """Whether the policy coarsens a column, so the blocks do not hold it as it came."""
+    """Whether the policy coarsens a column, so the blocks hold it coarsened."""
     columns = [schema[name] for name in keys]
     return any(
         c.step or c.date_step or c.recoded or (c.top_code, c.bottom_code) != (None, None)
@@ -492,23 +320,13 @@ def _has_steps(schema: Schema, keys: Sequence[str]) -> bool:
     )
 
 
-def _median(sums: BlockLosses) -> dict[str, Any] | None:
-    if not sums.errors.size:
-        return None
-    middle = count_queries.median_relative_error(sums.errors)
-    return {"median_relative_error": middle.value, "low": middle.low, "high": middle.high}
-
-
-def _column(sums: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any]:
-    place = facts.names.index(name)
-    scale = facts.scales[place]
-    missing = int(sums.missing[0, place]), int(sums.missing[1, place])
-    figures_of = partial(local.column_figures, scale.column, missing)
-    share = float(sums.changed[place] / sums.rows)
-    if sums.written[place] or scale.discrete:
-        return figures_of(share, local.GENERALISED if sums.written[place] else local.RECODED)
-    numeric = [s.column.name for s in facts.scales if not s.discrete].index(name)
-    ratio = float(sums.losses.sse_over_sst[numeric])
+def _column(sums: BlockLosses, column: Column, at: int) -> Mapping[str, Any]:
+    missing = int(sums.missing[0, at]), int(sums.missing[1, at])
+    figures_of = partial(local.column_figures, column, missing)
+    share = float(sums.changed[at] / sums.rows)
+    if sums.written[at] or column.kind in CATEGORICAL:
+        return figures_of(share, local.GENERALISED if sums.written[at] else local.RECODED)
+    ratio = float(sums.losses.sse_over_sst[at])
     if np.isfinite(ratio):
         return figures_of(ratio, "SSE / SST")
     why = "all its numbers in the original are equal, and the release changes them"
@@ -518,7 +336,7 @@ def _column(sums: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any
 def _few(
     original: Blocks, released: Blocks, keys: tuple[str, ...], columns: Sequence[str], tasks: int
 ) -> tuple[int | None, int | None, dict[str, Ints]]:
-    """Count rows whose combination of values nobody else has, in the original and in the release.
+    """Count the rows with a unique combination of values, in the original and in the release.
 
     Also, for each of `columns`, the released classes in which it has a single value, and their
     rows, as second and third number.

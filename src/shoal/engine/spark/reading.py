@@ -1,10 +1,10 @@
-"""From the rows of a DataFrame to typed blocks: `validate` and `clamp`, block by block.
+"""Convert the rows of a DataFrame to typed blocks: `validate` and `clamp`, block by block.
 
 What `validate` decides for a column may depend on all of its cells: text is read as whole numbers
 if all of it is, the categories are those that occur. So a first pass brings evidence to the driver,
 a few cells of each column that decide how it is read, and every block is read together with it:
-each block decides as the whole column would. The evidence is confidential as the table is, and goes
-where the table goes: to the driver and to the workers, into no log.
+each block decides as the whole column would. The evidence is as confidential as the table, and is
+sent only where the table is: to the driver and to the workers, and never to a log.
 
 Persons with several rows are brought together, and as many rows stay as the policy states. Which
 stay is decided by the rows of that person alone (`shoal.io.persons.at_most`), wherever all of them
@@ -58,7 +58,7 @@ _MISFIT = ("name", "what", "move", "cells")
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Typed records in blocks, in no order; a record has its place in the file."""
+    """Typed records in blocks, unordered; each record has its position in the file."""
 
     store: BlockStore
     blocks: Kept
@@ -73,7 +73,7 @@ class Typed:
 
 
 def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
-    """Bring the rows of a DataFrame, of any plain types, to a policy's types, and keep them."""
+    """Convert the rows of a DataFrame to a policy's types, and keep them in blocks."""
     store, schema = BlockStore(frame.sparkSession), how.schema
     empty = _empty(frame)
     validate.check_names(empty, schema)
@@ -119,7 +119,7 @@ def _bringing(
     how: Adoption,
     evidence: Mapping[str, pl.Series],
 ) -> Step:
-    """Type the blocks: some columns silently, the others with notes on what does not fit."""
+    """Make a step that types the blocks: some columns are clamped, misfits of others are noted."""
     decimal = how.decimal
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:
@@ -150,9 +150,9 @@ def _bringing(
 
 
 def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
-    """Bring typed rows that break a rule to the nearest that do not, and count them.
+    """Make a step that replaces typed rows that violate a constraint, and counts them.
 
-    A block of which some cells do not fit is left: the table will be refused.
+    A block with misfits is left unchanged: the table will be refused.
     """
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
@@ -170,7 +170,7 @@ def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
 
 
 def _with_unit(bring: Step, column: Column) -> Step:
-    """Add to typed blocks whose rows they are: `limit_contributions` needs it, and takes it out."""
+    """Add the person of each row to typed blocks, which `limit_contributions` needs and removes."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
         unit = spell_persons(block[column.name], column).alias(UNIT)
@@ -181,7 +181,7 @@ def _with_unit(bring: Step, column: Column) -> Step:
 
 
 def _empty(frame: DataFrame) -> pl.DataFrame:
-    """The columns of a DataFrame and their types, without rows."""
+    """Make an empty frame with the columns and types of a DataFrame."""
     doubled = [name for name in frame.columns if frame.columns.count(name) > 1]
     if doubled:
         raise InputError(f"The table has two columns named '{doubled[0]}'; expected each once.")
@@ -193,7 +193,7 @@ def _empty(frame: DataFrame) -> pl.DataFrame:
 
 
 def _raw(frame: DataFrame, block_rows: int) -> Blocks:
-    """The rows as they are, in blocks, each row with its place in the file."""
+    """Convert the rows to blocks without changes, each row with its position in the file."""
     names = [*frame.columns, SEQ]  # Spark reads a dot in a name as a path into a struct
 
     def cut(batches: Iterator[pa.RecordBatch]) -> Numbered:
@@ -220,7 +220,7 @@ def _collect_frame(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.Da
 def _read(
     cells: pl.Series, column: Column, decimal: str | None, evidence: pl.Series | None
 ) -> tuple[pl.Series, list[validate.Misfit]]:
-    """Type a column of a block as the whole column would be; and count what does not fit."""
+    """Parse a column of a block as the whole column would be, and count misfits."""
     both = cells if evidence is None else pl.concat([cells, evidence])
     try:
         return validate.parse_column(both, column, decimal)[: cells.len()], []
@@ -240,7 +240,7 @@ def _read(
 def _evidence(
     raw: Blocks, empty: pl.DataFrame, columns: Mapping[str, Column]
 ) -> tuple[dict[str, pl.Series], dict[str, tuple[str, ...]]]:
-    """Cells that say how a column is read, and the categories of those that do not state them."""
+    """Collect cells that decide how a column is read, and categories that are not declared."""
     looks = {
         name: look
         for name, column in columns.items()
@@ -272,7 +272,7 @@ def _evidence(
 
 
 def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series] | None:
-    """A mask of the cells that say how a column is read; None if each is read by itself."""
+    """Mask the cells that decide how a column is read; None if each is read by itself."""
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         if column.all_categories is None:
             return lambda cells: cells.is_first_distinct()
@@ -288,19 +288,19 @@ def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series
 
 
 def _first(mask: pl.Series) -> pl.Series:
-    """The first cell for which something holds, and the first for which it does not."""
+    """Mark the first cell where the mask holds, and the first where it does not."""
     known = mask.fill_null(value=False)
     return known.is_first_distinct()
 
 
 def _largest(values: pl.Series) -> pl.Series:
-    """The first of the largest numbers; nothing where there is no number."""
+    """Mark the first occurrence of the largest number, if there is a number."""
     top = values.max()
     return _first(values.is_not_null() if top is None else values == top)
 
 
 def _odd(cells: pl.Series) -> pl.Series:
-    """Of float categories, one that is not a whole number, if there is one."""
+    """Mark a float category that is not a whole number, if there is one."""
     integral = (cells == cells.round()) & cells.is_between(-(2**53), 2**53)
     return _first(~integral.fill_null(value=True))
 
@@ -310,7 +310,7 @@ def _first_odd(cells: pl.Series) -> pl.Series:
 
 
 def _numbers(cells: pl.Series) -> pl.Series:
-    """Of numbers in text, a cell for each way in which they can or cannot be read."""
+    """Mark a cell for each way in which numbers in text can be read, or cannot."""
     mask = pl.Series([False]).new_from_index(0, cells.len()) if cells.len() else cells.is_null()
     swapped = cells.str.replace_many([",", "."], [".", ","])
     for text in (cells, cells.str.strip_chars(), swapped, swapped.str.strip_chars()):
@@ -326,12 +326,12 @@ def _numbers(cells: pl.Series) -> pl.Series:
 
 
 def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[str]) -> None:
-    """Say what does not fit, column by column, counted over all blocks."""
+    """Report what does not fit, column by column, counted over all blocks."""
     frames = [frame for note, frame in notes if note == _MISFITS]
     if not frames:
         return
     misfits: dict[str, list[validate.Misfit]] = {name: [] for name in names}
-    # Blocks may name different moves: the one for marks of missing cells holds if all name it.
+    # Blocks may advise different moves: the one for missing marks holds only if all advise it.
     several = pl.concat(frames).group_by("name", "what").agg(pl.col("move").max(), pl.sum("cells"))
     for name, what, move, cells in several.sort("what").iter_rows():
         misfits[name].append(validate.Misfit(what, move, cells))
@@ -341,7 +341,7 @@ def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[s
 
 
 def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:
-    """The types of the columns, which all blocks agree on."""
+    """Return the types of the columns, on which all blocks agree."""
     schemas = [frame.drop(SEQ).schema for note, frame in notes if note == _TYPES]
     for name, dtype in schemas[0].items():
         if any(other[name] != dtype for other in schemas):
@@ -361,7 +361,7 @@ def _collect_clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dic
 
 
 def _broken(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, int]:
-    """How many rows broke each rule."""
+    """Count the rows that violated each constraint."""
     counts: dict[str, int] = {}
     for rule, rows in (row for n, frame in notes if n == _BROKEN for row in frame.iter_rows()):
         counts[rule] = counts.get(rule, 0) + rows
@@ -372,7 +372,7 @@ _COUNTS = -1
 
 
 def single(typed: Typed, persons: Persons) -> Typed:
-    """Refuse persons with several rows: in blocks groups are made of rows, and not of persons."""
+    """Refuse persons with several rows: on Spark, groups consist of rows, not persons."""
     move = (
         "On Spark, k counts rows, not persons. Bring the table to one row per person, or "
         "protect it on one machine, where persons are counted."
@@ -383,7 +383,7 @@ def single(typed: Typed, persons: Persons) -> Typed:
 def limit_contributions(
     typed: Typed, persons: Persons, *, key: int, move: str = STATE_MOST
 ) -> Typed:
-    """Leave out what persons have beyond the rows that the policy states, and keep the rest.
+    """Keep as many rows per person as the policy states, and leave out the rest.
 
     As on one machine: rows of a person stand in the order of the file, and cells are hashed
     under the same key; what is refused there is refused here, counted over all blocks. `move` is

@@ -1,10 +1,10 @@
-"""Rows in blocks on Spark: the verbs that methods ask for, on `blocks`.
+"""Rows in blocks on Spark: the operations that methods need, on top of `blocks`.
 
 The base: every record once, typed, in blocks by canonical order; a record has its place in that
 order and its place in the file. Groups that are runs of another order get blocks of their own, with
-only the columns that they are about. A group whose records lie in two blocks is brought together
-by shipping those records, never sums, so a mean is added up in the order in which one machine
-adds it up, and has the same bits.
+only the columns that they are about. If a group's records are in two blocks, the records are
+shipped, not their sums, so a mean is summed in the same order as on one machine, and equals it in
+every bit.
 """
 
 from abc import ABC, abstractmethod
@@ -61,7 +61,7 @@ class Layout:
     types: Mapping[str, pl.DataType]
 
     def table(self, frame: pl.DataFrame) -> Table:
-        """The columns of a block that are the table's."""
+        """Make a table of the columns of a block, without its bookkeeping columns."""
         names = [name for name in self.types if name in frame.columns]
         kept = self.schema
         if len(names) < len(self.types):
@@ -92,12 +92,12 @@ class SparkRows:
 
     @cached_property
     def template(self) -> Table:
-        """The columns and their types, with one row of missing cells."""
+        """A table with the columns and types, and one row of missing cells."""
         columns = {name: pl.Series(name, [None], dtype=d) for name, d in self.layout.types.items()}
         return self.layout.table(pl.DataFrame(columns))
 
     def block_count(self, least: int = 1) -> int:
-        """How many blocks to cut an order into, so none has fewer records than stated."""
+        """Return the number of blocks for an order, none with fewer records than stated."""
         return self.store.block_count(len(self), least)
 
     @property
@@ -106,7 +106,7 @@ class SparkRows:
         return self.store.block_rows
 
     def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Ask each block, and combine the answers two by two, in any order."""
+        """Compute an answer for each block, and combine the answers pairwise, in any order."""
         layout = self.layout
 
         def question(_number: int, frame: pl.DataFrame) -> Any:
@@ -122,7 +122,7 @@ class SparkRows:
         *,
         needs: Sequence[str] = (),
     ) -> ReplacedColumns:
-        """Bring the records of each cell together, in canonical order, and change columns there."""
+        """Collect the records of each cell, in canonical order, and change columns there."""
         layout, home = self.layout, _homing(self.starts)
         names = list(needs or columns)
 
@@ -140,16 +140,16 @@ class SparkRows:
         return ReplacedColumns(tuple(columns), (held, lambda _cell, frame: home(frame)))
 
     def total(self, question: Question) -> Ints:
-        """Ask each block, and add the answers up: in each task, and then here."""
+        """Compute whole numbers on each block, and add them up."""
         sums: Ints = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
         return sums
 
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
-        """Give each block a state, which the steps may change."""
+        """Give each block a state that later steps may change."""
         return SparkWalk(self, start)
 
     def bring(self, columns: Sequence[str]) -> Table:
-        """Bring some columns of all records here, in canonical order."""
+        """Collect some columns of all records at the driver, in canonical order."""
         names = list(columns)
 
         def narrow(number: int, frame: pl.DataFrame) -> Numbered:
@@ -170,7 +170,7 @@ class SparkRows:
     def sums(
         self, asked: Sequence[tuple[DistributedGroups, Callable[[Table], Ints]]]
     ) -> list[Ints]:
-        """Add up whole numbers of the records by group: in one pass, unless sums are many."""
+        """Sum whole numbers by group: in one pass, unless there are many sums."""
         passes: list[list[tuple[_Groups, Callable[[Table], Ints]]]] = []
         room = 0
         for groups, measure in asked:
@@ -184,15 +184,15 @@ class SparkRows:
         return [sums for some in passes for sums in _group_sums(self.layout, some)]
 
     def singly(self) -> "BaseGroups":
-        """Every record is a group of its own, numbered in canonical order."""
+        """Make every record a group, numbered in canonical order."""
         return BaseGroups(self, np.ones(len(self), dtype=np.int64), None)
 
     def group(self, partition: Partition) -> "BaseGroups":
-        """Groups that were formed from what was brought."""
+        """Wrap groups that were formed from collected columns."""
         return BaseGroups(self, partition.sizes, partition.labels)
 
     def change_columns(self, changes: Sequence[ReplacedColumns]) -> Blocks:
-        """The base with its columns changed, gathered again in canonical order."""
+        """Return the base with changed columns, in canonical order again."""
         if not changes:
             return self.base
         columns = [name for change in changes for name in change.columns]
@@ -225,19 +225,19 @@ class SparkRows:
         return first.union(*rest).gather(len(self.starts) - 1, merge)
 
     def forget(self) -> None:
-        """Free what was kept on the way, except the records themselves."""
+        """Free intermediate blocks, but not the records themselves."""
         for blocks in self.kept:
             blocks.drop()
         self.kept.clear()
 
     def close(self) -> None:
-        """Free the records too. What was made of them stays, and can be made again."""
+        """Free the records too. What was derived from them remains, and can be computed again."""
         self.forget()
         self.held.drop()
 
 
 class _Groups(ABC):
-    """What groups are asked, wherever their records lie.
+    """What all kinds of groups share.
 
     Attributes:
         rows: the records.
@@ -251,12 +251,12 @@ class _Groups(ABC):
 
     @abstractmethod
     def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
-        """The group of each record of a block; None if the block is of another order."""
+        """Make a function that finds each record's group; None if a block has another order."""
 
     def answer(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> ReplacedColumns:
-        """Change columns by what was answered for each group."""
+        """Change columns by the answers for their groups."""
         layout, labels, home = self.rows.layout, self.labeller(), _homing(self.rows.starts)
         sent = self.rows.store.send(np.asarray(answers))
 
@@ -272,7 +272,7 @@ class _Groups(ABC):
 
 @dataclass(eq=False)
 class BaseGroups(_Groups):
-    """Groups on the base itself: each record, or by labels that every task gets."""
+    """Groups on blocks in canonical order: single records, or labels sent to every task."""
 
     rows: SparkRows
     sizes: Ints
@@ -286,7 +286,7 @@ class BaseGroups(_Groups):
         return self.rows.store.send(np.asarray(self.labels))
 
     def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
-        """From the place of each record."""
+        """Make a function that looks up groups by canonical position."""
         if self.labels is None:
             return lambda _number, frame: frame[RID].to_numpy()
         sent = self._sent
@@ -295,7 +295,7 @@ class BaseGroups(_Groups):
     def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> ReplacedColumns:
-        """Not supported: only runs are brought together in blocks."""
+        """Not supported: only records of runs are collected in one block."""
         raise InternalError(f"Groups by label cannot be recoded in blocks: {columns}, {change}.")
 
 
@@ -349,7 +349,7 @@ class RunGroups(_Groups):
         return np.diff(np.append(self.begins, len(self.rows)))
 
     def _group(self) -> Callable[[Ints], Ints]:
-        """From ranks to groups."""
+        """Make a function from ranks to groups."""
         k, last = self.k, len(self.begins) - 1
         if self.cut is None:
             return lambda ranks: np.minimum(ranks // k, last)
@@ -357,7 +357,7 @@ class RunGroups(_Groups):
         return lambda ranks: np.searchsorted(sent.value, ranks, side="right") - 1
 
     def labeller(self) -> Callable[[int, pl.DataFrame], Ints | None]:
-        """From the rank of each record."""
+        """Make a function that returns groups by the ranks of the records."""
         group, first = self._group(), self._first()
         return lambda number, frame: (
             group(first[number] + np.arange(frame.height)) if number in first else None
@@ -366,7 +366,7 @@ class RunGroups(_Groups):
     def recode(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
     ) -> ReplacedColumns:
-        """Change columns on blocks that hold whole groups, their records in canonical order."""
+        """Change columns on blocks that hold complete groups, records in canonical order."""
         layout, group, first = self.rows.layout, self._group(), self._first()
         shipped, leading = self._borders()
         sent = self.rows.store.send(shipped)
@@ -389,7 +389,7 @@ class RunGroups(_Groups):
         return ReplacedColumns(tuple(columns), (self.blocks, recode))
 
     def label(self) -> ReplacedColumns:
-        """The group of each record, as one more column."""
+        """Add the group of each record as a column."""
         labels, home = self.labeller(), _homing(self.rows.starts)
 
         def label(number: int, frame: pl.DataFrame) -> Numbered:
@@ -405,7 +405,7 @@ class RunGroups(_Groups):
         return dict(zip(numbers, ranks[:-1].tolist(), strict=True))
 
     def _borders(self) -> tuple[dict[int, list[bytes]], dict[int, int]]:
-        """Records of groups that began in an earlier block: as bytes for it, and how many."""
+        """Collect records of groups that began in an earlier block, and count them."""
         numbers, ranks = self.held
         ends = np.append(self.begins, len(self.rows))
         leading: dict[int, int] = {}
@@ -429,7 +429,7 @@ class RunGroups(_Groups):
 
 
 def _shipping(layout: Layout, order: RunOrder, k: int) -> SortOrder:
-    """How the records of an order are shipped and sorted; the first of a block are noted."""
+    """Define how the records of an order are shipped and sorted, and note each block's first."""
     columns, keys = list(order.columns), order.keys
 
     def select(frame: pl.DataFrame) -> pl.DataFrame:
@@ -463,7 +463,7 @@ class SparkWalk:
         return answer
 
     def ask(self, question: Callable[[Any], Ints]) -> Ints:
-        """Add up the answers of the blocks; their state does not change."""
+        """Sum the answers of the blocks without changing their state."""
         moves, start = self._moves, self._start
 
         def replay(table: Table) -> Ints:
@@ -483,7 +483,7 @@ def _homing(starts: Ints) -> Callable[[pl.DataFrame], Numbered]:
 
 
 def _by_group(labels: Ints, measured: Ints) -> pl.DataFrame:
-    """Sums of a block by group: only of groups that it holds."""
+    """Sum a block's measures by group, for the groups in it."""
     wide = measured if measured.ndim > 1 else measured[:, None]
     groups, place = np.unique(labels, return_inverse=True)
     sums = np.zeros((groups.size, wide.shape[1]), dtype=np.int64)
@@ -498,7 +498,7 @@ _SUMS = 4_000_000
 def _group_sums(
     layout: Layout, asked: "Sequence[tuple[_Groups, Callable[[Table], Ints]]]"
 ) -> list[Ints]:
-    """Sums by group for each of what is asked, all of the same blocks."""
+    """Make a step that sums by group for several requests on the same blocks."""
     labels = [groups.labeller() for groups, _ in asked]
     measures = [measure for _, measure in asked]
 

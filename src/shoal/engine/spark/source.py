@@ -1,4 +1,4 @@
-"""A Spark DataFrame on its way to rows in blocks, and the outcome on its way back."""
+"""Convert a Spark DataFrame to rows in blocks, and wrap the outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,9 +33,9 @@ class SparkSource:
     assumes: tuple[str, ...] = ()
 
     def adopt(self, how: Adoption) -> "SparkCoerced":
-        """Bring the rows to the types of the policy, block by block.
+        """Convert the rows to the types of the policy, block by block.
 
-        Of persons with more rows than the policy states, the rest are left out.
+        Rows of a person beyond the number that the policy states are left out.
         """
         typed, persons = reading.coerce_rows(self.frame, how), how.schema.persons
         if persons is None:
@@ -54,7 +54,7 @@ class SparkCoerced:
     dropped: int = 0
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
-        """How many rows there are, if neighbouring tables have the same number."""
+        """Return the number of rows, if it is the same in neighbouring tables."""
         return self.typed.rows if rows_are_public(setting) else None
 
     def run(
@@ -92,7 +92,7 @@ class SparkCoerced:
 
 
 def order_rows(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
-    """Put typed rows in canonical order, number them, and keep them."""
+    """Sort typed rows canonically, number them, and keep them."""
     layout = typed.layout
     names = list(layout.schema.names) if columns is None else list(columns)
 
@@ -120,7 +120,7 @@ def order_rows(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows
 
 
 def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """A column as `Table.canonical_order` sorts it: -0 is 0, and a missing float -infinity."""
+    """Convert a column so it sorts as in `Table.canonical_order`: -0 as 0, missing as -infinity."""
     if dtype == pl.Float64:
         return column.fill_null(-np.inf) + 0.0
     if isinstance(dtype, pl.Enum):

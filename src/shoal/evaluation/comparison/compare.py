@@ -1,4 +1,4 @@
-"""Compare methods and parameters on one table: what each release preserves and what it reveals.
+"""Compare methods and parameters on one table by utility and risk.
 
 `compare` releases every candidate of a grid several times, evaluates the releases, and puts them on
 two axes. Risk is what the worst attack gains over people who are not in the table. Utility is the
@@ -260,7 +260,7 @@ def select(
 
 
 def selection_costs(epsilon: float) -> str:
-    """What a private selection costs, in a sentence."""
+    """Say what a private selection costs."""
     return (
         f"A private selection costs epsilon {epsilon:g} of the source's budget, whatever it "
         "chooses; releasing the chosen method then costs its own epsilon in addition."
@@ -289,7 +289,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _refusal(candidate: Candidate, policy: Policy) -> str | None:
-    """Why a candidate cannot even be planned; what the policy requires aside."""
+    """Explain why a candidate cannot be planned, apart from the policy's requirements."""
     try:
         plan(grid.without_requirements(candidate.apply(policy)))
     except ShoalError as error:
@@ -308,7 +308,7 @@ def _row(
     keys: frozenset[str],
     axes: Axes,
 ) -> Row:
-    """Put the repeats of one candidate together."""
+    """Combine the repeats of one candidate."""
     method = "baseline" if candidate is None else candidate.method
     parameters = {} if candidate is None else plain(candidate.parameters)
     require = {} if candidate is None else plain(candidate.require or {})
@@ -337,7 +337,7 @@ def _row(
 
 
 def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
-    """Whether a claim is proved for all quasi-identifiers together, not for one of them alone.
+    """Whether a claim is proved for all quasi-identifiers jointly, not for single ones.
 
     Public columns need no protection.
     """
@@ -353,7 +353,7 @@ def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
 def _by_figure(
     repeats: Sequence[Mapping[str, Any]],
 ) -> dict[tuple[str, str, str, str], Estimate]:
-    """Every figure that all repeats have, as a mean with an interval."""
+    """Average every figure that all repeats have, with an interval."""
     by_key: dict[tuple[str, str, str, str], list[Estimate]] = {}
     for repeat in repeats:
         for figure in repeat["figures"]:
@@ -398,7 +398,7 @@ def _axes(
 
 
 def _from_zero(estimate: Estimate, most: float = np.inf) -> Estimate:
-    """Cut an interval to what a share or an error can be; it holds at all looks together."""
+    """Clip an interval to the range of a share or an error; it holds for all looks jointly."""
     low, high = max(estimate.low, 0.0), min(estimate.high, most)
     return Estimate(estimate.value, low, high, frontier.CONFIDENCE)
 
@@ -419,7 +419,7 @@ def _rank(
     costs: tuple[str, ...],
     settings: Mapping[str, Any],
 ) -> Comparison:
-    """Say where every candidate stands, and which one to take."""
+    """Determine the standing of every candidate, and the recommendation."""
     samples = {
         share: row.point.error.value
         for share, row in zip(SHARES, baselines[1:], strict=True)
@@ -468,7 +468,7 @@ def _sentence(
     eligible: Sequence[int],
     settings: Mapping[str, Any],
 ) -> str:
-    """The recommendation with its reason, or why there is none."""
+    """Write the recommendation with its reason, or why there is none."""
     whom = "that meet the policy's requirements"
     if not settings["any_claim"]:
         whom = f"with a proved claim {whom}"
@@ -524,7 +524,7 @@ def _sentence(
 
 
 def _unsure(rows: Sequence[Row], choice: Recommendation) -> str:
-    """Name the candidates that are within the limit by the estimate alone."""
+    """Name the candidates whose estimate is within the limit, but not their whole interval."""
     if not choice.unsure:
         return ""
     unsure = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
@@ -542,5 +542,5 @@ def _write_count(number: int) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    """Names as a sentence lists them."""
+    """Join names as in a sentence."""
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

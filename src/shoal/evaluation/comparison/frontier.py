@@ -1,4 +1,4 @@
-"""Risk against utility: intervals over repeats, the frontier, ties, and what to recommend.
+"""Risk against utility: intervals over repeats, the frontier, ties, and the recommendation.
 
 Pure functions over estimates. Lower is better on both axes.
 """
@@ -21,7 +21,7 @@ EACH_LOOK = 1 - (1 - CONFIDENCE) / LOOKS
 
 
 class Standing(StrEnum):
-    """Where a candidate stands.
+    """The standing of a candidate.
 
     `frontier`: no other is better on one axis and as good on the other. `tied`: another is, and
     within noise. `beaten`: another is, and clearly so on one axis. `does not meet the policy`: it
@@ -36,11 +36,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """A candidate on the two axes.
+    """A candidate's position on the two axes.
 
     Attributes:
-        risk: what attacks gain by the release.
-        error: how wrong counts are.
+        risk: the attackers' gain from the release.
+        error: the error of counts.
     """
 
     risk: Estimate
@@ -79,7 +79,7 @@ def combine(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Esti
 def _half(
     ends: Sequence[float], repeats: Sequence[Estimate], between: float, confidence: float
 ) -> float:
-    """Length of one side of the interval of a mean."""
+    """Compute the length of one side of the interval of a mean."""
     count, level = len(repeats), (1 + confidence) / 2
     quantiles = np.array([scipy.special.ndtri((1 + repeat.confidence) / 2) for repeat in repeats])
     within = float(np.mean((np.array(ends) / quantiles) ** 2))
@@ -93,7 +93,7 @@ def _half(
 def worst(
     attacks: Mapping[str, Sequence[Estimate]], confidence: float = CONFIDENCE
 ) -> tuple[str, Estimate]:
-    """The attack that gains most on average over repeats, with an interval for the largest gain.
+    """Find the attack with the largest mean gain over repeats, with an interval for the maximum.
 
     Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so all hold
     together. Then the largest true gain lies between the largest lower and the largest upper end.
@@ -108,7 +108,7 @@ def worst(
 
 
 def standings(points: Sequence[Point]) -> list[Standing]:
-    """Where each point stands among all.
+    """Determine the standing of each point among all.
 
     a dominates b if it is no worse on both axes and better on one, by the point estimates. It
     beats b if moreover their intervals are apart on an axis. Point dominance is a strict order, so
@@ -135,12 +135,12 @@ def _dominates(one: Point, other: Point) -> bool:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What a rule recommends.
+    """The result of a recommendation rule.
 
     Attributes:
-        index: of the point; None if no point may be recommended, or several cannot be told apart.
+        index: of the point; None if no point may be recommended, or several are indistinguishable.
         best: the point with the least error among those within the limit.
-        ties: the recommended point; or, if there is none, those that cannot be told apart.
+        ties: the recommended point; or, if there is none, the indistinguishable ones.
         within: how many stay within the limit of the risk, by the upper ends of their intervals.
         unsure: points that may be recommended, whose risk is within the limit by its estimate and
             not by its upper end, and whose error may be the least.
@@ -155,7 +155,7 @@ class Recommendation:
     close: tuple[int, ...] = ()
 
     def among(self, places: Sequence[int]) -> "Recommendation":
-        """The same choice, with the points numbered by their places in a longer list."""
+        """Renumber the points by their positions in a longer list."""
 
         def many(points: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(places[point] for point in points)
@@ -166,13 +166,13 @@ class Recommendation:
 
     @property
     def open(self) -> tuple[int, ...]:
-        """Points on which more repeats may decide something."""
+        """The points on which more repeats may be decisive."""
         undecided = self.ties if self.index is None else ()
         return tuple(sorted({*undecided, *self.unsure}))
 
 
 def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -> Recommendation:
-    """Recommend a point that is clearly the one to take, or none.
+    """Recommend the point that is clearly best within the limit, or none.
 
     Within the limit is an eligible point whose risk has its upper end at or below `max_risk`. Of
     those, the one with the least error is the best, and close to it are those whose error's
@@ -209,7 +209,7 @@ def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -
 
 
 def like_a_sample(error: float, samples: Mapping[float, float]) -> str:
-    """Say how large a random sample of the table would be as wrong.
+    """Say which random sample of the table would have the same error.
 
     Errors of samples fall with the size about as a power, so sizes between those measured
     are read off a line through their logarithms.

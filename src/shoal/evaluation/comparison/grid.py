@@ -1,4 +1,4 @@
-"""Which methods and parameters are compared: a grid of candidates, by default or from a file."""
+"""The grid of candidate methods and parameters, by default or from a file."""
 
 import hashlib
 import json
@@ -60,7 +60,7 @@ class Candidate:
         return " ".join([self.method, *stated])
 
     def apply(self, policy: Policy) -> Policy:
-        """The policy with this candidate under `[protect]`, and without a budget file.
+        """Return the policy with this candidate under `[protect]`, and without a budget file.
 
         Candidate releases are experiments: they are never published and never booked.
         """
@@ -90,7 +90,7 @@ class Candidate:
 
 
 def default(policy: Policy) -> tuple[Candidate, ...]:
-    """The policy's own choice first, then every method with a few sizes or prices.
+    """List the policy's own choice, then every method with a few group sizes or epsilons.
 
     Whether a method fits the schema is left to the plan, so one that does not is listed
     with the reason.
@@ -110,7 +110,7 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
 
 
 def _ladder(method: Method[Any], policy: Policy) -> Iterator[dict[str, Any]]:
-    """Sizes and prices of a method; whatever else it needs is as in its example."""
+    """List the group sizes or epsilons to try for a method; other parameters as in its example."""
     example = suggest_parameters(method, policy)
     steps: dict[str, Sequence[Any]] = {}
     if "epsilon" in example:
@@ -136,7 +136,7 @@ def read(path: Path) -> tuple[Candidate, ...]:
 
 
 def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, ...]:
-    """The candidates of a grid that was read; see `read`."""
+    """Parse the candidates of a grid; see `read`."""
     rows = content.get("candidate")
     if set(content) != {"candidate"} or not isinstance(rows, list) or not rows:
         raise InputError(f"{where}: expected a list of [[candidate]] tables and nothing else.")
@@ -162,7 +162,7 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
 
 
 def _is_odd(value: Any) -> bool:
-    """Whether a number is NaN or infinite; two NaN are never the same candidate."""
+    """Whether a number is NaN or infinite, which would make equal candidates differ."""
     if isinstance(value, list | Mapping):
         return any(map(_is_odd, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, Decimal | float) and not isfinite(value)
@@ -200,5 +200,5 @@ def _write_value(value: Any) -> str:
 
 
 def without_requirements(policy: Policy) -> Policy:
-    """The policy with an empty `[require]`."""
+    """Return the policy with an empty `[require]`."""
     return replace(policy, required=())

@@ -1,4 +1,4 @@
-"""Choose one candidate privately, at a price that the budget file is charged.
+"""Choose one candidate privately, with a privacy loss charged to the budget file.
 
 A score of a candidate uses the table twice: the release that is scored was made from it, and is
 compared with it. Permute-and-flip over such scores would need both in the sensitivity, and the
@@ -57,12 +57,12 @@ SCORE_SHARE = Fraction(1, 6)
 
 @dataclass(frozen=True)
 class Selection:
-    """One candidate, chosen at a price.
+    """The privately chosen candidate, with its privacy loss.
 
     Attributes:
         candidate: with the epsilon that it was tried with.
         epsilon: what the whole selection cost.
-        each: what one candidate release was allowed to cost.
+        each: the epsilon of each candidate release.
         among: the candidates that it was chosen from.
         left_out: candidates that no proved epsilon covers, with the reason.
     """
@@ -82,7 +82,7 @@ class Selection:
         )
 
     def facts(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the selection as plain values."""
         return {
             "chosen": self.candidate.label,
             "epsilon": plain(self.epsilon),
@@ -149,7 +149,7 @@ def select(
 def _price(
     policy: Policy, candidates: Sequence[Candidate], each: Fraction, rows: int
 ) -> tuple[list[tuple[Candidate, Plan]], list[tuple[Candidate, str]]]:
-    """Candidates at the common price that are proved for all columns, each once."""
+    """List the candidates at the common epsilon that are proved for all columns, once each."""
     stated = Decimal(each.numerator) / Decimal(each.denominator)
     stated = stated.quantize(Decimal("1e-9"), rounding="ROUND_DOWN")
     wanted = {name for name in policy.schema.released if not policy.schema[name].public}
@@ -193,7 +193,7 @@ _Ranges = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _queries(policy: Policy, columns: Sequence[str]) -> _Ranges:
-    """Half of the public domain of up to three columns, drawn without the table."""
+    """Draw queries over half of the public domain of up to three columns, without the table."""
     rng = np.random.default_rng(SEED)
     shape = (QUERIES, len(columns))
     lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
@@ -212,7 +212,7 @@ def _queries(policy: Policy, columns: Sequence[str]) -> _Ranges:
 def _counts(
     frame: pl.DataFrame, policy: Policy, columns: Sequence[str], queries: _Ranges
 ) -> NDArray[np.int64]:
-    """How many records lie in each range; each record is clamped by itself."""
+    """Count the records in each range; each record is clamped by itself."""
     decimal = policy.reading.decimal
     table, _ = clamp.clamp(frame, policy.schema, columns=columns, decimal=decimal)
     places = table.unit_matrix(columns)
@@ -232,7 +232,7 @@ def _wrong(
     queries: _Ranges,
     true: NDArray[np.int64],
 ) -> int:
-    """Release once and add up the errors of the counts; a release that fails has none right."""
+    """Make a release and sum the errors of its counts; a failed release has the largest error."""
     try:
         released = protect_table.run(planned, Raw(frame)).release.data
         counts = _counts(_whole(released, frame), planned.policy, columns, queries)
@@ -242,6 +242,6 @@ def _wrong(
 
 
 def _whole(released: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    """The release with the columns that it dropped, empty, as the schema names them."""
+    """Restore dropped columns of a release as empty ones, as the schema requires."""
     gone = [name for name in frame.columns if name not in released.columns]
     return released.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in gone)

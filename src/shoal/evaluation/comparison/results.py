@@ -1,4 +1,4 @@
-"""What a comparison gives: candidates on two axes, baselines, and one recommendation."""
+"""The result of a comparison: candidates on two axes, baselines, and one recommendation."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from shoal.evaluation.results import CONFIDENTIAL
 
 
 class Axes(StrEnum):
-    """What candidates are placed by.
+    """The pair of axes on which candidates are placed.
 
     `advantage`: what the worst attack gains over people who are not in the table, and counts over
     three columns. `alpha-beta`: the metrics of cormode2013.
@@ -28,14 +28,14 @@ class Axes(StrEnum):
 
     @classmethod
     def of(cls, text: str) -> "Axes":
-        """The axes of a name."""
+        """Parse the name of a pair of axes."""
         if text not in set(cls):
             raise InputError(f"axes: expected {' or '.join(cls)}, found '{text}'.")
         return cls(text)
 
     @property
     def words(self) -> dict[str, str]:
-        """What each axis says, in a sentence."""
+        """A sentence on each axis."""
         if self is Axes.ALPHA_BETA:
             return {"risk": BETA, "error": ERROR.replace("the columns", "all columns")}
         return {"risk": RISK, "error": ERROR}
@@ -104,7 +104,7 @@ class Row:
 
     @property
     def singling_out(self) -> float | None:
-        """How often a condition that singles out a released row singles out a person."""
+        """The rate at which predicates that single out a released row single out a person."""
         rates = [
             value.value
             for (_, metric, _, _), value in (self.figures or {}).items()
@@ -113,7 +113,7 @@ class Row:
         return max(rates, default=None)
 
     def facts(self) -> dict[str, Any]:
-        """The row as plain JSON values."""
+        """Return the row as plain JSON values."""
         point = self.point
         return {
             "label": self.label,
@@ -139,7 +139,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Risk against utility of many releases of one table: confidential, as the table is.
+    """The result of a comparison: confidential, as the table is.
 
     Attributes:
         rows: the candidates, in the order of the grid; failures are listed too.
@@ -163,7 +163,7 @@ class Comparison:
         return None if self.choice.index is None else self.rows[self.choice.index]
 
     def facts(self) -> dict[str, Any]:
-        """All of it as plain JSON values."""
+        """Return the comparison as plain JSON values."""
         return {
             "confidential": CONFIDENTIAL,
             "recommendation": self.recommendation,
@@ -177,11 +177,11 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Return the comparison as JSON text."""
         return json.dumps(self.facts(), indent=2, ensure_ascii=False)
 
     def to_frame(self) -> pl.DataFrame:
-        """One row for each candidate and estimate, check or claim."""
+        """Return a table with one row for each candidate and estimate, check or claim."""
         rows = [line for row in (*self.rows, *self.baselines) for line in _long(row)]
         return pl.DataFrame(rows, schema=_COLUMNS)
 
@@ -277,7 +277,7 @@ def _ends(value: Estimate) -> dict[str, float]:
 
 
 def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
-    """A candidate's place on the two axes, in a sentence; from what `Row.facts` writes."""
+    """Describe a candidate's risk and error in a sentence; `row` is from `Row.facts`."""
     if row["risk"] is None or row["error"] is None:
         return row["failed"] or NO_PLACE
     risk = row["risk"]["value"]
@@ -294,5 +294,5 @@ def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
 
 
 def place_row(row: Row, standing: Standing | None, like: str | None) -> Row:
-    """The row, with what only the whole comparison shows."""
+    """Return the row with its standing and its comparable sample size."""
     return replace(row, standing=standing, like=like)

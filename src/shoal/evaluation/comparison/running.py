@@ -1,4 +1,4 @@
-"""Release and evaluate every candidate, in processes of their own, and keep what is done.
+"""Release and evaluate every candidate, in separate processes, and keep the results.
 
 A third of the people is held out of every candidate release: they are the people not in the table
 that attacks are compared with. Who that is depends on the repeat alone, so candidates are
@@ -66,13 +66,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 
 @dataclass(frozen=True)
 class Job:
-    """One release to be made and evaluated.
+    """A release to be made and evaluated.
 
     Attributes:
-        policy: the candidate's; of a baseline, the policy as it is.
-        share: of a baseline, the share of the rows that are published as they are.
+        policy: the candidate's policy, or for a baseline the original one.
+        share: for a baseline, the share of the rows that are published unchanged.
         repeat: its number, which says who is held out and which queries are asked.
-        key: digest of all that the result depends on; the name of its file.
+        key: digest of everything that the result depends on; the name of its file.
         strict: a release that does not keep what is required counts as failed.
     """
 
@@ -94,7 +94,7 @@ class Job:
         seed: int,
         strict: bool = False,
     ) -> "Job":
-        """A job on the data of a digest."""
+        """Make a job on data with this digest."""
         depends = [
             data, policy.digest, plain(policy.required), plain(policy.evaluate), share, repeat,
             seed, version("shoal"), ATTACKS, METRICS,
@@ -106,7 +106,7 @@ class Job:
 
 
 def data_digest(frame: pl.DataFrame) -> str:
-    """SHA-256 of a frame's columns and cells, whatever its memory looks like."""
+    """Compute SHA-256 of a frame's columns and cells, independently of its memory layout."""
     digest = hashlib.sha256()
 
     class Hashing:
@@ -129,7 +129,7 @@ def run(
     processes: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Do all jobs, or read what an earlier run has kept of them.
+    """Run all jobs, or read results that an earlier run has kept.
 
     Work on a small table begins in this process, and others are started for what is left after a
     second of it: starting one takes about as long. Results are kept in `folder`, unless it is None;
@@ -201,7 +201,7 @@ def _work(job: Job) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Keep interrupts from a process until it can ignore them: it would show a traceback.
+    """Block interrupts for a process until it can ignore them, or it would show a traceback.
 
     A process inherits what is blocked. Here another thread may take the signal all the same; it is
     noted, and raised again once all processes have what they need to start.
@@ -224,7 +224,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let each process use one thread: several at once would only get in each other's way."""
+    """Limit each process to one thread, because several would compete for the cores."""
     stated = dict.fromkeys(_THREADS, "1") | _QUIET
     before = {name: os.environ.get(name) for name in stated}
     os.environ.update(stated)
@@ -239,7 +239,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _done(frame: pl.DataFrame, job: Job, folder: Path | None) -> dict[str, Any]:
-    """Do one job and keep its result."""
+    """Run one job and keep its result."""
     started = time.monotonic()
     try:
         result = _measure(frame, job)
@@ -292,7 +292,7 @@ def _measure(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
 def _baseline(
     inside: pl.DataFrame, outside: pl.DataFrame, job: Job, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Publish some rows as they are.
+    """Publish some rows unchanged.
 
     Counts are taken from the sample repeated up to the size of the table, which scales them;
     attacks look at the sample itself.
@@ -320,14 +320,14 @@ def _baseline(
 
 
 def _seed(job: Job) -> int:
-    """Of the queries and the people attacked: the same for all candidates of a repeat."""
+    """Derive the seed of queries and attacked people, equal for all candidates of a repeat."""
     return 1000 * job.seed + job.repeat
 
 
 def hold_out(
     frame: pl.DataFrame, schema: Schema, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that are released, and those of a third of the people, who are held out.
+    """Split the rows into those to release and those of a third of the people, held out.
 
     Households stay together where the policy names them, and persons with several rows too: a
     relative would otherwise stand in for a person who is held out.
@@ -346,7 +346,7 @@ def hold_out(
 
 
 def _read_kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
-    """What an earlier run has kept of a job; what is damaged is done again."""
+    """Read a kept result; a damaged one is discarded."""
     if folder is None:
         return None
     path = folder / f"{job.key}.json"
@@ -360,9 +360,9 @@ def _read_kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
 
 
 def _keep(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a result whole: another process, or a killed one, never leaves half of it.
+    """Write a result atomically, so no process or kill ever leaves half of it.
 
-    Its digest stands in the first line, for whatever happens to a file later.
+    The first line has its digest, which detects later damage.
     """
     text = json.dumps(result)
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)

@@ -1,1 +1,1 @@
-"""Releases that somebody else made, beside their original."""
+"""External releases: made by somebody else, read beside their original."""

@@ -1,4 +1,4 @@
-"""The text of one released cell: one value, an interval, a set, a mask, or nothing.
+"""The text of one released cell: a value, an interval, a set, a mask, or nothing.
 
 Every value is a span of places [first, after): the whole number 20 is [20, 21), a day or a year
 its days, a category its place in the public order. An interval is written with two values, and
@@ -20,7 +20,7 @@ Point = Callable[[str], Span | None]
 
 
 class Form(IntEnum):
-    """What a released cell turned out to be."""
+    """How a released cell was written."""
 
     ONE = 0
     RANGE = 1
@@ -34,10 +34,10 @@ class Form(IntEnum):
 
 
 class Cell(NamedTuple):
-    """Where a cell lies: lower <= place < upper; one number has lower == upper.
+    """A released cell as an interval: lower <= x < upper; a single number has lower == upper.
 
     Attributes:
-        gap: width of the places that the box holds and the cell does not.
+        gap: width of the parts of the interval that the cell does not include.
         loose: a category that matched only once case, spaces or a final ".0" were ignored.
     """
 
@@ -73,14 +73,14 @@ _UP_TO = {"<=", "=<", "≤"}
 
 
 def absent(text: str) -> Cell | None:
-    """A cell that says nothing: stars alone, or a mark of missing."""
+    """Read a cell that holds no value: only stars, or a missing mark; None for other cells."""
     if _STARS.fullmatch(text):
         return Cell(Form.STAR)
     return Cell(Form.MISSING) if text.lower() in MISSING else None
 
 
 def interval(text: str, point: Point) -> Cell | None:
-    """Read an interval in any common notation; nothing if it is none, or can be read two ways.
+    """Read an interval in any common notation; None if it is ambiguous or not an interval.
 
     Ends may be excluded by "(" or by a bracket that faces outwards; bare ranges such as "20-29"
     include both. An end may be open: infinite, or left out between brackets.
@@ -115,7 +115,7 @@ def _readings(text: str, point: Point) -> Iterator[Span]:
 
 
 def _halves(text: str, mark: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Both sides of every separator, one after the other."""
+    """Yield the texts on both sides of each separator in turn."""
     for match in mark.finditer(text):
         left, right = text[: match.start()].strip(), text[match.end() :].strip()
         if match[0] in {",", ";"} or (left and right):
@@ -140,7 +140,7 @@ def _beside(sign: str, span: Span) -> Span:
 
 
 def number(text: str, mark: str) -> float | None:
-    """One number with a decimal mark, or nothing.
+    """Read one number with a decimal mark, or None.
 
     >>> number("-1,5", ","), number("1,5", ".")
     (-1.5, None)
@@ -158,7 +158,7 @@ _NUMBER = {
 
 
 def numeric(text: str, marks: Sequence[str], *, whole: bool) -> Cell:
-    """Read a cell of a numeric column, without spaces around it, by decimal marks in their order.
+    """Read a cell of a numeric column; decimal marks are tried in order.
 
     In a column of whole numbers 29 reaches up to 30.
     """
@@ -185,7 +185,7 @@ def numeric(text: str, marks: Sequence[str], *, whole: bool) -> Cell:
 
 
 def around(value: float, *, whole: bool) -> Span:
-    """The places that a number covers: itself, up to the next number of its column."""
+    """Return the interval that a number covers: up to the next number of its column."""
     beyond = math.nextafter(value, math.inf)
     if not whole:
         return value, beyond
@@ -205,7 +205,7 @@ def _set_of(text: str, point: Point) -> Cell | None:
 
 
 def _hull(form: Form, spans: Sequence[Span]) -> Cell:
-    """Cover some spans by one box, and note how much more that holds than they do."""
+    """Cover several intervals by one, and record the width of the gaps between them."""
     ordered = sorted(set(spans))
     lower, reached, gap = ordered[0][0], ordered[0][1], 0.0
     for first, after in ordered[1:]:
@@ -237,7 +237,7 @@ def read_date(text: str, form: str | None, *, days: bool) -> Cell:
 
 
 def moment(text: str, form: str | None) -> Span | None:
-    """The days, from 1970, that a year, quarter, month, week, day or time covers; or nothing.
+    """Return the days since 1970 that a year, quarter, month, week, day or time covers, or None.
 
     >>> moment("1970-02", None)
     (31.0, 59.0)
@@ -264,7 +264,7 @@ def moment(text: str, form: str | None) -> Span | None:
 
 
 def _quarter_or_week(year: int, letter: str, number: int) -> Span:
-    """The days of a quarter, 2020-Q1, or of a week by ISO 8601, 2020-W05."""
+    """Return the days of a quarter, 2020-Q1, or of an ISO 8601 week, 2020-W05."""
     if letter == "W":
         first = (date.fromisocalendar(year, number, 1) - date(1970, 1, 1)).days
         return float(first), float(first + 7)
@@ -278,13 +278,13 @@ def _day(year: int, month: int, day: int = 1) -> float:
 
 def _cover(time: datetime, *, instant: bool) -> Span:
     since = time - datetime(1970, 1, 1, tzinfo=UTC)
-    # As Polars divides: by the reciprocal. Otherwise a time would miss its own place by a bit.
+    # Multiply by the reciprocal as Polars does; otherwise a time differs in its last bit.
     at = since // timedelta(microseconds=1) * (1 / 86_400e6)
     return at, (math.nextafter(at, math.inf) if instant else at + 1)
 
 
 class Categories:
-    """Reads cells of an ordinal or nominal column by its categories and its hierarchy.
+    """Reader of the cells of an ordinal or nominal column, by its categories and hierarchy.
 
     Args:
         place: of each level in the public order.
@@ -311,14 +311,14 @@ class Categories:
         self._loose: dict[str, Cell | None] = {}
         for name, cell in self._cells.items():
             key = _plain(name)
-            # Two names that differ in case alone cannot be distinguished this way.
+            # Names that differ only in case are ambiguous here.
             self._loose[key] = None if key in self._loose else cell._replace(loose=True)
         self._longest = {
             mark: 1 + max((name.count(mark) for name in self._cells), default=0) for mark in _MARKS
         }
 
     def read(self, text: str) -> Cell:
-        """Read one cell: as it is written, else without spaces around it, else loosely."""
+        """Read one cell: exactly, else without surrounding spaces, else ignoring case."""
         cell = self._cells.get(text)
         if cell is None:
             text = text.strip()
@@ -350,13 +350,13 @@ class Categories:
         return None
 
     def _members(self, inner: str, mark: str, greedy: bool) -> list[Span] | None:  # noqa: FBT001
-        """Cut a list into known names; a name may itself hold the mark."""
+        """Split a list into known category names, which may contain the separator themselves."""
         pieces, longest = inner.split(mark), self._longest[mark]
         if longest == 1:
             readings = [self._span(piece.strip(" '\"")) for piece in pieces]
             return None if None in readings else [span for span in readings if span]
         steps = range(longest, 0, -1) if greedy else range(1, longest + 1)
-        # From the end: how many pieces make the first name, where the rest can be read too.
+        # From the end: the number of pieces in the first name, where the rest can be read too.
         step: list[tuple[int, Span] | None] = [None] * len(pieces)
         for at in reversed(range(len(pieces))):
             for run in steps:
@@ -376,7 +376,7 @@ class Categories:
         return spans
 
     def _read_mask(self, text: str) -> Cell | None:
-        """Read a mask such as "130**" as all categories that it fits, by length if any has it."""
+        """Read a mask such as "130**": all categories that match, of its length if any."""
         if "*" not in text:
             return None
         for star, joint in ((r"\*", "."), (r"\*+", ".*")):
@@ -395,7 +395,7 @@ def _plain(text: str) -> str:
 
 
 def _unwrap(text: str, opening: str) -> str | None:
-    """What stands between the braces of a set, also of one that Python wrote."""
+    """Return the text between the braces of a set, whether bare or written by Python."""
     closing = {"{": "}", "[": "]"}[opening]
     match = re.fullmatch(r"(?:frozenset|set)\((.*)\)", text)
     bare = match[1] if match else text

@@ -1,4 +1,4 @@
-"""Released columns: which column of the policy each is, and its places on the original's axis."""
+"""Released columns: matched to the policy's columns, and placed on the original's axes."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
+from shoal.core.constraints import CATEGORICAL
 from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.cells import is_plain
@@ -19,19 +20,14 @@ from shoal.io.external.cells import Categories, Cell, Form, numeric, read_date
 from shoal.io.original import read_original
 from shoal.io.table import Table
 
-CATEGORICAL = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
-
-Ends = Callable[[pl.Series], Floats]
-"""Reads texts as places at once, NaN where a text is not a single value."""
 
 MOST_NAMES = 8
 """How many names a sentence lists."""
 BY_ROW = ("lower", "upper", "suppressed", "exact", "missing", "gap")
 """What a release has for each of its cells."""
 
-_BRACKETS = r"^([\[(\]])([^,;\[\](){}]+)[,;]([^,;\[\](){}]+)([\])\[])$"
 _COMMA = r"\d,\d"
 _BARE_COMMA = r"^[+-]?\d*,\d+$"
 
@@ -59,17 +55,17 @@ class ColumnAxis:
 
     @property
     def discrete(self) -> bool:
-        """Whether places stand for categories."""
+        """Whether the axis numbers categories."""
         return self.column.kind in CATEGORICAL
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedColumn:
-    """A released column on its scale, and how its cells were read.
+    """A released column on its original's axis, and how its cells were read.
 
     Attributes:
-        gap: of each cell, the width of the places that its box holds and it does not: a set of
-            categories that are not neighbours is read as all between them.
+        gap: for each cell, the width of the parts of its interval that it does not include:
+            a set of non-adjacent categories is read with all those between them.
         counts: cells of each `Form`.
         notes: how many cells were read with a remark: "hull", "loose", "outside".
     """
@@ -85,9 +81,9 @@ class ReleasedColumn:
 
 
 def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -> ColumnAxis:
-    """Lay out the axis of an original column.
+    """Make the axis of an original column.
 
-    `text` is the same column as it came, for its decimal mark, which the policy may state.
+    `text` is the column as it was read; it shows the decimal mark if the policy states none.
     """
     column = table.schema[name]
     if column.kind in CATEGORICAL:
@@ -103,7 +99,7 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     unit = 1.0 if integral else 0.0
     low, high = (present.min(), present.max()) if present.size else (0.0, 0.0)
     if column.bounds is not None:
-        # What lies beyond stated bounds keeps its place, and does not widen the domain.
+        # A value beyond the stated bounds is kept, and does not widen the domain.
         low, high = table.limits(name)
         if column.kind is Kind.DATE and not days:  # a bound that is a day includes all of it
             high = np.nextafter(high + 1, low)
@@ -116,7 +112,7 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
 
 
 def places_of(table: Table, name: str) -> Floats:
-    """Places of a table's own cells; a missing category lies after the last one."""
+    """Return the positions of a table's cells on the axis; missing comes after all categories."""
     if table.schema[name].kind not in CATEGORICAL:
         return table.numbers(name)
     categories = table.categories(name)
@@ -145,7 +141,7 @@ def _after(value: float, unit: float) -> float:
 
 
 def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) -> ReleasedColumn:
-    """Read a released column of any type on the scale of its original.
+    """Read a released column of any type onto the axis of its original.
 
     Numbers and dates of a numeric or temporal type, and texts that are plain numbers or dates,
     are taken at once; every other distinct text is parsed once. Cost O(n + distinct texts).
@@ -167,16 +163,12 @@ def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) 
     values = plain.cast(pl.Float64, strict=False)
     values = values.set(~values.is_finite().fill_null(value=False), None)
     return _mix_boxes(
-        text,
-        values,
-        scale,
-        lambda cell: numeric(cell, marks, whole=scale.unit == 1.0),
-        _numbers if marks[0] == "." else None,
+        text, values, scale, lambda cell: numeric(cell, marks, whole=scale.unit == 1.0)
     )
 
 
 def _marks(text: pl.Series, scale: ColumnAxis, decimal: str | None) -> Sequence[str]:
-    """Decimal marks to try: a release may be written with another one than its original."""
+    """List the decimal marks to try; a release may use another mark than its original."""
     if decimal == ".":
         return (".",)
     if not scale.comma:
@@ -201,18 +193,15 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     text = _trim(series)
     form = scale.column.date_format
 
-    def dates(text: pl.Series) -> Floats:
-        values = read_days(text, form or "%Y-%m-%d")
-        if form:  # whatever the policy says, dates may be written as we write them
-            values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
-        return values.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
-
     def parse(cell: str) -> Cell:
         return read_date(cell, form, days=days)
 
     if not days:  # there, a day is an interval of times
         return _texts(text, scale, parse)
-    return _mix_boxes(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
+    values = read_days(text, form or "%Y-%m-%d")
+    if form:  # whatever the policy says, dates may be written as we write them
+        values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
+    return _mix_boxes(text, values.to_physical().cast(pl.Float64), scale, parse)
 
 
 def _categories(scale: ColumnAxis) -> Categories:
@@ -228,7 +217,7 @@ def _categories(scale: ColumnAxis) -> Categories:
 
 
 def _values(values: pl.Series, gone: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
-    """Boxes of a column that holds numbers already."""
+    """Make the intervals of a column of numbers."""
     numbers = values.fill_null(np.nan).to_numpy()
     missing = gone.to_numpy() | np.isnan(numbers)
     wild = ~missing & ~(np.abs(numbers) <= validate.LARGEST)
@@ -237,17 +226,13 @@ def _values(values: pl.Series, gone: pl.Series, scale: ColumnAxis) -> ReleasedCo
 
 
 def _mix_boxes(
-    text: pl.Series,
-    values: pl.Series,
-    scale: ColumnAxis,
-    parse: Callable[[str], Cell],
-    ends: Ends | None,
+    text: pl.Series, values: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell]
 ) -> ReleasedColumn:
-    """Boxes of a column of texts; `values` has the plain ones."""
+    """Make the intervals of a column of texts; `values` has those that are plain values."""
     done = values.is_not_null()
     if done.all():
         return _values(values, values.is_null(), scale)
-    rest = _texts(text.set(done, "*"), scale, parse, ends)
+    rest = _texts(text.set(done, "*"), scale, parse)
     if not done.any():
         return rest
     at = done.to_numpy()
@@ -260,50 +245,12 @@ def _mix_boxes(
     return replace(rest, counts=counts, notes=notes)
 
 
-def _texts(
-    text: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell], ends: Ends | None = None
-) -> ReleasedColumn:
-    """Boxes of a column of texts, each distinct text parsed once."""
+def _texts(text: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell]) -> ReleasedColumn:
+    """Make the intervals of a column of texts, parsing each distinct text once."""
     distinct = text.drop_nulls().unique()
     codes = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64)
-    lower, upper = brackets(distinct, ends, whole=scale.unit == 1.0) if ends else ((), ())
-    quick = zip(lower, upper, strict=True) if ends else ((np.nan, np.nan),) * distinct.len()
-    cells = [
-        Cell(Form.RANGE, low, high) if low < high else parse(cell)
-        for cell, (low, high) in zip(distinct.to_list(), quick, strict=True)
-    ]
-    cells.append(Cell(Form.MISSING))
+    cells = [*map(parse, distinct.to_list()), Cell(Form.MISSING)]
     return _box(scale, cells, codes.fill_null(len(cells) - 1).to_numpy())
-
-
-def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float], list[float]]:
-    """Read all intervals between brackets at once, as `cells.interval` reads them one by one.
-
-    Returned are the two ends of each, NaN where a text is something else.
-    """
-    parts = texts.str.extract_groups(_BRACKETS).struct.unnest()
-    low, high = (ends(parts.to_series(at).str.strip_chars()) for at in (1, 2))
-    first, after = zip(_around(low, whole=whole), _around(high, whole=whole), strict=True)
-    included = [(parts.to_series(at) == mark).fill_null(value=False).to_numpy()
-                for at, mark in ((0, "["), (3, "]"))]  # fmt: skip
-    lower = np.where(included[0], first[0], after[0])
-    upper = np.where(included[1], after[1], first[1])
-    valid = lower < upper
-    return np.where(valid, lower, np.nan).tolist(), np.where(valid, upper, np.nan).tolist()
-
-
-def _around(values: Floats, *, whole: bool) -> tuple[Floats, Floats]:
-    """`cells.around` for many numbers."""
-    beyond = np.nextafter(values, np.inf)
-    if not whole:
-        return values, beyond
-    up = np.ceil(values)
-    return up, np.where(up == values, np.maximum(up + 1, beyond), up)
-
-
-def _numbers(text: pl.Series) -> Floats:
-    values = text.cast(pl.Float64, strict=False)
-    return values.set(~(values.abs() <= validate.LARGEST), None).fill_null(np.nan).to_numpy()
 
 
 def _box(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
@@ -316,10 +263,10 @@ def _box(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> 
 def _boxes(
     scale: ColumnAxis, forms: NDArray[np.int64], lower: Floats, upper: Floats
 ) -> ReleasedColumn:
-    """Bring spans into the domain, and find those that hold one value.
+    """Clip intervals to the domain, and mark those that hold one value.
 
-    What lies outside the domain keeps its place: noise goes there. Of what lies partly
-    outside, the part inside is kept, so no interval is wider than a suppressed cell.
+    A value or interval entirely outside the domain stays, because noise can move values there. One
+    partly outside is clipped, so no interval is wider than a suppressed cell.
     """
     least, beyond = scale.domain
     hidden = np.isin(forms, HIDDEN)
@@ -328,7 +275,7 @@ def _boxes(
     inside = ~(hidden | single | outside)
     lower = np.where(hidden, least, np.where(inside, np.maximum(lower, least), lower))
     upper = np.where(hidden, beyond, np.where(inside, np.minimum(upper, beyond), upper))
-    # An open end that starts outside has no other end to be brought to.
+    # An open interval that starts outside has no finite end to clip to.
     lower = np.where(np.isinf(lower), np.nextafter(upper, -np.inf), lower)
     upper = np.where(np.isinf(upper), np.nextafter(lower, np.inf), upper)
     if scale.discrete:
@@ -353,11 +300,11 @@ def type_alike(
     decimal: str | None,
     silent: bool,
 ) -> tuple[Table, Table | None]:
-    """Type the original and the people not in it, over one list of categories for each column.
+    """Type the original and the control, with one list of categories for each column.
 
-    A place means the same in both tables only if they share the list. Where the policy declares
-    none, it has the categories of the original in their order, and then those that only the
-    control has, in theirs: the control never moves a category of the original.
+    A category's number means the same in both tables only if they share the list. Where the policy
+    declares none, it has the categories of the original in their order, and then those that only
+    the control has, in theirs: the control never moves a category of the original.
     """
     table = read_original(original, schema, decimal=decimal, silent=silent)
     if control is None:
@@ -391,7 +338,7 @@ def _recast(table: Table, shared: dict[str, pl.Enum]) -> Table:
 
 @dataclass(frozen=True)
 class Names:
-    """The columns that two tables share, and what is odd about the others.
+    """Columns matched between original and release, and findings about the others.
 
     Attributes:
         source: the name in the release of each policy column that it holds, identifiers too.
@@ -407,9 +354,9 @@ class Names:
 def match(
     original: pl.DataFrame, released: pl.DataFrame, policy: Policy, rename: Mapping[str, str]
 ) -> Names:
-    """Match columns by name: stated, then equal, then equal but for case and separators.
+    """Match columns by the stated renaming, then by name, then ignoring case and separators.
 
-    Refused are a `rename` of a column that is not there, and two tables that share none.
+    A `rename` of an absent column is refused, and so are tables that share no column.
     """
     schema = policy.schema
     source = _apply_renames(released, schema.names, rename)
@@ -440,7 +387,7 @@ def match(
     findings += _list_names(lacking, about_lacking, "it is", "they are")
     findings += _list_names(plain, about_plain, "has", "have", "is", "are")
     if unlike("The release", source, schema.released) or not all(map(quotable, extra)):
-        # Names may be cells of a file without a header.
+        # In a file without a header, names are cells.
         extra = [f"column {1 + released.columns.index(name)}" for name in extra]
     findings += _list_names(
         extra,
@@ -470,7 +417,7 @@ def _apply_renames(
 
 
 def _guess_names(wanted: list[str], free: list[str]) -> dict[str, str]:
-    """Names that are alike but for case, spaces, points and underscores, where only one is."""
+    """Match names that differ only in case, spaces, points and underscores, if unambiguous."""
     alike: dict[str, list[str]] = {}
     for name in free:
         alike.setdefault(_fold(name), []).append(name)
@@ -487,7 +434,7 @@ def _fold(name: str) -> str:
 
 
 def _nothing(original: pl.DataFrame, released: pl.DataFrame, wanted: tuple[str, ...]) -> str:
-    """Say that no column can be evaluated; names that are not known may be cells."""
+    """Say that no column can be evaluated; unknown names are not shown, as they may be cells."""
     return (
         unlike("The original", original.columns, wanted)
         or f"The release has no column that can be evaluated: expected some of {_names(wanted)}, "

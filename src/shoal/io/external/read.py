@@ -1,4 +1,4 @@
-"""Read a release that anybody made, beside its original, to evaluate it.
+"""Read any tool's release beside its original, to evaluate it.
 
 Every released cell becomes a span of places on the axis of its column, whatever it is written
 as. How each column was scored, and what is odd about the release, is said in sentences. They
@@ -14,12 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Policy, Schema, SpatialDecomposition
+from shoal.core.constraints import CATEGORICAL
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.external import columns, sentences
 from shoal.io.external.columns import (
     BY_ROW,
-    CATEGORICAL,
     places_of,
     read_column,
     scale_of,
@@ -30,7 +30,7 @@ from shoal.io.table import Table
 
 @dataclass(frozen=True, eq=False)
 class ExternalRelease:
-    """A release, its original and the people not in it on common axes. As confidential as they.
+    """A release, its original and its control on common axes. As confidential as these tables.
 
     Original and control share one list of categories for each column, and the release is read
     on it: a reading whose tables disagree does not exist.
@@ -196,7 +196,7 @@ def _outside(others: Table | None, names: tuple[str, ...]) -> NDArray[np.float64
 
 
 def _steps(schema: Schema) -> list[str]:
-    """Say where the original is not compared as it was written."""
+    """Say which columns of the original are recoded before the comparison."""
     recoded = [column.name for column in schema.columns if column.recoded]
     if not recoded:
         return []
@@ -211,7 +211,7 @@ def _in_order(
     matched: columns.Names,
     aligned: bool | None,  # noqa: FBT001 (as it was stated)
 ) -> tuple[pl.DataFrame, bool | None, list[str]]:
-    """Find out whether rows correspond, and put them in order where a row key shows it.
+    """Find whether rows correspond, and sort them where a row key shows how.
 
     Equal numbers of rows prove nothing: a shuffled release has them, too.
     """
@@ -264,7 +264,7 @@ def _read_tree(
     *,
     silent: bool,
 ) -> ExternalRelease:
-    """Read a release that is a spatial tree: one box per row, with counts."""
+    """Read a release that is a spatial decomposition: one row per box, with counts."""
     decimal = policy.reading.decimal
     boxes = decomposition_table.from_frame(_type_tree(released, policy.schema), policy.schema)
     wanted = {*boxes.columns, boxes.column}
@@ -276,7 +276,7 @@ def _read_tree(
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in boxes.columns]
     least, beyond = boxes.extent
     domains = np.array([scale.domain for scale in scales])
-    # The boxes cover a public space, which may be wider than what is declared.
+    # The boxes cover a public domain, which may be wider than the declared one.
     domains[:, 0] = np.where(np.isinf(least), domains[:, 0], np.minimum(domains[:, 0], least))
     domains[:, 1] = np.where(np.isinf(beyond), domains[:, 1], np.maximum(domains[:, 1], beyond))
     lower, upper = np.maximum(boxes.lower, domains[:, 0]), np.minimum(boxes.upper, domains[:, 1])
@@ -311,7 +311,7 @@ def _read_tree(
 
 
 def _type_tree(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Give the cells of a tree that came as text their types."""
+    """Parse the cells of a decomposition that was read as text."""
     ends = {f"{c.name}_{side}": c for c in schema.columns for side in ("lower", "upper")}
     series: list[Any] = []
     for cells in frame:

@@ -1,4 +1,4 @@
-"""What a reader of an external release must know, in sentences without a cell of the original."""
+"""Remarks about an external release, without any cell of the original."""
 
 from collections.abc import Sequence
 
@@ -70,7 +70,7 @@ def _whence(scale: ColumnAxis) -> str:
 
 
 def rows(original: int, released: int) -> list[str]:
-    """Say whether rows were dropped or added."""
+    """Say whether the release has fewer or more rows than the original."""
     if released == original:
         return []
     more = f"{abs(released - original):,} {'fewer' if released < original else 'more'}"
@@ -80,8 +80,8 @@ def rows(original: int, released: int) -> list[str]:
 def find_left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
     """Find rows that hide every quasi-identifier and still show a confidential cell.
 
-    ARX writes the rows that it suppresses so. Who knows that a person's row was suppressed, or
-    counts the rows, still learns from it.
+    ARX writes suppressed rows this way. Anyone who knows that a person's row was suppressed still
+    learns the confidential value.
     """
     names = schema.names
     keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
@@ -103,7 +103,7 @@ def find_left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list
 
 
 def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
-    """Count rows and columns that are suppressed as a whole."""
+    """Count the rows and columns that are completely suppressed."""
     names = schema.names
     sentences = [f"Every cell of '{name}' is suppressed, missing or cannot be read."
              for name, gone in zip(names, suppressed.T, strict=True) if gone.all()]  # fmt: skip
@@ -166,7 +166,7 @@ def other_people(
 def _fitting(
     scales: Sequence[ColumnAxis], axes: Sequence[ReleasedColumn], rows: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Count, of some rows at even distances, those whose box holds a row of the original."""
+    """Count the released rows, of an evenly spaced sample, that match a row of the original."""
     chosen = rows[np.linspace(0, len(rows) - 1, min(SAMPLE, len(rows))).astype(np.int64)]
     fit = 0
     for row in chosen:
@@ -185,9 +185,9 @@ def _fitting(
 
 
 def _far(scale: ColumnAxis, axis: ReleasedColumn) -> bool:
-    """Whether released values, or middles, lie far from the original's.
+    """Whether the released distribution is far from the original's.
 
-    Numbers by Kolmogorov-Smirnov's distance, categories by total variation.
+    Numbers are compared by the Kolmogorov-Smirnov distance, categories by total variation.
     """
     lower, upper = axis.lower[~axis.suppressed], axis.upper[~axis.suppressed]
     places = scale.places[~np.isnan(scale.places)]

@@ -4,22 +4,21 @@ k-anonymity is exact, because every group lies in one cell and is made by the me
 little homogeneity is lost at the seams; tests hold the sum of squares to 1.05 times that of the
 method on the whole table, for 100,000 records of four columns in cells of 10,000 or more.
 
-The result does not depend on how the table lies in blocks: the scale of each column comes from
-sums of whole numbers, the sample is drawn by places in the canonical order, and the records of a
-cell stand in that order.
+The result does not depend on how the table lies in blocks: the sample, which gives the scale of
+each column and the cells, is drawn by positions in the canonical order, and the records of a cell
+are in that order.
 
 Cells are cut by the data. Nothing that rests on groups being a function of public quantities
 survives that, so methods with a claim of differential privacy do not work within cells.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from shoal.core import Column, Partition
+from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
 from shoal.io.table import ColumnScale, Table, edges_of, place_column, transform
 from shoal.methods.distributed_rows import Distributed, DistributedRows
@@ -49,24 +48,23 @@ APPROXIMATE = (
     "table were grouped at once."
 )
 
-HALF_WORD = 2.0**31
-
 
 def run_blockwise(
     rows: DistributedRows, setting: Setting[Any], tools: Tools, method: Grouper
 ) -> Distributed:
-    """Group the records of each cell by a method."""
+    """Group the records of each cell by the method."""
     columns, parameters = setting.columns, setting.parameters
     size = max(int(SHARE * rows.block_rows), 1)
     least = max(min(LEAST, size), 2 * parameters.k)
     size = max(size, least)
-    tools.progress("scaling columns", 0, 1)
     route: Callable[[Table, Ints], Ints] = _nowhere
-    scales = None
+    scales: list[ColumnScale] | None = None
     if len(rows) >= 2 * size:
-        scales = scales_of(rows, columns)
+        sample = sample_rows(rows, columns, max(-(-SAMPLED * len(rows) // size), SAMPLED * 64))
+        template = rows.template
+        scales = [_scale(raw, template, name) for raw, name in zip(sample.T, columns, strict=True)]
         tools.progress("cutting the table into cells", 0, 1)
-        route = _routing(rows, setting, scales, (size, least), method)
+        route = _routing(rows, setting, sample, scales, (size, least), method=method)
     tools.progress("grouping within cells", 0, 1)
     change = rows.within(columns, route, _finishing(columns, parameters, scales, method))
     return Distributed(changes=(change,))
@@ -96,7 +94,7 @@ def recode_groups(
     parameters: MicroaggregationParameters,
     scales: Sequence[ColumnScale] | None,
 ) -> Table:
-    """Give every group one value per column, medoids on the scale of the whole table."""
+    """Give every group one value per column, with medoids on the scale of the whole table."""
     if parameters.aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns, scales), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
@@ -113,15 +111,15 @@ def recode_groups(
 def _routing(
     rows: DistributedRows,
     setting: Setting[Any],
+    sample: Floats,
     scales: Sequence[ColumnScale],
     sizes_wanted: tuple[int, int],
+    *,
     method: Grouper,
 ) -> Callable[[Table, Ints], Ints]:
-    """Cut cells by a sample, count what they hold, and merge small ones into their siblings."""
+    """Cut cells by a sample, count their records, and merge small cells into their siblings."""
     columns, k = setting.columns, setting.parameters.k
     size, least = sizes_wanted
-    count = max(-(-SAMPLED * len(rows) // size), SAMPLED * 64)
-    sample = sample_rows(rows, columns, count)
     X = np.hstack([
         place_column(raw, setting.schema[name], scale, edges_of(rows.template, name))
         for raw, name, scale in zip(sample.T, columns, scales, strict=True)
@@ -149,47 +147,30 @@ def _sizes(
     return sizes
 
 
-class SampledRecords(NamedTuple):
-    """Sampled records: their places in the canonical order, and their raw values by column."""
-
-    places: Ints
-    raws: Floats
-
-    def __add__(self, other: Any) -> "SampledRecords":
-        return SampledRecords(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
-
-    def in_order(self) -> Floats:
-        """Raw values in canonical order, one column each."""
-        return self.raws[np.argsort(self.places)]
-
-
-class Sample(NamedTuple):
-    """A sample of the records; which are in it depends on places in the canonical order alone."""
-
-    columns: tuple[str, ...]
-    share: float
-
-    def of(self, table: Table, places: Ints) -> SampledRecords:
-        """The sampled records of a block."""
-        chosen = np.flatnonzero(_mix(places) < self.share)
-        raws = np.column_stack([table.raw(name) for name in self.columns])
-        return SampledRecords(places[chosen], raws[chosen])
-
-
 def sample_rows(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
-    """Raw values of about `count` records, in canonical order: one column each."""
-    draw = Sample(tuple(columns), min(count / len(rows), 1.0))
-    drawn: SampledRecords = rows.fold(draw.of, operator.add)
-    return drawn.in_order()
+    """Sample about `count` records by their canonical positions, in canonical order."""
+    share = min(count / len(rows), 1.0)
+
+    def draw(table: Table, places: Ints) -> tuple[Ints, Floats]:
+        chosen = np.flatnonzero(_mix(places) < share)
+        raws = np.column_stack([table.raw(name) for name in columns])
+        return places[chosen], raws[chosen]
+
+    def join(one: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> tuple[Ints, Floats]:
+        return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+
+    places, raws = rows.fold(draw, join)
+    ordered: Floats = raws[np.argsort(places)]
+    return ordered
 
 
 def scatter(places: Ints, parts: Ints) -> Ints:
-    """Divide records into `parts`, by their places in the canonical order."""
+    """Divide records into `parts` pseudo-randomly, by their canonical positions."""
     return np.minimum((_mix(places) * parts).astype(np.int64), parts - 1)
 
 
 def _mix(places: Ints) -> Floats:
-    """A pseudo-random number in [0, 1) for each place: the finaliser of splitmix64."""
+    """Hash each position to a number in [0, 1): the finaliser of splitmix64."""
     x = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -197,87 +178,21 @@ def _mix(places: Ints) -> Floats:
 
 
 def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScale, ...]:
-    """Centre and spread of each column, the same whatever blocks the rows lie in.
+    """Compute the scale of each column as one machine does, in every bit.
 
-    A first pass finds the ends of each column, a second adds up fixed-point numbers around their
-    middle, in two words of 31 bits below the largest: whole numbers add up to the same in any
-    order. Cost: two passes.
+    One column at a time comes to the driver: 8 bytes per record.
     """
-    template = rows.template
-    categories = [edges_of(template, name) for name in columns]
-    schema = [template.schema[name] for name in columns]
-
-    def ends(table: Table, _places: Ints) -> tuple[Floats, list[Ints]]:
-        return _ends(table, columns, schema, categories)
-
-    def join(
-        one: tuple[Floats, list[Ints]], other: tuple[Floats, list[Ints]]
-    ) -> tuple[Floats, list[Ints]]:
-        wide = np.vstack([
-            np.minimum(one[0][0], other[0][0]), np.maximum(one[0][1], other[0][1]),
-        ])  # fmt: skip
-        return wide, [a + b for a, b in zip(one[1], other[1], strict=True)]
-
-    reach, counts = rows.fold(ends, join)
-    reach = np.where(np.isfinite(reach), reach, 0.0)  # a column without values has no ends
-    middle = reach[0] / 2 + reach[1] / 2
-    # A power of two within which all values lie around the middle, so dividing loses nothing.
-    half = np.ldexp(1.0, np.frexp(np.maximum(reach[1] - middle, middle - reach[0]))[1])
-
-    def add(table: Table, _places: Ints) -> Ints:
-        return np.stack([
-            _moments(transform(table.raw(name), column), m, h)
-            for name, column, m, h in zip(columns, schema, middle, half, strict=True)
-        ])  # fmt: skip
-
-    sums = rows.fold(add, np.add)
-    return tuple(
-        _scale(c, counted, m, h, nominal=edges is not None)
-        for c, counted, m, h, edges in zip(sums, counts, middle, half, categories, strict=True)
-    )
+    return tuple(_scale(rows.bring([name]).raw(name), rows.template, name) for name in columns)
 
 
-def _ends(
-    table: Table,
-    columns: Sequence[str],
-    schema: Sequence[Column],
-    categories: Sequence[Ints | None],
-) -> tuple[Floats, list[Ints]]:
-    """Least and largest value of each column, and how many cells have each category or none."""
-    limits, counts = np.zeros((2, len(columns))), []
-    for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
-        raw = transform(table.raw(name), column)
-        gone = np.isnan(raw)
-        present = raw[~gone]
-        limits[0, place] = present.min(initial=np.inf)
-        limits[1, place] = present.max(initial=-np.inf)
-        if edges is None:
-            counts.append(np.array([present.size, raw.size - present.size]))
-        else:
-            codes = np.where(gone, len(edges), raw).astype(np.int64)
-            counts.append(np.bincount(codes, minlength=len(edges) + 1))
-    return limits, counts
-
-
-def _moments(values: Floats, middle: float, half: float) -> Ints:
-    """Sums of u and u^2 over the present values, u = (x - middle) / half, in words of 31 bits."""
-    u = (values[~np.isnan(values)] - middle) / half
-    sums = []
-    for power in (u, u * u):
-        high = np.floor(power * HALF_WORD)
-        low = np.floor((power * HALF_WORD - high) * HALF_WORD)
-        sums += [int(high.astype(np.int64).sum()), int(low.astype(np.int64).sum())]
-    return np.array(sums, dtype=np.int64)
-
-
-def _scale(sums: Ints, counts: Ints, middle: float, half: float, *, nominal: bool) -> ColumnScale:
-    if nominal:
-        return ColumnScale(shares=counts / max(int(counts.sum()), 1))
-    present, gone = (int(number) for number in counts)
-    if not present:
+def _scale(raw: Floats, template: Table, name: str) -> ColumnScale:
+    edges = edges_of(template, name)
+    values = transform(raw, template.schema[name])
+    gone = np.isnan(values)
+    if edges is not None:
+        codes = np.where(gone, len(edges), raw).astype(np.int64)
+        return ColumnScale(shares=np.bincount(codes, minlength=len(edges) + 1) / max(len(raw), 1))
+    present = values[~gone]
+    if not present.size:
         return ColumnScale()
-    a, b, c, d = (int(word) for word in sums)
-    first = (a + b / HALF_WORD) / HALF_WORD / present
-    second = (c + d / HALF_WORD) / HALF_WORD / present
-    spread = float(np.sqrt(max(second - first * first, 0.0)) * half)
-    return ColumnScale(float(middle + first * half), spread or 1.0, gone > 0)
+    return ColumnScale(float(present.mean()), float(present.std()) or 1.0, bool(gone.any()))

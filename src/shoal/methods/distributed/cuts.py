@@ -1,4 +1,4 @@
-"""Cuts of a node from counts alone: where the median lies, and which borders are nearest to it."""
+"""Find cuts of a node from counts alone: at the median, or at the borders nearest it."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from shoal.core._arrays import Floats, Ints
 
 
 class Cut(NamedTuple):
-    """x < value goes low, with `fewer` records; 0 means that there is no such cut."""
+    """A cut: x < value goes low, with `fewer` records; 0 if there is no such cut."""
 
     value: float
     fewer: int
@@ -27,7 +27,7 @@ def merge_equal(slot: Ints, values: Floats, counts: Ints) -> tuple[Ints, Floats,
 
 
 def middle_place(held: Ints, rank: int) -> tuple[int, int, int]:
-    """Place on a grid that holds the record of a rank; records before it, and up to its end.
+    """Find the grid point that holds the record of a rank, and the records before and up to it.
 
     >>> middle_place(np.array([2, 1, 0, 3]), 3)
     (3, 3, 6)

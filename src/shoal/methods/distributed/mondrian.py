@@ -8,9 +8,9 @@ confidential values on both sides. So a level takes two or three passes. A node 
 is finished by the same function that cuts a whole table, with the ranges and the counts of the
 whole table.
 
-Strict cuts lie between values and so are those of one machine: the released rows are the same. With
-`relaxed`, equal values are separated only in nodes that are small enough, which gives other groups
-than on one machine; what is promised holds all the same.
+Strict cuts are between values, and are therefore those of one machine: the released rows are the
+same. With `relaxed`, equal values are separated only in nodes that are small enough, which gives
+other groups than on one machine; what is promised holds all the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,13 +61,13 @@ Release = Callable[[Table, Partition], Table]
 
 
 class Asked(NamedTuple):
-    """What a run is to do.
+    """The parameters of a run.
 
     Attributes:
-        columns: that are cut.
+        columns: the columns that are cut.
         k: least number of records in a leaf.
-        required: what leaves must meet beside k.
-        halt: what a node must meet to be cut.
+        required: guarantees of leaves besides k.
+        halt: what a node must satisfy to be cut further.
         relaxed: whether equal values may be separated.
         max_height: largest number of cuts above a leaf.
         covers: what is released of a leaf depends on which cells it has, not on how many.
@@ -83,7 +83,7 @@ class Asked(NamedTuple):
 
 
 class CountedGuarantee(NamedTuple):
-    """A guarantee with the values that it is about, and how often the whole table has them."""
+    """A guarantee with the distinct values of its columns, and their counts in the whole table."""
 
     guarantee: LDiversity | TCloseness
     values: Values
@@ -91,21 +91,21 @@ class CountedGuarantee(NamedTuple):
     edges: Ints | None
 
     def codes(self, table: Table) -> Ints:
-        """Number the values of some rows."""
+        """Encode the values of some rows."""
         return self.values.codes([table.raw(name) for name in self.guarantee.columns])
 
     def requirement(self, codes: Ints) -> Requirement:
-        """What a group of some of the rows must meet."""
+        """Make the requirement for a group of some of the rows."""
         return Requirement(self.guarantee, codes, self.values.width, self.edges, totals=self.totals)
 
 
 @dataclass
 class Upper:
-    """The cuts that were made so far; an end is a node that was not cut.
+    """The cuts so far; an end is a node that has not been cut.
 
     Attributes:
-        ways: of each cut where it leads low and high: to a cut, or to -1 - e for end e.
-        place: of each end the cut above it and the side; None for the root.
+        ways: for each cut, its low and high child: another cut, or -1 - e for end e.
+        place: for each end, the cut above it and the side; None for the root.
         ends: least and largest value of each column in an end that was examined.
     """
 
@@ -133,7 +133,7 @@ class Upper:
         return route
 
     def divide(self, end: int, axis: int, cut: float, fewer: int) -> None:
-        """Cut an end in two: it stays as the low side."""
+        """Cut an end in two; it remains as the low side."""
         node, other = len(self.axis), len(self.sizes)
         self.axis.append(axis)
         self.cut.append(cut)
@@ -151,7 +151,7 @@ class Upper:
 
 
 def cut_blocks(rows: DistributedRows, asked: Asked, release: Release, tools: Tools) -> Distributed:
-    """Cut from the root down, and finish each small node by itself."""
+    """Cut from the root down, and finish each small node on its own."""
     tools.progress("counting values", 0, 1)
     columns = asked.columns
     halts = () if asked.halt is None else (asked.halt,)
@@ -190,7 +190,7 @@ def _rulers(rows: DistributedRows, columns: Sequence[str]) -> list[Encoding]:
 
 
 def _count_guarantee(rows: DistributedRows, guarantee: LDiversity | TCloseness) -> CountedGuarantee:
-    """Find which values the whole table has, and how often."""
+    """Find the distinct values in the whole table, with their counts."""
     names = guarantee.columns
 
     def distinct(table: Table, _places: Ints) -> tuple[Floats, Ints]:
@@ -223,7 +223,7 @@ def _distinct(raws: Floats, counts: Ints) -> tuple[Floats, Ints]:
 
 
 class _Seen(NamedTuple):
-    """What a pass counts in nodes, which are numbered by slots."""
+    """The counts of a pass over the examined nodes, numbered by slots."""
 
     edges: Floats
     first: Ints
@@ -232,14 +232,14 @@ class _Seen(NamedTuple):
     values: Ints  # one row per slot: confidential values of all rules
 
     def of(self, slot: int, column: int) -> tuple[Ints, Floats]:
-        """Counts on the grid of a column, and its edges."""
+        """Return the counts on a column's grid in a node, and the edges of the grid."""
         begin, end = self.first[slot, column], self.first[slot, column + 1]
         base = 2 * begin + slot * (self.first.shape[1] - 1) + column
         return self.counts[base : base + 2 * (end - begin) + 1], self.edges[begin:end]
 
 
 class _Work:
-    """What the passes of one run share."""
+    """The state that the passes of a run share."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class _Work:
         return np.ascontiguousarray(np.column_stack(placed))
 
     def _of_blocks(self, upper: Upper, active: Sequence[int]) -> Callable[[Table], Any]:
-        """From a block to its places, and which of the examined nodes holds each."""
+        """Make a function that finds the examined node of each record in a block."""
         route = upper.route()
         slots = np.full(len(upper.sizes), -1, np.int64)
         slots[active] = np.arange(len(active))
@@ -299,7 +299,7 @@ class _Work:
         return look
 
     def _level(self, upper: Upper, active: list[int]) -> None:
-        """Cut each of some ends once, or close it."""
+        """Cut each of the given ends once, or close it."""
         look = self._of_blocks(upper, active)
         edges, first = self._grids(upper, active)
         seen = self._tally(look, edges, first, len(active))
@@ -318,7 +318,7 @@ class _Work:
                 del queue[slot]
 
     def _queue(self, upper: Upper, active: list[int], seen: "_Seen") -> dict[int, list[int]]:
-        """The columns of each node, the widest first; none if it is not cut."""
+        """Return the columns of each node, widest first; empty if it is not cut."""
         ends = seen.ends[:2] if self.whole is None else self.whole
         extent = np.maximum(ends[1] / 2 - ends[0] / 2, 5e-324)
         queue: dict[int, list[int]] = {}
@@ -338,7 +338,7 @@ class _Work:
         axes: dict[int, int],
         sizes: dict[int, int],
     ) -> dict[int, list[Cut]]:
-        """The cuts of one column of each examined node."""
+        """Find the cuts of one column in each examined node."""
         between: dict[int, tuple[int, float, float]] = {}
         before: dict[int, int] = {}
         cuts: dict[int, list[Cut]] = {}
@@ -365,7 +365,7 @@ class _Work:
         return cuts
 
     def _grids(self, upper: Upper, active: Sequence[int]) -> tuple[Floats, Ints]:
-        """Edges for each node and column: quantiles of its sample, or every code."""
+        """Choose the grid for each node and column: quantiles of its sample, or every code."""
         d = len(self.columns)
         wanted = max(32, GRID // (2 * d * len(active)))
         cell = upper.route()(self.sample)
@@ -389,7 +389,7 @@ class _Work:
     def _tally(
         self, look: Callable[[Table], Any], edges: Floats, first: Ints, slots: int
     ) -> "_Seen":
-        """Counts on the grids, ends of each column, and confidential values, by node."""
+        """Count records on the grids, extremes of each column, and confidential values, by node."""
         counted, rules, d = self.counted, self.rules, len(self.columns)
 
         def ask(table: Table, _places: Ints) -> tuple[Ints, Floats, Ints]:
@@ -414,7 +414,7 @@ class _Work:
         asked: dict[int, tuple[int, float, float]],
         slots: int,
     ) -> dict[int, tuple[Floats, Ints]]:
-        """The values of some nodes between two edges, and how often they occur."""
+        """Return the values of some nodes between two edges, with their counts."""
         if not asked:
             return {}
         axis = np.full(slots, -1, np.int64)
@@ -446,12 +446,12 @@ class _Work:
         sizes: dict[int, int],
         here: Ints,
     ) -> dict[int, Cut]:
-        """The first cut of each node that leaves k records and what is required on both sides."""
+        """Find the first cut of each node that leaves both sides k records and the guarantees."""
         k = self.asked.k
         kept: dict[int, list[Cut]] = {}
         for slot, both in cuts.items():
             enough = [min(cut.fewer, sizes[slot] - cut.fewer) >= k for cut in both]
-            # The more balanced cut comes first: where it leaves too few, so does the other.
+            # The more balanced cut comes first: if it leaves too few records, so does the other.
             kept[slot] = both[: enough.index(False)] if False in enough else both
         kept = {slot: columns for slot, columns in kept.items() if columns}
         steered = [r for r in range(len(self.counted)) if r != self.halting]
@@ -474,7 +474,7 @@ class _Work:
         cuts: dict[int, list[Cut]],
         slots: int,
     ) -> Ints:
-        """Confidential values of the low sides of up to two cuts per node."""
+        """Count confidential values on the low sides of up to two cuts per node."""
         axis = np.full(slots, -1, np.int64)
         at = np.full((2, slots), -np.inf)
         for slot, both in cuts.items():
@@ -502,7 +502,7 @@ class _Work:
     def _standing(
         self, look: Callable[[Table], Any], giant: Sequence[int], release: Release
     ) -> dict[int, pl.DataFrame]:
-        """What is released of each of some ends: one row."""
+        """Return the released values of each of some ends, as one row."""
         if not giant:
             return {}
         columns, template = self.columns, self.rows.template
@@ -535,7 +535,7 @@ class _Work:
     def finishing(
         self, upper: Upper, most: int, release: Release
     ) -> tuple[Callable[[Table, Ints], Ints], Callable[[int, Table], Table]]:
-        """Where each record is finished, and how.
+        """Decide where each record is finished, and how.
 
         A closed end with more records than a machine should hold, such as many equal rows, is
         finished part by part, by a few of its records that have all its cells.
@@ -589,7 +589,7 @@ class _Work:
 def _values(
     counted: Sequence[CountedGuarantee], rules: Rules, table: Table, slot: Ints, slots: int
 ) -> Ints:
-    """Confidential values by node, those of all rules one after the other."""
+    """Count confidential values by node, those of all guarantees concatenated."""
     width = int(rules.first[-1])
     counts = np.zeros(slots * width, np.int64)
     inside = np.flatnonzero(slot >= 0)

@@ -1,1 +1,1 @@
-"""The family that draws rows from a noisy model of the table."""
+"""The methods that draw rows from a noisy model of the table."""

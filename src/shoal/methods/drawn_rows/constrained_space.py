@@ -1,4 +1,4 @@
-"""Records as public constraints allow them, re-encoded so that a model cannot break a rule.
+"""Encode records so that a model of the codes cannot violate a public constraint.
 
 Three things are done, in this order, all of them by the policy alone:
 
@@ -47,13 +47,13 @@ _MOST_ATOMS = 128
 
 @dataclass(frozen=True, eq=False)
 class _Compound:
-    """Columns of categories as one.
+    """Several categorical columns as one.
 
     Attributes:
         columns: which, by index.
         axis: of their allowed combinations.
         combinations: of codes, one row each.
-        numbers: of each combination; what is not allowed has that of one that is.
+        numbers: code of each combination; a forbidden one has the code of an allowed one.
     """
 
     columns: tuple[int, ...]
@@ -64,7 +64,7 @@ class _Compound:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedSpace:
-    """The columns as records have them, and as they are modelled.
+    """The released columns, and the encoded columns that are modelled.
 
     Attributes:
         space: public axes of the released columns.
@@ -81,7 +81,7 @@ class ConstrainedSpace:
     sources: tuple[int | _Compound, ...]
 
     def encode(self, codes: Sequence[Ints]) -> list[Ints]:
-        """Codes of the modelled columns, each record by itself."""
+        """Encode each record as codes of the modelled columns."""
         encoded = list(codes)
         values = self._values(codes, range(len(codes))) if self.placed else {}
         for placement in self.placed:
@@ -95,7 +95,7 @@ class ConstrainedSpace:
         ]
 
     def decode(self, rows: Sequence[Ints | Floats]) -> list[Ints | Floats]:
-        """Codes of the released columns."""
+        """Decode rows of the modelled columns to codes of the released columns."""
         codes: dict[int, Ints | Floats] = {}
         for source, column in zip(self.sources, rows, strict=True):
             if isinstance(source, int):
@@ -126,7 +126,7 @@ _MADE: deque[tuple[tuple[Any, ...], ConstrainedSpace]] = deque(maxlen=4)
 
 
 def constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> ConstrainedSpace:
-    """The modelled columns that rules leave.
+    """Choose the columns to model under the constraints.
 
     Raises:
         InputError: a rule names a column that is not modelled, or rules are too many for a model.
@@ -183,7 +183,7 @@ def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> 
 def _components(
     space: Sequence[SpatialEncoding], names: Sequence[str], rules: Sequence[Constraint]
 ) -> list[Component]:
-    """Which combinations of atoms rules without relations allow."""
+    """Find which combinations of atoms the rules without relations allow."""
     classes = {names.index(name): None for rule in rules for name in rule.columns}
     cut = {j: _classes(space[j], rules) for j in classes}
     tables = [
@@ -229,7 +229,7 @@ def _components(
 
 
 def _classes(axis: SpatialEncoding, rules: Sequence[Constraint]) -> Ints:
-    """Codes in classes that no comparison of the column with values tells apart."""
+    """Group codes that no comparison of the column with values can distinguish."""
     codes = np.arange(axis.count)
     if axis.order is not None:
         return codes
@@ -251,7 +251,7 @@ def _table(
     space: Sequence[SpatialEncoding],
     cut: Mapping[int, Ints],
 ) -> tuple[list[int], Bools]:
-    """Which combinations of its columns' classes a rule allows."""
+    """Tabulate which combinations of its columns' classes a rule allows."""
     first = [np.unique(cut[j], return_index=True)[1] for j in columns]
     shape = tuple(codes.size for codes in first)
     if prod(shape) > _MOST:
@@ -267,7 +267,7 @@ def _table(
 
 
 def _connect(sets: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Columns that sets join, directly or by others; each list in increasing order."""
+    """Find the connected components of overlapping sets; each list in increasing order."""
     groups: list[set[int]] = []
     for members in sets:
         touching = [other for other in groups if other & set(members)]
@@ -281,7 +281,7 @@ def _slices(table: Bools, axis: int) -> Bools:
 
 
 def _coarse(one: Component) -> Component:
-    """The component with atoms joined that the whole of it does not tell apart."""
+    """Join the atoms of a component that it does not distinguish."""
     allowed, atoms = one.allowed, list(one.atoms)
     for axis in range(allowed.ndim):
         _, first, classes = np.unique(
@@ -295,7 +295,7 @@ def _coarse(one: Component) -> Component:
 def _merge_columns(
     space: Sequence[SpatialEncoding], zeros: Sequence[Component]
 ) -> tuple[list[Component], list[_Compound]]:
-    """Columns of categories merged while their allowed combinations are no more than both have."""
+    """Merge categorical columns whose allowed combinations do not outnumber their codes."""
     left, compounds = [], []
     for component in zeros:
         members = {j: np.arange(space[j].count)[:, None] for j in component.columns}
@@ -314,7 +314,7 @@ def _merge_columns(
 
 
 def _mergeable(one: Component, axes: Sequence[SpatialEncoding]) -> tuple[int, int] | None:
-    """The first two columns, by axis, whose allowed combinations are few."""
+    """Return the first two columns, by axis, with few allowed combinations."""
     codes = [np.bincount(atoms) for atoms in one.atoms]
     for a, b in combinations(range(len(axes)), 2):
         few = one.cells((one.columns[a], one.columns[b]), codes) <= codes[a].sum() + codes[b].sum()
@@ -324,7 +324,7 @@ def _mergeable(one: Component, axes: Sequence[SpatialEncoding]) -> tuple[int, in
 
 
 def _merge(one: Component, a: int, b: int) -> tuple[Component, tuple[int, int], Ints]:
-    """The component with column b merged into a; and of both codes the allowed combinations."""
+    """Merge column b into a; also return the allowed combinations of their codes."""
     away = tuple(axis for axis in range(one.allowed.ndim) if axis not in (a, b))
     pairs = np.asarray(one.allowed.any(axis=away))
     kept = np.argwhere(pairs[np.ix_(one.atoms[a], one.atoms[b])])
@@ -343,7 +343,7 @@ def _merge(one: Component, a: int, b: int) -> tuple[Component, tuple[int, int], 
 def _compound(
     space: Sequence[SpatialEncoding], columns: tuple[int, ...], members: Ints
 ) -> _Compound:
-    """The column of allowed combinations."""
+    """Make the column of allowed combinations."""
     order = np.argsort(columns)
     columns, members = tuple(sorted(columns)), members[:, order]
     shape = tuple(space[j].count for j in columns)

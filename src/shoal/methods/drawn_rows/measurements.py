@@ -1,4 +1,4 @@
-"""The noisy answers that rows were drawn from, as a table: they are paid for, so publish them.
+"""Publish the noisy answers behind drawn rows as a table; the privacy budget has paid for them.
 
 One row per answer. Columns:
 
@@ -6,13 +6,13 @@ One row per answer. Columns:
     sort          table or tree: a count of records. blocks: a sum of a column's grid units over
                   records that follow one another in rank. concordances: concordant less
                   discordant pairs of records, of two columns. loss: records that groups of
-                  values misplace, over all pairs of columns (`shoal.synthesis.maxent.coarseness`)
+                  values misplace, over all pairs of columns (`shoal.synthesis.maxent.measure`)
     answer        with noise; a whole number, which may be negative
     scale         of the two-sided geometric noise that it has, or of the noise that `noise` names
     noise         which noise it has; only present if some of it is discrete Gaussian
     cell_NAME     for each released column, which values were counted; empty if not counted
 
-Whoever fits a model of their own can weight each answer by its scale, which drawn rows do not show.
+Users who fit their own model can weight each answer by its scale, which drawn rows do not show.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from shoal.synthesis.domain import Measurement, Sort
 def tabulate(
     measurements: Sequence[Measurement], space: Sequence[SpatialEncoding]
 ) -> dict[str, NDArray[Any]]:
-    """One row per answer; see above."""
+    """Write one row per answer; see the module."""
     sizes = [measured.counts.size for measured in measurements]
     table: dict[str, NDArray[Any]] = {
         "measurement": np.repeat(np.arange(len(sizes)), sizes),
@@ -55,7 +55,7 @@ def tabulate(
 def stack_strata(
     tables: Mapping[str, Mapping[str, NDArray[Any]]], column: str
 ) -> dict[str, NDArray[Any]]:
-    """The tables of several strata as one, with the stratum of each answer."""
+    """Concatenate the tables of several strata, with the stratum of each answer."""
     joined: dict[str, NDArray[Any]] = {}
     names = next(iter(tables.values()))
     before = 0
@@ -72,7 +72,7 @@ def stack_strata(
 
 
 def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int, Texts]:
-    """For each column that was measured, what each answer is about."""
+    """Describe what each answer counts, for each measured column."""
     columns = measured.columns
     if measured.sort is Sort.LOSS:
         return {}
@@ -97,7 +97,7 @@ def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int,
 
 
 def _groups(axis: SpatialEncoding, groups: Ints) -> Texts:
-    """What each group of a table's axis holds: runs of codes by their ends, or codes by group."""
+    """Describe each bin of a marginal's axis: runs of codes by their ends, or a list of codes."""
     if groups[-1] == axis.count:
         return _sides(axis, groups[:-1], groups[1:])
     order = np.argsort(groups, kind="stable")
@@ -106,7 +106,7 @@ def _groups(axis: SpatialEncoding, groups: Ints) -> Texts:
 
 
 def _sides(axis: SpatialEncoding, lower: Ints, upper: Ints) -> Texts:
-    """Runs lower <= code < upper, each different one written once."""
+    """Write runs lower <= code < upper, formatting each distinct one once."""
     ends, back = np.unique(np.column_stack([lower, upper]), axis=0, return_inverse=True)
     texts = [
         axis.text(a, b) if axis.order is None else _list_categories(axis, range(a, b))
@@ -116,7 +116,7 @@ def _sides(axis: SpatialEncoding, lower: Ints, upper: Ints) -> Texts:
 
 
 def _list_categories(axis: SpatialEncoding, codes: Sequence[int]) -> str:
-    """Categories by name; of an ordinal's run the first and the last."""
+    """List categories by name; of a run of an ordinal, the first and the last."""
     names = [axis.text(code, code + 1) for code in codes]
     if axis.order is None:  # a number that was counted in groups of single codes
         return " | ".join(names)

@@ -1,4 +1,4 @@
-"""Merge rare combinations among drawn rows: for readers who count small cells, not for privacy.
+"""Merge rare combinations among drawn rows, for readers who count small cells; not for privacy.
 
 The rows come out of a mechanism with a proved epsilon, so whatever is done to them is
 post-processing and free. Combinations that k rows or more share stay as they are. The rows of all
@@ -18,7 +18,7 @@ from shoal.partition import mondrian
 
 
 def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
-    """For each row, the row whose combination it takes, so each is shared by `least` rows.
+    """Return for each row the row whose combination replaces it, so `least` rows share each.
 
     Cost: O(n log n) per column. Rows are at least `least`, in [0, 1]. Nominal columns are compared
     as equal or not; for groups and their means they count by their places in the public order.
@@ -44,7 +44,7 @@ def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Int
 
 
 def _medoids(rows: Floats, labels: Ints) -> Ints:
-    """The row of each group that is nearest the group's mean, the first of equals."""
+    """Return the row nearest the mean of each group, the first among equals."""
     sizes = np.bincount(labels)
     means = np.column_stack([np.bincount(labels, column) for column in rows.T]) / sizes[:, None]
     apart = ((rows - means[labels]) ** 2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Numbers and days that linear relations bind, as places in the intervals that these leave.
+"""Encode numbers and days under linear relations by their position in the allowed interval.
 
 The columns of relations are put in an order: the total before its parts, the greater number before
 the smaller, the earlier day before the later, and a column that other rules name before all. Given
@@ -30,7 +30,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """A column is at most, or at least, a constant and multiples of columns before it."""
+    """An upper or lower limit: a constant plus multiples of earlier columns."""
 
     upper: bool
     constant: float
@@ -39,7 +39,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class PlacedColumn:
-    """A number or day that is modelled by its place in an interval.
+    """A number or day that is modelled by its position in the allowed interval.
 
     Attributes:
         column: which, by index.
@@ -57,7 +57,7 @@ class PlacedColumn:
     derived: bool
 
     def interval(self, values: Mapping[int, Floats], rows: int) -> tuple[Floats, Floats]:
-        """Where a cell keeps the relations, in codes of its own axis; at least one code."""
+        """Return the codes of the column's own axis that satisfy the relations; at least one."""
         low, high = np.zeros(rows), np.full(rows, float(self.plain.present - 1))
         for limit in self.limits:
             bound = np.full(rows, limit.constant)
@@ -74,7 +74,7 @@ class PlacedColumn:
         return low, np.maximum(high, low)
 
     def encode(self, codes: Ints, values: Mapping[int, Floats]) -> Ints:
-        """Places of records in their intervals."""
+        """Encode records by their positions in their intervals."""
         low, high = self.interval(values, len(codes))
         inside = np.clip(codes, low, high)
         if self.end is None:
@@ -86,7 +86,7 @@ class PlacedColumn:
         return np.where(gone, self.axis.present, place).astype(np.int64)
 
     def decode(self, places: Ints, values: Mapping[int, Floats]) -> Ints | Floats:
-        """Codes of its own axis; between two of them on a grid."""
+        """Decode positions to codes of the column's own axis, with fractions if it is a grid."""
         low, high = self.interval(values, len(places))
         if self.end is None:
             codes = low + (high - low) * (places / (self.axis.present - 1))
@@ -99,7 +99,7 @@ class PlacedColumn:
 
 
 def decode_values(axis: SpatialEncoding, codes: Ints | Floats) -> Array:
-    """The values of codes, as rules compare them."""
+    """Return the values of codes, in the units that constraints compare."""
     gone = axis.gap & (np.rint(codes) >= axis.present)
     if axis.order is None:
         return np.where(gone, np.nan, axis.values(np.where(gone, 0, codes)))
@@ -111,7 +111,7 @@ def decode_values(axis: SpatialEncoding, codes: Ints | Floats) -> Array:
 
 
 def _units(axis: SpatialEncoding, numbers: Floats) -> Floats:
-    """Numbers or days as codes, whole or not."""
+    """Convert numbers or days to codes, with fractions."""
     if axis.grid is not None:
         low, high = float(axis.grid.low), float(axis.grid.high)
         return (numbers - low) / (high - low) * (axis.present - 1)
@@ -126,7 +126,7 @@ def placements(
     linear: Sequence[Constraint],
     joined: Sequence[Constraint],
 ) -> list[PlacedColumn]:
-    """Which columns are modelled by their place in an interval, in order."""
+    """Choose the columns that are modelled by their position in an interval, in order."""
     relations = [
         ({names.index(name): factor for name, factor in relation.terms.items() if factor}, relation)
         for rule in linear
@@ -176,14 +176,14 @@ def placements(
 
 
 def _grain(axis: SpatialEncoding) -> float:
-    """How far neighbouring values of an axis are apart; 0 on a grid."""
+    """Return the distance between adjacent values of an axis; 0 on a grid."""
     if axis.step is not None:
         return float(axis.step)
     return 0.0 if axis.grid is not None else 1.0
 
 
 def _first(terms: Mapping[int, float], fixed: set[int], days: set[int]) -> int:
-    """The column that a relation begins with: a total, the greater number, the earlier day."""
+    """Return the first column of a relation: a total, the greater number, the earlier day."""
     bound = [j for j in terms if j in fixed]
     if len(bound) == 1:
         return bound[0]
@@ -203,7 +203,7 @@ def _limits(
     earlier: set[int],
     space: Sequence[SpatialEncoding],
 ) -> list[Limit]:
-    """What a relation says of a column, given those before it and the bounds of those after it."""
+    """Derive a column's limits from a relation, earlier columns and later columns' bounds."""
     limits = []
     multiple = terms[j]
     signs = (1, -1) if relation.op == "==" else (1,)
@@ -223,7 +223,7 @@ def _limits(
 
 
 def _place_axis(plain: SpatialEncoding, *, days: bool) -> SpatialEncoding:
-    """The axis of places: days from an end, or shares of an interval."""
+    """Make the axis of positions: days from one end, or shares of the interval."""
     high, step = (Decimal(max(plain.present - 1, 1)), Decimal(1)) if days else (Decimal(1), None)
     kind = "days from its limit" if days else "place in its interval"
     column = Column(

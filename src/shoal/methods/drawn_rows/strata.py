@@ -5,13 +5,13 @@ their own, and a mechanism is run on each.
 
 Theorem (McSherry 2009, Theorem 4). Let each run cost epsilon for neighbours of its own table. If a
 record that changes keeps its stratum, all runs together cost epsilon: two neighbours differ in the
-records of one stratum, and all other outputs have the same law. The same holds for a record that
-comes or goes, since it does so in one stratum.
+records of one stratum, and all other outputs have the same distribution. The same holds for an
+added or removed record, which affects a single stratum.
 
 A person with exactly r rows may have them in several strata, r_s of them in stratum s. If a run
 costs e for one record, these cost sum r_s e = r e together (`shoal.methods.noise.contributions`),
-which is what each stratum's entries state once they are restated for a person: the dearest part is
-the price.
+which is what each stratum's entries state once they are restated for a person: the total is the
+loss of the costliest part.
 
 Rows that are left out. Which row of a person stays depends on its protected cells too. So a
 person's one row may change its stratum with them, and if sizes of strata are released exactly,
@@ -80,7 +80,7 @@ def refuse(setting: Setting[Any], name: str) -> None:
 
 
 def divide(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
-    """The strata, in the order of the categories; the empty ones only if sizes are hidden."""
+    """Split the records into strata, in the order of the categories."""
     codes = table.codes(name)
     lacking = int((codes < 0).sum())
     if lacking:
@@ -101,7 +101,7 @@ def divide(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
 def side_by_side(
     privacy_losses: Iterable[PrivacyLoss], name: str, stratum: str
 ) -> tuple[PrivacyLoss, ...]:
-    """Entries of one stratum, as the accounting composes them with those of the others."""
+    """Mark the losses of one stratum for parallel composition with the other strata."""
     return tuple(
         replace(entry, parallel=f"strata of {name}", part=stratum, fixed=True)
         for entry in privacy_losses
@@ -109,19 +109,19 @@ def side_by_side(
 
 
 def invariants(setting: Setting[Any], name: str | None) -> tuple[str, ...]:
-    """What the strata cause to be published exactly."""
+    """Name what is published exactly because of the strata."""
     if name is None or not contributions.rows_are_public(setting):
         return ()
     return (f"the number of rows in each stratum of {name}",)
 
 
 def assumes(name: str | None) -> tuple[str, ...]:
-    """What neighbours are, once there are strata."""
+    """State the assumption that strata add to the definition of neighbours."""
     return () if name is None else (f"{name} is public, and a record keeps its stratum",)
 
 
 def notes(schema: Schema, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which strata have no rows, and which are so small that a record dominates counts."""
+    """Note which strata have no rows, and which are so small that one record dominates counts."""
     categories = cast("tuple[str, ...]", schema[name].all_categories)
     sentences = [f"Each stratum of {name} was modelled separately, with the whole epsilon."]
     empty = [category for category in categories if category not in sizes]

@@ -1,4 +1,4 @@
-"""What the methods share that learn a noisy model of all columns and draw rows from it.
+"""The common part of methods that learn a noisy model of all columns and draw rows from it.
 
 Every released column becomes whole codes on a public axis
 (`shoal.methods.trees.spatial_encoding`): a category, a day, a multiple of the declared `step`, or
@@ -10,7 +10,7 @@ beside the rows, since they are paid for.
 
 For change-one neighbours the number of rows is public, and used throughout. For add-remove
 neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privtree` have a proof of
-their own for a record that comes or goes, and take the noisy number where they need one. `copula`
+their own for an added or removed record, and take the noisy number where they need one. `copula`
 has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
 is every table where a person may have several rows and changes them (`contributions`). Public
 strata are learnt one by one (`strata`).
@@ -41,8 +41,7 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
-from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measure_total
-from shoal.mechanism.records import Columns, HeldColumns
+from shoal.mechanism.records import TOTAL_SHARE, Columns, HeldColumns, RecordTotal, measure_total
 from shoal.methods.distributed_rows import Coded, CountableRows, Distributed
 from shoal.methods.drawn_rows import strata
 from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace
@@ -107,14 +106,14 @@ TAILS = "Tails: extreme values, and combinations that few people have, are mostl
 
 @dataclass(frozen=True)
 class SynthesisTask:
-    """What a synthesizer is given.
+    """The input of a synthesizer.
 
     Attributes:
         codes: the records.
         domains: of their columns.
-        price: of what is drawn.
+        price: privacy parameter of the mechanism.
         total: the number of records as far as it is public.
-        measured: what that cost, where it is not public.
+        measured: the privacy loss of measuring it, if it is not public.
         zeros: combinations of codes that constraints do not allow.
     """
 
@@ -128,7 +127,7 @@ class SynthesisTask:
 
 @dataclass(frozen=True)
 class Synthesizer:
-    """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run.
+    """A mechanism with its parameters, and facts about its run.
 
     Attributes:
         generate: the mechanism.
@@ -164,7 +163,7 @@ def synthetic_method(
     missing: Callable[[Any], bool] = lambda _parameters: True,
     cost: CostModel | Callable[[Setting[Any]], CostModel],
 ) -> Method[Any]:
-    """A method that draws rows from a noisy model of all released columns.
+    """Make a method that draws rows from a noisy model of all released columns.
 
     Args:
         name: as written in the policy.
@@ -172,7 +171,7 @@ def synthetic_method(
         choose: the mechanism, with its parameters.
         parameters: of the method.
         basis: of its proof, in a sentence.
-        added: of its proof for a record that comes or goes; without one, the table is brought to a
+        added: of its proof for an added or removed record; without one, the table is brought to a
             noisy number of rows, and `basis` holds for it.
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are not suited.
@@ -283,7 +282,7 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
 
 
 def _refuse_distributed(setting: Setting[SynthesisParameters]) -> None:
-    """Refuse what needs the records themselves, which lie in blocks."""
+    """Refuse what needs the records themselves, because they lie on Spark."""
     if setting.parameters.strata is not None:
         raise InputError(
             "[protect], strata: not available on Spark. Remove strata, or run on one machine."
@@ -298,7 +297,7 @@ def _refuse_distributed(setting: Setting[SynthesisParameters]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Learnt:
-    """What a mechanism drew for one table, or for one stratum of it."""
+    """The result of a mechanism on one table, or on one stratum."""
 
     stratum: Stratum | None
     drawn: SyntheticRows
@@ -315,7 +314,7 @@ def _run(
     native: bool,
     pure: PureAlone,
 ) -> Masked:
-    """Learn the table, or each stratum by itself, and draw rows."""
+    """Model the table, or each stratum, and draw rows."""
     price = row_price(setting, pure)
     space = constrain_columns(setting)
     domains = [domain_of(axis) for axis in space.modelled]
@@ -366,7 +365,7 @@ def _foresee(
     native: bool,
     pure: PureAlone,
 ) -> tuple[Expectation, ...]:
-    """What noise is expected to do to marginals; of strata, whose sizes are not known, nothing."""
+    """Predict the noise of marginals; None for strata, whose sizes are unknown."""
     n = setting.rows or 0
     if not n or setting.parameters.strata is not None:
         return ()
@@ -418,7 +417,7 @@ def _foresee(
 
 
 def _to_distributed(done: Masked) -> Distributed:
-    """The result of counts, in the form of a run on many machines."""
+    """Wrap the result of counts as that of a run on Spark."""
     return Distributed(
         data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
     )
@@ -429,7 +428,7 @@ def _parts(
     setting: Setting[SynthesisParameters],
     space: ConstrainedSpace,
 ) -> list[tuple[Stratum | None, Columns]]:
-    """The codes of each stratum, or of the whole table."""
+    """Encode each stratum, or the whole table."""
     if not isinstance(rows, Table):
         return [(None, Coded(rows, partial(_encode, space=space)))]
     codes, name = _encode(rows, space), setting.parameters.strata
@@ -452,9 +451,9 @@ def _task(
 ) -> SynthesisTask:
     """Measure the number of rows if it is not public.
 
-    Without a proof for a record that comes or goes, the table is brought to it. So it is if a
-    person may change several rows, because changing one of the rows that are used costs less than a
-    removal and an addition.
+    A mechanism without a proof for added records gets a table padded or cut to that number. So does
+    one where a person may change several rows, because a changed row costs less than a removal and
+    an addition.
     """
     if contributions.rows_are_public(setting):
         return SynthesisTask(codes, domains, price, RecordTotal(float(len(codes))))
@@ -470,9 +469,9 @@ def _task(
 def _pad(
     task: SynthesisTask, setting: Setting[SynthesisParameters], noise: Noise, *, least: int
 ) -> SynthesisTask:
-    """Measure the number of rows, and bring the table to it; see `contributions`.
+    """Measure the number of rows, and pad or cut the table to it; see `contributions`.
 
-    An earlier measurement of it goes into the mean.
+    It is averaged with an earlier measurement, if there is one.
     """
     total_budget = task.price * contributions.SHARE
     least = max(least, setting.parameters.min_cell or 1)
@@ -491,7 +490,7 @@ def _pad(
 def _notes(
     task: SynthesisTask, facts: Mapping[str, Any], notes: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What a reader should know of a run."""
+    """Collect the notes on a run."""
     sizes = [
         f"The number of rows was measured with noise of scale {_write_value(number.scale)}."
         for number in task.measured
@@ -513,7 +512,7 @@ def _stack(
     setting: Setting[SynthesisParameters],
     space: ConstrainedSpace,
 ) -> Masked:
-    """Rows of all strata together are the release."""
+    """Concatenate the rows of all strata into the release."""
     name = cast("str", setting.parameters.strata)
     parts = [(cast("Stratum", part.stratum), part) for part in learnt]
     privacy_losses: list[PrivacyLoss] = []
@@ -536,7 +535,7 @@ def _stack(
 def _publish_answers(
     setting: Setting[SynthesisParameters], measurements: Mapping[str, Any]
 ) -> dict[str, Mapping[str, Any]]:
-    """The noisy answers, unless their cells would show rules that were copied from the data."""
+    """Return the noisy answers, unless they would show constraints copied from the data."""
     return {} if setting.constraints.observed else {"measurements": measurements}
 
 
@@ -545,14 +544,14 @@ def _encode(table: Table, space: ConstrainedSpace) -> list[Ints]:
 
 
 def _settle_cells(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
-    """Whole cells, except on a grid, where a mean of codes is a value."""
+    """Round codes, except on a grid, where a mean of codes is a value."""
     return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
 
 
 def _without_rare(
     space: Sequence[SpatialEncoding], rows: list[Ints | Floats], least: int
 ) -> list[Ints | Floats]:
-    """The rows with rare combinations of the quasi-identifiers merged; see `merge_rare`."""
+    """Merge rows with rare combinations of the quasi-identifiers; see `merge_rare`."""
     keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
     unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
     nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])

@@ -1,4 +1,4 @@
-"""Prices of the methods that draw rows from a noisy model: in epsilon, or in rho.
+"""Privacy parameters of the methods that draw rows from a noisy model: epsilon or rho.
 
 Prices of one release are all in epsilon, or all in rho (`row_price`). Which of them follows from
 the policy alone, and neither from the table nor from its number of rows: so a release claims no
@@ -51,7 +51,7 @@ class SynthesisParameters(EpsilonParameters):
 
 
 class DeltaParameters(SynthesisParameters):
-    """Parameters of the methods that may count in rho."""
+    """Parameters of the methods that may do their accounting in rho."""
 
     epsilon: Epsilon | None = Field(  # type: ignore[assignment]
         None,
@@ -76,7 +76,7 @@ class DeltaParameters(SynthesisParameters):
 
 
 def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
-    """Refuse what is not one promise: an epsilon, with or without a delta, or a rho."""
+    """Refuse privacy parameters other than epsilon, epsilon with delta, or rho."""
     parameters = setting.parameters
     if not isinstance(parameters, DeltaParameters):
         return
@@ -91,7 +91,7 @@ def refuse_prices(setting: Setting[SynthesisParameters]) -> None:
 
 
 def find_stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> Fraction | None:
-    """The rho that a release costs a person, if its prices are counted in rho.
+    """Return the rho of the release, if its losses are counted in rho, else None.
 
     It follows from the policy as it is published: neither rules nor categories that were copied
     from the data decide, because a recipient could not derive it again.
@@ -123,7 +123,7 @@ def find_stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> F
 
 
 def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
-    """What one row of a person may cost: epsilon / r, or rho / r^2."""
+    """Return the privacy parameter of one row of a person: epsilon / r, or rho / r^2."""
     rho = find_stated_rho(setting, pure)
     if rho is None:
         return Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
@@ -132,13 +132,13 @@ def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
 
 
 def constrain_columns(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
-    """The columns, and how they are modelled so that rows keep the constraints."""
+    """Encode the columns so that drawn rows satisfy the constraints."""
     columns = [setting.schema[name] for name in setting.columns]
     return constrain_space(columns, setting.constraints.rules)
 
 
 def domain_of(axis: SpatialEncoding) -> Domain:
-    """What a mechanism may know of an axis. Codes are places in the public order."""
+    """Return what a mechanism may know of an axis. Codes follow the public order."""
     kind = cast("Kind", axis.column.kind)
     joins = None
     if axis.heights is not None:
@@ -149,10 +149,10 @@ def domain_of(axis: SpatialEncoding) -> Domain:
 
 
 def fit_cost(setting: Setting[Any]) -> CostModel:
-    """Return what a fit of marginals takes, by the number of columns and of their cells together.
+    """Return the cost model of fitting marginals, by columns and total number of codes.
 
-    Of wide tables (60 columns of 5,000 rows, 130 of 160,000) a forest is fitted; of few cells each
-    is. A fit of more than 150,000 rows takes no longer.
+    For wide tables (60 columns and 5,000 rows, 130 and 160,000) a forest is fitted; with few cells,
+    every pair is. The time does not grow beyond 150,000 rows.
     """
     if len(setting.columns) > WIDE:
         return CostModel(0.8, 0.13, 0.5, 40)

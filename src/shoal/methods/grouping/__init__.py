@@ -1,1 +1,1 @@
-"""The family of methods that form groups, and how a group is released."""
+"""Common parts of the methods that form groups, and how groups are released."""

@@ -1,4 +1,4 @@
-"""The levels at which a column can be released: by its hierarchy, by intervals, or not at all.
+"""The generalisation levels of a column: by its hierarchy or by intervals.
 
 Level 0 is the column as it is, and the last level is one label for all. A missing cell is a value
 of its own below the last level, and is released as missing there.
@@ -37,10 +37,10 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, eq=False)
 class ColumnLevels:
-    """How the cells of a column read at each level.
+    """The labels of a column's cells at each level.
 
     Attributes:
-        codes: which of the values that occur each row has.
+        codes: the number of each row's value.
         tree: levels by values: the number of the label.
         penalties: levels by values, from 0 to 1.
         labels: of each level the text of each value, None if it is missing.
@@ -60,14 +60,14 @@ class ColumnLevels:
 
 
 def height(column: Column, steps: Steps | None) -> int:
-    """The last level of a column."""
+    """Return the last level of a column."""
     if column.stated_hierarchy is not None:
         return max(map(len, column.stated_hierarchy.paths)) - 1
     return 1 if steps is None else len(steps) + 1
 
 
 def refuse_steps(column: Column, steps: Steps) -> None:
-    """Refuse intervals that cannot be built, or where a hierarchy is named."""
+    """Refuse intervals that cannot be built, or that compete with a hierarchy."""
     where = f"[protect], intervals of '{column.name}'"
     if column.stated_hierarchy is not None:
         raise InputError(f"{where}: expected intervals or a hierarchy, found both.")
@@ -91,7 +91,7 @@ def column_levels(
 ) -> ColumnLevels:
     """Number the values of a column, and label them level by level.
 
-    `times` is how many rows each one stands for, by default one.
+    `times` is how many rows each row represents, by default one.
     """
     column, raw = table.schema[name], table.raw(name)
     gone = np.isnan(raw)
@@ -147,7 +147,7 @@ def _by_hierarchy(table: Table, column: Column, values: Floats, held: Ints) -> l
 
 
 def _leaf_of(table: Table, column: Column, leaves: Sequence[str]) -> Callable[[Floats], Ints]:
-    """Find the leaf of each value, -1 where there is none."""
+    """Find the leaf of each value, or -1."""
     if column.kind in {Kind.NUMERIC, Kind.DATE}:
         read = leaf_numbers(column, leaves)
         places = {value: row for row, value in enumerate(read)}
@@ -203,7 +203,7 @@ def _by_steps(table: Table, column: Column, values: Floats, steps: Steps) -> lis
 def _intervals(
     values: Sequence[Decimal], width: Decimal, low: float, high: float, *, whole: bool
 ) -> Level:
-    """Intervals with ends that people read: 0-4 of whole numbers, [0, 2.5) of others."""
+    """Write intervals with readable ends: 0-4 of whole numbers, [0, 2.5) of others."""
     begins = [floor_to(value, width) for value in values]
     inclusive = whole and width == width.to_integral_value()
     ends = [begin + width - inclusive for begin in begins]
@@ -217,6 +217,6 @@ def _intervals(
 
 
 def _share(first: Floats, last: Floats, low: float, high: float) -> Floats:
-    """The share of the public bounds that intervals cover."""
+    """Return the share of the public bounds that intervals cover."""
     covered = np.minimum(last, high) - np.maximum(first, low)
     return np.clip(covered / (high - low), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The error of COUNT queries at given levels: what a search of levels can make small.
+"""The error of COUNT queries at given levels, as an objective of a search.
 
 As in `shoal evaluate`, a query takes half of the values of each of up to three columns, and a label
 counts by the share of its values that lie inside. The queries are the same for every node and
@@ -18,7 +18,7 @@ QUERIES, AXES, SEED = 200, 3, 26
 def count_error(
     codes: Ints, trees: Sequence[Ints], times: Ints | None = None
 ) -> Callable[[Ints, Ints, Ints], float]:
-    """Prepare the queries; what is returned takes levels, leaves of classes, and their records.
+    """Prepare the queries, and return a function that rates the classes of a node.
 
     Args:
         codes: records by columns, the leaf of each cell.
@@ -61,7 +61,7 @@ def count_error(
 
 
 def _by_label(inside: Floats, labels: Ints) -> Floats:
-    """For each leaf the share of its label's leaves that a query takes, by leaves and queries."""
+    """Compute the share of each label's leaves that a query covers, by leaves and queries."""
     sums = np.zeros((int(labels.max()) + 1, inside.shape[1]))
     np.add.at(sums, labels, inside)
     shares: Floats = (sums / np.bincount(labels)[:, None])[labels]
@@ -69,7 +69,7 @@ def _by_label(inside: Floats, labels: Ints) -> Floats:
 
 
 def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints | Floats) -> Floats:
-    """The answer to each query: classes by the product of their shares."""
+    """Answer each query: classes count by the product of their shares."""
     total = np.zeros(QUERIES)
     for first in range(0, leaves.shape[1], 4096):
         part = slice(first, first + 4096)

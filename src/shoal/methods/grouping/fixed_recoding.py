@@ -29,7 +29,7 @@ RECODED_AS_BEFORE = (
 
 
 def describe_places(table: Table, columns: Sequence[str]) -> dict[str, Any]:
-    """How the cells of some columns became numbers to cut them by."""
+    """Record how the cells of some columns were encoded as numbers for cutting."""
     kept: dict[str, Any] = {}
     for name in columns:
         raw = table.raw(name)
@@ -42,12 +42,11 @@ def describe_places(table: Table, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def same_places(table: Table, columns: Sequence[str], kept: Mapping[str, Any]) -> Floats:
-    """Place the cells of another table as those of the earlier one were placed.
+    """Encode the cells of another table as those of the earlier one were.
 
-    A number beyond all earlier ones lies with the largest of them, not with missing cells.
+    A number beyond all earlier ones is treated as the largest of them, not as missing.
 
-    Raises:
-        InputError: it holds categories that the earlier table had no place for.
+    Raises: InputError: it has categories that the earlier table lacked.
     """
     axes = []
     for name in columns:
@@ -71,7 +70,7 @@ def same_places(table: Table, columns: Sequence[str], kept: Mapping[str, Any]) -
 
 
 def describe_cells(table: Table, columns: Sequence[str], labels: Ints) -> dict[str, Any]:
-    """What a cover of each group depends on: ends, categories, and which lack cells."""
+    """Record what the cover of each group depends on: ends, categories, and missing cells."""
     kept: dict[str, Any] = {}
     for name in columns:
         cells = pl.DataFrame({GROUP: labels, CELL: table.frame[name]})
@@ -88,7 +87,7 @@ def describe_cells(table: Table, columns: Sequence[str], labels: Ints) -> dict[s
 
 
 def beside(table: Table, name: str, kept: Mapping[str, Any], labels: Ints) -> pl.DataFrame:
-    """The cells of a column by group, and those that were kept of the same groups.
+    """Join the cells of a column by group with those recorded for the same groups.
 
     Groups are numbered from 0 without gaps, in the order of their earlier numbers.
     """
@@ -124,7 +123,7 @@ def beside(table: Table, name: str, kept: Mapping[str, Any], labels: Ints) -> pl
 
 
 def without_lacking(made: Table, table: Table, setting: Setting[Any]) -> Masked:
-    """Leave out the classes of a recoded table that lack what is promised, within the limit.
+    """Suppress the classes of a recoded table that violate a promise, within the limit.
 
     Raises:
         ClaimViolationError: they are more than `record_suppression` allows.
@@ -161,7 +160,7 @@ def without_lacking(made: Table, table: Table, setting: Setting[Any]) -> Masked:
 
 
 def no_longer(setting: Setting[Any], rows: int, stays: int) -> str:
-    """What does not hold for a table that is recoded as an earlier one, and what suppresses it."""
+    """Say what a recoded table violates, and which suppression would mend it."""
     promised = [f"{setting.parameters.k}-anonymity", *map(str, steering(setting))]
     lost, allowed = rows - stays, int(Fraction(setting.parameters.record_suppression) * rows)
     # Rounded up to three digits, so the stated share is enough.

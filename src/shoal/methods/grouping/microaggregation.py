@@ -1,4 +1,4 @@
-"""What the methods that form groups of at least k records share.
+"""The common part of the methods that form groups of at least k records.
 
 Multivariate methods group whole records: k-anonymity of the protected columns together is
 proved, because every record is in a group of at least k, and `recode` gives all records of a
@@ -105,7 +105,7 @@ def joint_claims(source: str) -> Callable[[Setting[MicroaggregationParameters]],
 def column_claims(
     source: str,
 ) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:
-    """Claim k-anonymity of each protected column by itself."""
+    """Claim k-anonymity of each protected column separately."""
     basis = (
         "by construction: every released value of the column is shared by a block of at least k "
         "records"
@@ -128,7 +128,7 @@ def joint_method(
     distributed: DistributedRun[Any] | None = None,
     cost: CostModel,
 ) -> Method[Any]:
-    """A method that groups whole records: joint k-anonymity, in both linked forms."""
+    """Make a method that groups whole records: joint k-anonymity, in both linked forms."""
     return Method(
         name=name,
         summary=summary,
@@ -154,7 +154,7 @@ def column_method(
     cost: CostModel,
     cells: CellFacts,
 ) -> Method[Any]:
-    """A method that groups each column by itself, with `rank`: k-anonymity per column.
+    """Make a method that groups each column separately by `rank`: k-anonymity per column.
 
     `cut` says where groups begin in a sorted column, if not after every k values.
     """
@@ -189,14 +189,14 @@ def _claim(
 
 
 def one_row(schema: Schema) -> tuple[str, ...]:
-    """What is assumed of a person's rows: nothing if a column numbers the persons."""
+    """State what is assumed of a person's rows; nothing if a column identifies the persons."""
     if schema.persons is not None:
         return ()
     return (STATED,) if schema.one_row_per_person else (ONE_ROW,)
 
 
 def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
-    """The status of a claim about persons that was proved about rows.
+    """Weaken the status of a claim about persons that was proved about rows.
 
     If nothing says whose rows they are, it is conditional on one row per person. An epsilon is
     then not about persons: its unit is a row.
@@ -207,7 +207,7 @@ def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
 def bare_columns(
     setting: Setting[MicroaggregationParameters], besides: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Say which confidential columns joint k-anonymity leaves unprotected, except `besides`."""
+    """Name the confidential columns that joint k-anonymity leaves unprotected, except `besides`."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     bare = [name for name in confidential if name not in {*setting.columns, *besides}]
     if not bare:
@@ -221,7 +221,7 @@ def bare_columns(
 
 
 def no_joint_promise(setting: Setting[MicroaggregationParameters]) -> tuple[str, ...]:
-    """Say what grouping column by column leaves open."""
+    """Say what grouping each column separately does not promise."""
     if len(setting.columns) < 2:
         return ()
     text = (
@@ -290,7 +290,7 @@ def _column(
 def run_columns_in_blocks(
     cut: Cut | None,
 ) -> Callable[[DistributedRows, Setting[MicroaggregationParameters], Tools], Distributed]:
-    """Group one column after the other in blocks: each order on its own, ties as on one machine.
+    """Group one column after the other in blocks, with the same ties as on one machine.
 
     The record of rank i in a column is in the same group wherever it lies, and a group's value
     is computed from its records in canonical order: the same bits as on one machine.
@@ -326,7 +326,7 @@ def recode_in_blocks(
 
 
 def category_counts(rows: DistributedRows, name: str) -> Ints | None:
-    """How often the categories of a hierarchy occur: what `ranks` reads off all records."""
+    """Count the categories of a column with a hierarchy, which `ranks` needs of all records."""
     if rows.template.schema[name].hierarchy is None:
         return None
     return rows.total(partial(_category_counts, name=name))
@@ -338,7 +338,7 @@ def _category_counts(table: Table, name: str) -> Ints:
 
 
 def _rank_key(table: Table, name: str, counts: Ints | None) -> tuple[Floats]:
-    """Numbers in the order of `ranks`; a missing number is infinite, and so last as well."""
+    """Compute sort keys in the order of `ranks`; missing numbers are infinite, and thus last."""
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return (ranks(table, name, counts=counts),)
     return (np.nan_to_num(table.numbers(name) + 0.0, copy=False, nan=np.inf),)
@@ -366,7 +366,7 @@ def _recode_block(
 
 
 def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
-    """Refuse the one aggregate that is measured on a scale read off all records."""
+    """Refuse the medoid on Spark, whose scale depends on all records."""
     if setting.parameters.aggregate is Aggregate.MEDOID:
         raise InputError(
             "[protect], aggregate: finding a medoid requires a scale computed from all records, "
@@ -375,7 +375,7 @@ def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
 
 
 def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
-    """Numbers to sort a column by; missing last.
+    """Compute numbers to sort a column by; missing last.
 
     Numbers and dates by value, ordinals by their declared order. A nominal with a hierarchy
     by semantic marginality, from the most central category to the most marginal one; without
@@ -402,7 +402,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
 
 
 def central_first(table: Table, name: str, counts: Ints | None = None) -> Ints:
-    """Categories by semantic marginality; by the hierarchy alone, unless counts are given."""
+    """Order categories by semantic marginality; by the hierarchy alone without counts."""
     return marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
 
 

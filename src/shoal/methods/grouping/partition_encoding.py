@@ -1,7 +1,7 @@
-"""How cells become numbers: places to cut columns by, and codes of confidential values.
+"""Encode cells as numbers for cutting, and confidential values as codes.
 
-What is read off the data, the largest number and which values occur, can be handed in, so a
-block of a table gets the numbers that the whole table would give its cells.
+Facts about the data, such as the largest number and the values that occur, can be passed in, so a
+block is encoded as the whole table would be.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from shoal.partition import hierarchy_order
 def encode(
     table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
-    """Numbers to cut each column by, and where the columns with a hierarchy may be cut."""
+    """Encode columns as numbers for cutting, with the allowed borders of their hierarchies."""
     encodings = [encoding_of(table, name) for name in columns]
     borders = {number: border for number, (_, border) in enumerate(encodings) if border is not None}
     return np.column_stack([place for place, _ in encodings]), borders or None
 
 
 def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """Numbers to cut a column by, missing beyond the largest; and where a hierarchy may be cut."""
+    """Encode a column for cutting, missing beyond the largest; also return its borders."""
     raw = table.raw(name)
     largest = float(np.nanmax(raw, initial=0.0))
     encoded = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
@@ -35,11 +35,11 @@ def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the cells of a column become numbers to cut it by.
+    """How the cells of a column are encoded for cutting.
 
     Attributes:
-        last: the place of missing cells, beyond all others.
-        order: place of each category; None for numbers and dates, which are their own.
+        last: the number of missing cells, beyond all others.
+        order: the number of each category; None for numbers and dates, which keep theirs.
         borders: where a hierarchy may be cut.
     """
 
@@ -48,7 +48,7 @@ class Encoding:
     borders: Ints | None = None
 
     def places(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Place the cells of a column, as `Table.raw` gives them."""
+        """Encode the cells of a column, given as `Table.raw`."""
         gone = np.isnan(raw)
         if self.order is None:
             return np.where(gone, self.last, raw)
@@ -92,7 +92,7 @@ class Values:
 
     @classmethod
     def of(cls, raws: Sequence[NDArray[np.float64]], categories: Sequence[int | None]) -> "Values":
-        """Number the values of some columns together.
+        """Number the combinations of values of some columns.
 
         The columns come as `Table.raw` gives them; each combination once is enough. `categories`
         is how many each column has, None for numbers.
@@ -112,7 +112,7 @@ class Values:
         return cls(present, widths, combinations, max(len(combinations), 1))
 
     def codes(self, raws: Sequence[NDArray[np.float64]]) -> Ints:
-        """Number the values of some rows; of a column alone missing comes last."""
+        """Number the values of some rows; missing is last in a single column."""
         keys = self._keys(raws)
         if self.combinations is None:
             return keys
@@ -128,7 +128,7 @@ class Values:
 
 
 def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
-    """How many categories each column has, None for numbers and dates."""
+    """Return the number of categories of each column, None for numbers and dates."""
     coded = {Kind.ORDINAL, Kind.NOMINAL}
     return [
         len(table.categories(name)) if table.schema[name].kind in coded else None
@@ -137,7 +137,7 @@ def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
 
 
 def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | None:
-    """Edges that a hierarchical distance moves shares along; None for the others."""
+    """Return the edges of a hierarchical distance; None for other distances."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
     name = guarantee.columns[0]
@@ -145,7 +145,7 @@ def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | 
 
 
 def representatives(table: Table, columns: Sequence[str]) -> Ints:
-    """Some records that have, column by column, every cell that a cover of all depends on.
+    """Select records that contain every cell on which the cover of all depends.
 
     Those are the least and the largest number, each category, and a missing cell.
     """

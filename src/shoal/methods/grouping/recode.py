@@ -1,4 +1,4 @@
-"""Give every record of a group the same value: from a partition to a masked table.
+"""Give every record of a group the same value: make a masked table of a partition.
 
 A number becomes the group's mean, median or mode; an ordinal the median category; a nominal
 the category of least total path length in its hierarchy. A cell is missing in the release if at
@@ -26,7 +26,7 @@ from shoal.partition.mixed_records import codes_to_centroid, mixed_records
 
 
 class Aggregate(StrEnum):
-    """What stands for a group."""
+    """The value that represents a group."""
 
     MEAN = "mean"
     MEDIAN = "median"
@@ -124,7 +124,7 @@ Cells = Callable[[str], pl.DataFrame]
 def generalise(
     table: Table, columns: Sequence[str], partition: Partition, cells: Cells | None = None
 ) -> Table:
-    """Replace the values of some columns by what covers their group, written as text.
+    """Replace the values of some columns by the cover of their group, written as text.
 
     A group in which all cells are equal keeps them. Otherwise numbers, dates and ordinals
     become "[low, high]", a nominal the lowest node of its hierarchy above all members, or the
@@ -144,7 +144,7 @@ def _cells(table: Table, name: str, partition: Partition) -> pl.DataFrame:
 def name_buckets(
     table: Table, name: str, partition: Partition, cells: Cells | None = None
 ) -> Table:
-    """Replace a column's values by what names their bucket.
+    """Replace a column's values by the name of their bucket.
 
     Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
     bucket. Of a nominal's hierarchy the largest branches are named whose occurring leaves all lie
@@ -203,7 +203,7 @@ def _name_buckets(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
 
 
 def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -> pl.Series:
-    """One text per record: what covers the cells of its group."""
+    """Write for each record the cover of its group's cells."""
     column = table.schema[name]
     groups = cells.group_by("group").agg(
         pl.col("cell").min().alias("low"),
@@ -230,7 +230,7 @@ def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -
 
 
 def _ends(groups: pl.DataFrame) -> pl.DataFrame:
-    """Write the columns `low` and `high` as texts; times without parts that are zero everywhere."""
+    """Write the columns `low` and `high` as texts, without times that are always zero."""
     ends = pl.col("low", "high")
     texts = groups.with_columns(ends.cast(pl.String))
     if isinstance(groups.schema["low"], pl.Datetime):
@@ -241,7 +241,7 @@ def _ends(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _covers(hierarchy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
-    """What covers the categories of each group; many groups hold the same ones."""
+    """Find the cover of each group's categories; many groups have the same ones."""
     inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
     held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
     cover = {some: _above(hierarchy, some) for some in set(held.values())}
@@ -249,7 +249,7 @@ def _covers(hierarchy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series)
 
 
 def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
-    """The lowest node above some leaves, or their set where there is no tree."""
+    """Return the lowest node above some leaves, or their set if there is no hierarchy."""
     present = [value for value in held if value is not None]
     if hierarchy is None:
         return "{" + ", ".join(present) + "}"
@@ -259,7 +259,7 @@ def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
 
 
 def means(values: Floats, partition: Partition) -> Floats:
-    """Mean of the present members of each group; NaN where half or more are missing."""
+    """Compute the mean of each group's present members; NaN if half or more are missing."""
     total: Floats = np.zeros(len(partition))
     count: Ints = np.zeros(len(partition), np.int64)
     if values.size >= LONG:
@@ -272,7 +272,7 @@ def means(values: Floats, partition: Partition) -> Floats:
 
 
 def medians(values: Floats, partition: Partition) -> Floats:
-    """Median of the present members of each group; of two middle values their mean."""
+    """Compute the median of each group's present members, the mean of two middle values."""
     ordered, starts, count = _sort_by_group(values, partition)
     low = ordered[starts + np.maximum(count - 1, 0) // 2]
     middle = (low + ordered[starts + np.maximum(count, 1) // 2]) / 2
@@ -280,7 +280,7 @@ def medians(values: Floats, partition: Partition) -> Floats:
 
 
 def median_category(codes: Ints, partition: Partition) -> Ints:
-    """Median of the present codes of each group, the lower of two; -1 where half are missing.
+    """Compute the median code of each group, the lower of two; -1 if half or more are missing.
 
     >>> median_category(np.array([2, 1, -1, -1]), Partition([0, 0, 0, 1])).tolist()
     [1, -1]
@@ -301,7 +301,7 @@ def median_category(codes: Ints, partition: Partition) -> Ints:
 
 
 def modes(values: Floats, partition: Partition) -> Floats:
-    """Most frequent present value of each group; of several the smallest."""
+    """Compute the most frequent present value of each group, the smallest among ties."""
     ordered, _, count = _sort_by_group(values, partition)
     labels = np.sort(partition.labels)
     present = ~np.isnan(ordered)
@@ -319,7 +319,7 @@ def modes(values: Floats, partition: Partition) -> Floats:
 
 
 def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> Ints:
-    """Category of least total distance to its group; ties to the lowest code.
+    """Find the category of least total distance to its group; ties to the lowest code.
 
     With s members in the group, c_e of them below edge e, a category's total path length to
     the members is a constant plus the sum of s - 2 c_e over the edges above it. Without
@@ -350,7 +350,7 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
 
 
 def medoids(X: Floats | MixedRecords, partition: Partition) -> Ints:
-    """Record of each group that is nearest to the group's centroid, ties to the first.
+    """Find the record of each group nearest to its centroid; ties to the first.
 
     It is the member of least total squared distance to the others.
     """
@@ -365,7 +365,7 @@ def medoids(X: Floats | MixedRecords, partition: Partition) -> Ints:
 
 
 def _sort_by_group(values: Floats, partition: Partition) -> tuple[Floats, Ints, Ints]:
-    """Values sorted within groups, missing last; where groups start; how many are present."""
+    """Sort values within groups, missing last; also return group starts and present counts."""
     ordered = values[np.lexsort((values, partition.labels))]
     starts = np.cumsum(partition.sizes) - partition.sizes
     present = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""Methods that steer by l-diversity and t-closeness: which are required, and what they look at."""
+"""Steering by l-diversity and t-closeness: which models a method takes into account."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ from shoal.privacy_models import decide
 
 
 def steering(setting: Setting[Any]) -> list[LDiversity | TCloseness]:
-    """What is required beside k, and considered while classes form."""
+    """List the required models that steer how classes are formed."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
 def refuse_steering(setting: Setting[Any]) -> None:
-    """Refuse models of classes that are not those of the protected columns, or lack an order."""
+    """Refuse models about other classes than those of the protected columns."""
     for guarantee in steering(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(
@@ -33,7 +33,7 @@ def refuse_steering(setting: Setting[Any]) -> None:
 
 
 def refuse_unordered(setting: Setting[Any], guarantee: TCloseness) -> None:
-    """Require a stated order if a distance uses one, or a check could take another."""
+    """Require a stated order for a distance that uses one, or a check could use another."""
     columns = [setting.schema[name] for name in guarantee.columns]
     flat = any(column.kind is Kind.NOMINAL and column.all_categories is None for column in columns)
     if guarantee.distance is Distance.ORDERED and (flat or len(columns) > 1):
@@ -44,7 +44,7 @@ def refuse_unordered(setting: Setting[Any], guarantee: TCloseness) -> None:
 
 
 def refuse_aligned_suppression(setting: Setting[Any]) -> None:
-    """Refuse to leave rows out if row i of the release is about row i of the original."""
+    """Refuse suppression of rows if row i of the release is about row i of the original."""
     if setting.parameters.record_suppression and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
             "[protect], record_suppression: a release without some rows cannot be row-aligned; "
@@ -53,7 +53,7 @@ def refuse_aligned_suppression(setting: Setting[Any]) -> None:
 
 
 def suppression_promise(setting: Setting[Any]) -> str:
-    """What people whose rows were suppressed are promised, in a sentence."""
+    """State what is promised to people whose rows were suppressed."""
     steered = sorted({name for guarantee in steering(setting) for name in guarantee.columns})
     under = f", given what is required of {', '.join(steered)}" if steered else ""
     return (
@@ -64,14 +64,14 @@ def suppression_promise(setting: Setting[Any]) -> str:
 
 
 def confidential_codes(table: Table, columns: Sequence[str]) -> tuple[Ints, int]:
-    """Number the values of some columns together, and say how many there are."""
+    """Number the combinations of values of some columns; also return their number."""
     raws = [table.raw(name) for name in columns]
     values = Values.of(raws, levels_of(table, columns))
     return values.codes(raws), values.width
 
 
 def judge_of(table: Table, require: Sequence[Requirement]) -> Callable[[Ints], Ints] | None:
-    """The classes that lack a model in rows or in persons, where some have several rows."""
+    """Make a function that lists the classes that violate a model, in rows or in persons."""
     persons = table.persons
     if persons is None or not require:
         return None
@@ -95,6 +95,6 @@ def judge_of(table: Table, require: Sequence[Requirement]) -> Callable[[Ints], I
 
 
 def requirement_of(table: Table, guarantee: LDiversity | TCloseness) -> Requirement:
-    """A model together with the values of the table that it is about."""
+    """Make the requirement of a model with its values in the table."""
     codes, width = confidential_codes(table, guarantee.columns)
     return Requirement(guarantee, codes, width, way(table, guarantee, width))

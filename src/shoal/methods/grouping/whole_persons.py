@@ -1,4 +1,4 @@
-"""Groups that hold k persons, where a person may have several rows.
+"""Groups that contain k persons, where a person may have several rows.
 
 A method groups rows. If persons have several, a group of k rows may be one person's, so groups
 are merged until each released class keeps what is promised in persons
@@ -41,7 +41,7 @@ def release_groups(
     places: Callable[[], Floats],
     require: Sequence[Requirement] = (),
 ) -> tuple[Table, Partition]:
-    """Release groups of rows, merged where they hold too few persons.
+    """Release groups of rows, merged where they contain too few persons.
 
     Args:
         table: the records; without `persons`, each is one, and the groups are released as they are.
@@ -92,7 +92,7 @@ def release_groups(
 
 
 def persons_in(labels: Ints, persons: Ints) -> Ints:
-    """Count the different persons of each class.
+    """Count the distinct persons of each class.
 
     >>> persons_in(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))
     array([2, 1])
@@ -122,7 +122,7 @@ def merge_groups(X: Floats, partition: Partition, failing: NDArray[np.bool_]) ->
 
 
 def _classes(made: Table, keys: Sequence[str], partition: Partition) -> Ints:
-    """Number the classes of groups that are released alike in some columns, from 0."""
+    """Number the classes of groups that are released equally in some columns, from 0."""
     first = np.unique(partition.labels, return_index=True)[1]
     groups = made.frame.select(keys)[first].with_row_index("\0group")
     alike = groups.group_by(keys, maintain_order=True).agg("\0group")["\0group"]

@@ -1,1 +1,1 @@
-"""What the methods that draw noise share: prices for persons, claims, noisy microaggregates."""
+"""Common parts of noisy methods: losses of persons, claims, noisy microaggregation."""

@@ -1,4 +1,4 @@
-"""Persons with several rows, and tables whose number of rows is not public: what they cost.
+"""Privacy losses for persons with several rows, and for tables with a secret number of rows.
 
 A mechanism proves a price for change-one neighbours: two tables of N records, N public, that
 differ in one record. A policy may promise more: a person has up to r rows (`max_contributions`), or
@@ -77,12 +77,12 @@ NOT_EMPTY = "both tables have at least one row, because an empty table is refuse
 
 
 def most(schema: Schema) -> int:
-    """How many rows of a person a release may use; one, if nothing is said about persons."""
+    """Return how many rows of a person a release may use; one if the policy states nothing."""
     return 1 if schema.persons is None else schema.persons.most
 
 
 def adds(setting: Setting[Any]) -> bool:
-    """Whether neighbours are tables that differ by one added person."""
+    """Whether neighbouring tables differ by one added person."""
     return getattr(setting.parameters, "neighbours", None) is Neighbours.ADD_REMOVE
 
 
@@ -93,14 +93,14 @@ def rows_are_public(setting: Setting[Any]) -> bool:
 
 
 def row_epsilon(setting: Setting[Any]) -> Fraction:
-    """What one row of a person may cost."""
+    """Return the epsilon of one row of a person."""
     return Fraction(setting.parameters.epsilon) / most(setting.schema)
 
 
 def restate_losses(
     privacy_losses: Iterable[PrivacyLoss], setting: Setting[Any]
 ) -> tuple[PrivacyLoss, ...]:
-    """What a row costs as what a person costs, the noise being the same.
+    """Convert the privacy loss of a row to that of a person; the noise stays the same.
 
     That is r times the epsilon, or r^2 times the rho: divergence grows with the square of the
     distance (Bun and Steinke 2016, Proposition 1.9). Gaussian noise states its distance squared.
@@ -115,7 +115,7 @@ def restate_losses(
             sensitivity=(r * r if entry.mechanism == GAUSSIAN else r) * entry.sensitivity,
             epsilon=None if entry.epsilon is None else r * entry.epsilon,
             rho=None if entry.rho is None else r * r * entry.rho,
-            # By 2, once the number of rows is fixed, a person that comes or goes changes r rows.
+            # With the number of rows fixed by (2), an added or removed person changes r rows.
             neighbours=neighbours if adds(setting) else entry.neighbours,
         )
         for entry in privacy_losses
@@ -123,7 +123,7 @@ def restate_losses(
 
 
 def refuse_many_rows(setting: Setting[Any]) -> None:
-    """Refuse an epsilon at which the noisy number of rows would run to millions."""
+    """Refuse an epsilon so small that the noisy number of rows could be millions."""
     if rows_are_public(setting):
         return
     rho = getattr(setting.parameters, "rho", None)
@@ -138,7 +138,7 @@ def refuse_many_rows(setting: Setting[Any]) -> None:
 
 
 def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> None:
-    """Refuse to leave out rows of a person if columns without noise show which one stayed."""
+    """Refuse to drop rows of a person if columns without noise show which one stayed."""
     schema = setting.schema
     public = next((name for name in schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:
@@ -159,9 +159,9 @@ def fit_rows(
     total: int,
     noise: Noise,
 ) -> list[Ints]:
-    """Bring a table to `total` records: leave some out, or add some from the public domain.
+    """Cut or pad a table to `total` records; added ones come from the public domain.
 
-    A record that comes or goes changes at most one record of the result (step 2 above), for
+    An added or removed record changes at most one record of the result (step 2 above), for
     given priorities and records of the domain. Nobody may know these, so they are drawn where
     noise is, and the generator that places released rows has no part in them.
     """

@@ -1,4 +1,4 @@
-"""What methods that spend epsilon claim, weakened by what the policy reads off the data."""
+"""Claims of the methods that spend epsilon, weakened where the policy uses the data."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -56,7 +56,7 @@ def privacy_claim(
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     strata = getattr(parameters, "strata", None)
-    # The list of strata is released too: under add-remove, every stratum listed has rows.
+    # The list of strata is released too: under add-remove, each of them must have rows.
     listed = (*setting.columns, *([strata] if strata else []))
     observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
@@ -114,7 +114,7 @@ def privacy_claim(
 
 
 def _in_rho(rho: Fraction, delta: Fraction) -> str:
-    """Where a claim in rho comes from, in words."""
+    """Say in words how a claim in rho was derived."""
     added = (
         f"in zero-concentrated differential privacy, losses add up to rho = {write_fraction(rho)}"
     )
@@ -127,7 +127,7 @@ def _in_rho(rho: Fraction, delta: Fraction) -> str:
 
 
 def has_fixed_blocks(rows: int, k: int) -> bool:
-    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
+    """Whether MDAV on one column cuts at ranks that depend on k and the number of rows alone.
 
     It takes k values from the lower and the upper end in turn. If k divides the number of rows,
     or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
@@ -137,9 +137,9 @@ def has_fixed_blocks(rows: int, k: int) -> bool:
 
 
 def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) -> Claim:
-    """Claim for lists of block means that MDAV forms on single columns.
+    """Claim differential privacy for lists of block means that MDAV forms on single columns.
 
-    At planning the number of rows is not known, and the claim is conditional on it.
+    The number of rows is unknown at planning, so the claim is conditional on it.
     """
     if setting.rows is None:
         given = f"k = {k} divides the number of rows n, or floor(n / k) is odd"
@@ -152,10 +152,10 @@ def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) ->
 
 
 def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:
-    """Whether the release is a list of the block means of one column, in no order.
+    """Whether the release is an unordered list of one column's block means.
 
-    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
-    nothing about categories that are chosen for groups which follow the data.
+    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and does not apply
+    to categories chosen for groups that depend on the data.
     """
     if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
         return False
@@ -165,7 +165,7 @@ def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool
 def claim_shared_rows(
     setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
 ) -> Claim:
-    """Claim k-anonymity: noise is drawn once per group, so its records stay alike.
+    """Claim k-anonymity: noise is drawn once per group, so its records stay equal.
 
     It covers all protected columns together, unless groups are of some columns.
     """

@@ -1,4 +1,4 @@
-"""What the methods that add noise to microaggregates share.
+"""The common part of the methods that add noise to microaggregates.
 
 Columns become whole numbers on public grids, groups form, each group's sum gets one draw that its
 records share, and the noisy mean, clamped to the grid, is released. Ordinals are grids of their
@@ -71,14 +71,14 @@ BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), mu
 
 
 class Origin(StrEnum):
-    """Where a quantity comes from."""
+    """The source of a quantity: public, or the data."""
 
     PUBLIC = "public"
     FROM_DATA = "from-data"
 
 
 class Split(StrEnum):
-    """How epsilon is divided over the columns."""
+    """How epsilon is divided among the columns."""
 
     EQUAL = "equal"
     PROPORTIONAL = "proportional"
@@ -161,7 +161,7 @@ class ProtectedColumn:
 
     @property
     def places(self) -> Floats:
-        """The column in [0, 1]."""
+        """The column scaled to [0, 1]."""
         return self.units / self.grid.steps
 
 
@@ -179,7 +179,7 @@ def noisy_method(
     distributed: DistributedRun[Any] | None = None,
     cost: CostModel,
 ) -> Method[Any]:
-    """A method that forms groups of k and adds noise to them, no column beside them."""
+    """Make a method that forms groups of k and adds noise to all released columns."""
     return Method(
         name=name,
         summary=summary,
@@ -206,13 +206,13 @@ UNSORTED = MethodInput[Any](protected_columns, clamped=protected, sort_by=lambda
 
 
 def refuse(setting: Setting[NoisyParameters]) -> None:
-    """Refuse what no claim of differential privacy survives, before any data is read."""
+    """Refuse what rules out any claim of differential privacy, before data are read."""
     change_one_only(setting)
     refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
 
 
 def change_one_only(setting: Setting[EpsilonParameters]) -> None:
-    """Refuse neighbours for which the number of rows would not be public."""
+    """Refuse neighbours whose number of rows differs."""
     if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
         raise InputError(
             "[protect], neighbours: this method takes the number of rows as public, so it "
@@ -233,16 +233,16 @@ def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
 
 
 def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) -> None:
-    """Refuse columns that bypass the noise, and protected ones without a public domain."""
+    """Refuse columns that bypass the noise, and protected columns without a public domain."""
     check_domains(setting, setting.columns, "protection", bounded=bounded)
 
 
 def check_domains(
     setting: Setting[Any], protected: Iterable[str], wanted: str, *, bounded: bool = True
 ) -> None:
-    """Refuse columns that bypass the noise, and those that it protects without a public domain.
+    """Refuse columns that bypass the noise, and protected columns without a public domain.
 
-    All of them are named in one error. `wanted` is what brings the former under the noise.
+    One error names them all. `wanted` says what would put the former under the noise.
     """
     schema = setting.schema
     lacking: dict[str, list[str]] = {}
@@ -261,7 +261,7 @@ def check_domains(
 
 
 def _without_domain(column: Column, *, bounded: bool) -> str:
-    """What a column lacks, as the end of a sentence; nothing if it has a public domain."""
+    """Say what public domain a column lacks, as the end of a sentence; empty if it has one."""
     if column.kind is None:
         return (
             ": no kind is stated, so no noise can be added. State it, or declare the column as an "
@@ -281,7 +281,7 @@ def _without_domain(column: Column, *, bounded: bool) -> str:
 
 
 def no_public_columns(setting: Setting[NoisyParameters]) -> None:
-    """Refuse public columns beside groups: they would show who is in which group."""
+    """Refuse public columns in the rows of groups: they would show who is in which group."""
     refuse(setting)
     public = [name for name in setting.schema.released if name not in setting.columns]
     if public and setting.release_form is not ReleaseForm.COLUMN_SHUFFLED:
@@ -321,7 +321,7 @@ def put_on_grid(
         )
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
-        # As the papers: [0, 1.5 max]; a negative value extends it downwards in the same way.
+        # As in the papers: [0, 1.5 max]; a negative minimum extends it downwards likewise.
         low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
         grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
@@ -333,7 +333,7 @@ def put_on_grid(
 
 
 def budgets(given: Sequence[ProtectedColumn], epsilon: Fraction, split: Split) -> list[Fraction]:
-    """Divide epsilon over columns: in equal parts, or in proportion to their widths."""
+    """Divide epsilon among columns: equally, or in proportion to their widths."""
     if split is Split.EQUAL:
         return [epsilon / len(given)] * len(given)
     total = sum(axis.width for axis in given)
@@ -341,7 +341,7 @@ def budgets(given: Sequence[ProtectedColumn], epsilon: Fraction, split: Split) -
 
 
 def _embed(edges: Ints) -> Floats:
-    """One axis for each edge of the hierarchy, 1 where it lies above the category."""
+    """Place categories on one axis per edge of the hierarchy, 1 where it lies above them."""
     places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
     level, step = np.nonzero(edges >= 0)
     places[level, edges[level, step]] = 1.0
@@ -349,9 +349,9 @@ def _embed(edges: Ints) -> Floats:
 
 
 def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[str, Ints]) -> Floats:
-    """Records for grouping: in the public unit box, or standardised by the data.
+    """Place records for grouping: in the public unit box, or standardised by the data.
 
-    `codes` has the categories of the records, for nominals that are placed by their hierarchy.
+    `codes` has the records' categories in nominal columns that are placed by their hierarchy.
     """
     blocks = [
         axis.places[:, None]
@@ -368,7 +368,7 @@ def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[st
 
 
 def nominal_codes(table: Table, given: Sequence[ProtectedColumn]) -> dict[str, Ints]:
-    """Categories of the records in the nominal columns that are not ranked."""
+    """Return the category codes of the nominal columns that are not ranked."""
     return {axis.name: table.codes(axis.name) for axis in given if axis.distances is not None}
 
 
@@ -381,8 +381,8 @@ def perturb(
 ) -> tuple[Table, tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values.
 
-    `parts` has each column with its groups and what is bought for it; if `monotone`, groups are
-    blocks by rank, and the fit may use that.
+    `parts` has each column with its groups and its share of the privacy loss. If `monotone`, groups
+    are blocks by rank, which the fit may use.
     """
     privacy_losses = []
     for axis, partition, purchase in parts:
@@ -413,12 +413,12 @@ def perturb(
 def grids_in_blocks(
     rows: CountableRows, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
-    """The grids of the protected columns, without their records."""
+    """Return the grids of the protected columns, without records."""
     return put_on_grids(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
 
 
 def units_of(table: Table, name: str, *, ranked: NominalOrder) -> Ints:
-    """A column of a block in the units of its public grid."""
+    """Return a column of a block in units of its public grid."""
     return put_on_grid(table, name, ranked=ranked).units
 
 
@@ -457,7 +457,7 @@ def perturb_in_blocks(
 
 
 def _question_of(one: ProtectedColumn) -> Callable[[Table], Ints]:
-    """What is added up of a column: its categories, or its units."""
+    """Make the function that a column sums: indicators of its categories, or its units."""
     if one.distances is not None:
         return partial(_present, name=one.name, count=len(one.distances))
     ranked = NominalOrder.DECLARED if one.order is None else NominalOrder.MARGINALITY
@@ -465,7 +465,7 @@ def _question_of(one: ProtectedColumn) -> Callable[[Table], Ints]:
 
 
 def _present(table: Table, name: str, count: int) -> Ints:
-    """Which category each record has, one column per category."""
+    """Return the indicators of each record's category, one column per category."""
     present: Ints = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
     return present
 
@@ -479,7 +479,7 @@ def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
 
 
 def public_only(setting: Setting[NoisyParameters]) -> None:
-    """Refuse, for records in blocks, what is read off all of them; it refutes the claim anyway.
+    """Refuse on Spark what depends on all records; it would refute the claim anyway.
 
     Raises:
         InputError: bounds or scale come from the data.
@@ -492,7 +492,7 @@ def public_only(setting: Setting[NoisyParameters]) -> None:
 def _release_column(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        # The grid of a single category is as wide as that of two.
+        # A single category gets a grid as wide as that of two.
         last = len(table.categories(axis.name)) - 1
         codes = np.rint(values).clip(0, last).astype(np.int64)
         return table.with_codes(axis.name, codes if axis.order is None else axis.order[codes])
@@ -519,5 +519,5 @@ def each(
 def mask_in_group_order(
     table: Table, privacy_losses: tuple[PrivacyLoss, ...], partition: Partition
 ) -> Masked:
-    """A masked table whose canonical order is that of its groups."""
+    """Make a masked table whose canonical order is that of its groups."""
     return Masked(table, privacy_losses, np.argsort(partition.labels, kind="stable"))

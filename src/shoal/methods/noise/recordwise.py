@@ -1,4 +1,4 @@
-"""What the methods share that group the quasi-identifiers and protect each confidential cell.
+"""Methods that group by the quasi-identifiers and randomise each confidential cell.
 
 Groups of at least k records form from the quasi-identifiers alone, by MDAV or Mondrian, and records
 of a group share every quasi-identifier: k-anonymity, as in `microaggregation`. Each confidential
@@ -79,7 +79,7 @@ _LARGEST = 700
 
 
 class GroupFormation(StrEnum):
-    """How groups form."""
+    """How groups are formed."""
 
     MDAV = "mdav"
     MONDRIAN = "mondrian"
@@ -113,7 +113,7 @@ class RecordwiseParameters(MicroaggregationParameters):
 
 @dataclass(frozen=True)
 class EpsilonReading:
-    """A reading under which a record costs epsilon.
+    """A definition of neighbours for which epsilon is claimed.
 
     Attributes:
         assumes: beyond what all readings assume.
@@ -130,12 +130,12 @@ def keys(schema: Schema) -> tuple[str, ...]:
 
 
 def confidential(schema: Schema) -> tuple[str, ...]:
-    """The confidential columns, which are protected cell by cell."""
+    """List the confidential columns, which are randomised cell by cell."""
     return schema.with_role(Role.CONFIDENTIAL)
 
 
 def columns(schema: Schema) -> tuple[str, ...]:
-    """What is protected: both, in the order of the policy."""
+    """List the protected columns, in the order of the policy."""
     chosen = {*keys(schema), *confidential(schema)}
     return tuple(name for name in schema.names if name in chosen)
 
@@ -149,7 +149,7 @@ INPUT = MethodInput[Any](
 
 
 def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
-    """Refuse what would let groups follow confidential values, or let a column bypass Z."""
+    """Refuse what would make groups depend on confidential values, or let a column bypass Z."""
     schema = setting.schema
     if not keys(schema):
         raise InputError(
@@ -206,7 +206,7 @@ def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) ->
 
 
 def centre(table: Table, setting: Setting[RecordwiseParameters], partition: Partition) -> Table:
-    """Give every group one value in every quasi-identifier."""
+    """Give every group one value in each quasi-identifier."""
     parameters = setting.parameters
     return recode(
         table,
@@ -218,12 +218,12 @@ def centre(table: Table, setting: Setting[RecordwiseParameters], partition: Part
 
 
 def epsilon(setting: Setting[RecordwiseParameters]) -> Fraction:
-    """What a record may cost, all its confidential columns together."""
+    """Return the epsilon of a record, for all its confidential columns together."""
     return price(setting) * len(confidential(setting.schema))
 
 
 def price(setting: Setting[RecordwiseParameters]) -> Fraction:
-    """What each confidential column of a record may cost."""
+    """Return the epsilon of one confidential cell."""
     parameters, m = setting.parameters, len(confidential(setting.schema))
     if parameters.epsilon is not None:
         return Fraction(parameters.epsilon) / m
@@ -241,16 +241,16 @@ def _log(t: Decimal) -> Fraction:
 
 
 def alone(table: Table) -> Partition:
-    """Every record by itself."""
+    """Make every record a group of its own."""
     return Partition(np.arange(len(table)))
 
 
 def claims(
     setting: Setting[RecordwiseParameters], readings: Sequence[EpsilonReading]
 ) -> tuple[Claim, ...]:
-    """Claim k-anonymity, the price of a record by each reading, and stochastic t-closeness.
+    """Claim k-anonymity, epsilon by each definition, and stochastic t-closeness.
 
-    The first reading is the one that stochastic t-closeness rests on.
+    Stochastic t-closeness rests on the first reading.
     """
     k_anonymity = Claim(
         guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
@@ -268,7 +268,7 @@ def claims(
 
 
 def _weaken(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> EpsilonReading:
-    """Categories that were copied from the data make a proof conditional."""
+    """Make a proof conditional if categories were copied from the data."""
     schema = setting.schema
     observed = [name for name in confidential(schema) if schema[name].observed]
     if not observed or reading.status is Status.REFUTED:
@@ -305,7 +305,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
 def _closeness(
     setting: Setting[RecordwiseParameters], reading: EpsilonReading
 ) -> tuple[Claim, ...]:
-    """Stochastic t-closeness of all confidential columns jointly, and of each by itself.
+    """Claim stochastic t-closeness of all confidential columns jointly, and of each one.
 
     Proposition 1 treats what is seen of a person as a draw from the class. Rows in the order of the
     file, or a public column beside them, may show whose draw it is; then t is exp(epsilon), which
@@ -341,7 +341,7 @@ def _closeness(
 
 
 def not_claimed(setting: Setting[RecordwiseParameters]) -> tuple[str, ...]:
-    """Say what the claims leave open."""
+    """Say what is not claimed."""
     schema = setting.schema
     public = [name for name in schema.released if name not in setting.columns]
     shown = f" Public columns are released unchanged: {', '.join(public)}." if public else ""

@@ -1,1 +1,1 @@
-"""The family of private spatial trees: columns on public axes, and boxes of them."""
+"""Private spatial trees: columns on public axes, and boxes in their space."""

@@ -1,4 +1,4 @@
-"""Columns as whole numbers on public axes, and back: what private spatial trees cut.
+"""Encode columns as whole numbers on public axes, for private spatial trees, and decode them.
 
 A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the policy alone:
 
@@ -33,8 +33,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.io.decomposition_table import category_order
 from shoal.io.table import Table
-from shoal.mechanism.fixed_point import FixedPointGrid, public_grid
-from shoal.mechanism.skewed_grid import SkewedGrid
+from shoal.mechanism.fixed_point import FixedPointGrid, SkewedGrid, public_grid
 from shoal.mechanism.spatial_trees import SpatialAxis
 from shoal.partition import hierarchy_order
 
@@ -52,7 +51,7 @@ class SpatialEncoding:
         step: between cells, for numbers with a declared one.
         grid: for numbers without, and for those on a scale of their own.
         order: for categories, positions of the categories, first place first.
-        heights: for a hierarchy, the heights of the borders between cells.
+        heights: for a hierarchy, the heights of the borders between adjacent codes.
         gap: the last cell stands for a missing one.
     """
 
@@ -67,16 +66,16 @@ class SpatialEncoding:
 
     @property
     def present(self) -> int:
-        """Number of cells that are values."""
+        """Number of codes that are values."""
         return self.count - self.gap
 
     @property
     def axis(self) -> SpatialAxis:
-        """What the mechanism sees."""
+        """The axis as the mechanism sees it."""
         return SpatialAxis(self.count, self.heights)
 
     def cells(self, table: Table) -> Ints:
-        """The column as cells, each record by itself."""
+        """Encode the column, each record by itself."""
         name = self.column.name
         if self.order is not None:
             codes = table.codes(name)
@@ -97,7 +96,7 @@ class SpatialEncoding:
         return np.where(gone, self.present, cells) if self.gap else cells
 
     def put(self, table: Table, cells: Ints | Floats) -> Table:
-        """The table with new cells in this column."""
+        """Return the table with new codes decoded into this column."""
         name = self.column.name
         gone = self.gap & (np.rint(cells) >= self.present)
         cells = np.where(gone, 0, cells)
@@ -107,7 +106,7 @@ class SpatialEncoding:
         return table.with_numbers(name, np.where(gone, np.nan, self.values(cells)))
 
     def values(self, cells: Ints | Floats) -> Floats:
-        """Numbers, days or ranks of cells."""
+        """Decode to numbers, days or ranks."""
         if self.grid is not None:
             numbers = self._on_grid(cells)
             if self.step is None:
@@ -125,14 +124,14 @@ class SpatialEncoding:
         return np.clip(grid.decode(cells), float(grid.low), float(grid.high))
 
     def ends(self, lower: Ints, upper: Ints) -> tuple[Floats, Floats]:
-        """Boxes of cells as boxes of places, the upper end not included."""
+        """Convert boxes of codes to boxes of values; upper ends are not included."""
         last = self.values(upper)
         if self.grid is not None:  # to keep the upper bound itself in the last box
             last[upper == self.count] = np.nextafter(float(self.grid.high), np.inf)
         return self.values(lower), last
 
     def text(self, lower: int, upper: int) -> str:
-        """Cells as a text: a category, a day or number, or a range of them."""
+        """Describe codes in text: a category, a day or number, or a range of them."""
         if self.gap and upper == self.count:
             missing = missing_label(self.column.all_categories or ())
             if lower == self.present:
@@ -153,7 +152,7 @@ class SpatialEncoding:
 
 
 def missing_label(categories: Sequence[str]) -> str:
-    """What a missing cell is called among counts: a text that is not a category.
+    """Return the label of missing cells among counts: a text that is not a category.
 
     >>> missing_label(["yes", "no"]), missing_label(["yes", "missing"])
     ('missing', '(missing)')
@@ -167,10 +166,10 @@ def missing_label(categories: Sequence[str]) -> str:
 def spatial_encoding(
     column: Column, *, scaled: bool = False, gaps: bool = False
 ) -> SpatialEncoding:
-    """The public axis of a column that has bounds or categories.
+    """Make the public axis of a column that has bounds or categories.
 
-    If `scaled`, it follows the column's transform; with `gaps`, a missing cell is one more cell, if
-    the policy says so.
+    If `scaled`, it follows the column's transform. With `gaps`, missing gets a code of its own if
+    the policy keeps missing cells.
     """
     axis = _places(column, scaled=scaled)
     if not (gaps and column.keep_missing):
@@ -201,7 +200,7 @@ def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
 
 
 def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats]]) -> Table:
-    """A table of drawn rows, which keeps nothing but the columns' names and types.
+    """Make a table of drawn rows, with only the names and types of the original columns.
 
     The columns are those of the table, with the new cells: whole ones, except on a grid.
     """
@@ -216,13 +215,13 @@ def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats
 
 
 def _multiples(low: Fraction, high: Fraction, step: Fraction) -> tuple[int, int]:
-    """The first and the last multiple of a step within the bounds, or the nearest if none is."""
+    """Return the first and last multiple of a step within the bounds, or else the nearest."""
     first, last = ceil(low / step), floor(high / step)
     return (first, last) if first <= last else (round(low / step),) * 2
 
 
 def _limit(column: Column, bound: Decimal | date) -> Fraction:
-    """A bound as a number, after coding of bottom and top."""
+    """Return a bound as a number, after top- and bottom-coding."""
     number = _number(bound)
     if column.bottom_code is not None:
         number = max(number, _number(column.bottom_code))

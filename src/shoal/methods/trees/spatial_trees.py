@@ -1,4 +1,4 @@
-"""What the private spatial trees share: their space, their height, and rows drawn from them.
+"""The common part of the private spatial trees: space, height, and rows drawn from the leaves.
 
 Every released column but one is an axis of the space; that one, a confidential column, is counted
 in each box of the last level. The mechanism and its proof are in `shoal.mechanism.spatial_trees`,
@@ -8,7 +8,7 @@ half the epsilon, and the accounting doubles it back: a change is a removal and 
 The number of rows n. For change-one it is public and the root's exact count. For add-remove it is
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
 and the number of rows that are drawn follow from the noisy one. The same is done for change-one
-where a person may have up to r rows. A person that comes or goes with r rows is r records, one
+where a person may have up to r rows. An added or removed person with r rows is r records, one
 after the other, so the tree is grown at epsilon / r (`shoal.methods.noise.contributions`).
 
 The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so a
@@ -53,8 +53,8 @@ from shoal.core import (
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
+from shoal.mechanism.consistent_counts import CountFit, Level, whole
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
-from shoal.mechanism.tree_consistency import CountFit, Level, whole
 from shoal.methods.distributed_rows import CountableRows, Distributed, HeldTable
 from shoal.methods.method import (
     ContributionProof,
@@ -83,7 +83,7 @@ SOURCE = (
 
 
 class TreeOutput(StrEnum):
-    """What is released of a tree."""
+    """What is released from a tree."""
 
     ROWS = "rows"
     TREE = "tree"
@@ -140,7 +140,7 @@ def tree_method(
     basis: str,
     cost: CostModel,
 ) -> Method[Any]:
-    """A method that grows a tree and releases its boxes, or rows drawn from them."""
+    """Make a method that grows a tree and releases its boxes, or rows drawn from them."""
 
     def claims(setting: Setting[SpatialTreeParameters]) -> tuple[Claim, ...]:
         adds = setting.parameters.neighbours is Neighbours.ADD_REMOVE
@@ -177,7 +177,7 @@ def tree_method(
 
 
 def to_masked(done: Distributed) -> Masked:
-    """The result of counts, in the form of a run on one machine."""
+    """Wrap the result of counts as that of a run on one machine."""
     if done.data is None:
         raise InternalError("The method returned neither synthetic rows nor boxes.")
     return Masked(done.data, done.privacy_losses, notes=done.notes, extras=done.extras)
@@ -230,7 +230,7 @@ def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
 
 
 def find_counted_column(setting: Setting[SpatialTreeParameters]) -> str | None:
-    """The confidential column that is counted in each box: the named one, or the only one."""
+    """Return the confidential column that is counted in each box: the named or the only one."""
     schema, named = setting.schema, setting.parameters.count
     confidential = [name for name in setting.columns if schema[name].role is Role.CONFIDENTIAL]
     if named is not None:
@@ -247,7 +247,7 @@ def find_counted_column(setting: Setting[SpatialTreeParameters]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _Histogram:
-    """The counted column in bins.
+    """The bins of the counted column.
 
     Attributes:
         edges: first cell of each bin, and the end; one bin for all if nothing is counted.
@@ -316,14 +316,14 @@ def _run(
 
 
 def _records(table: Table, space: Sequence[SpatialEncoding], histogram: "_Histogram") -> Records:
-    """The records of a block as the mechanism sees them."""
+    """Encode the records of a block for the mechanism."""
     return Records(np.column_stack([axis.cells(table) for axis in space]), histogram.bins(table))
 
 
 def _root(
     records: int, setting: Setting[SpatialTreeParameters], tools: Tools
 ) -> tuple[Level, Fraction, tuple[PrivacyLoss, ...]]:
-    """The number of records; what is left of epsilon after it; and what it cost."""
+    """Return the number of records, the rest of epsilon, and what the count cost."""
     epsilon = contributions.row_epsilon(setting)
     if setting.parameters.neighbours is Neighbours.CHANGE_ONE:
         epsilon /= 2
@@ -337,7 +337,7 @@ def _root(
 def public_height(
     total: int, epsilon: Fraction, bins: int, space: Sequence[SpatialEncoding]
 ) -> int:
-    """The number of cuts above a box by the rule of this module."""
+    """Return the number of cuts above a leaf, by the rule in this module's docstring."""
     wanted = floor(log2(max(float(total * epsilon), 1.0)))
     room = sum(ceil(log2(axis.count)) for axis in space)
     return max(1, min(wanted, room, floor(log2(MOST_COUNTS / bins))))
@@ -365,7 +365,7 @@ def _boxes(
 def _draw_cells(
     lower: Ints, upper: Ints, counts: Floats, rows: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Cells of rows drawn from boxes, and which bin of the histogram each has."""
+    """Draw rows from boxes: codes of the space, and each row's bin of the histogram."""
     people = whole(counts.ravel(), rows, float(rng.random()))
     box, value = np.divmod(np.repeat(np.arange(people.size), people), counts.shape[1])
     return rng.integers(lower[box], upper[box]), value

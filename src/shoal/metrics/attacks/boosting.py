@@ -1,6 +1,6 @@
-"""A stronger attacker than naive Bayes: gradient boosting on the released rows.
+"""A stronger attacker than naive Bayes: gradient boosting, trained on the released rows.
 
-Boosted trees find what attributes say together, which naive Bayes cannot. The training rows are the
+Boosted trees find interactions of attributes, which naive Bayes cannot. The training rows are the
 released boxes: an interval of numbers at its middle; of a box with several categories one is drawn,
 since categories have no middle. Boxes with counts give one row for each value that was counted,
 weighted by its count.
@@ -35,7 +35,7 @@ class Boosting:
     Attributes:
         model: the trees, or None if the release shows only one value.
         only: that value; 0 if it shows none.
-        rows: released rows that it learnt from.
+        rows: number of released rows that it learnt from.
     """
 
     model: _sklearn.BoostedTrees | None
@@ -115,7 +115,7 @@ def learn_numbers(
 
 
 def guess_codes(model: Boosting, targets: Floats) -> Guesses:
-    """The most probable code of each target and its probability; ties to the smallest code."""
+    """Return the most probable code of each target and its probability; ties to the lowest code."""
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
@@ -126,7 +126,7 @@ def guess_codes(model: Boosting, targets: Floats) -> Guesses:
 
 
 def guess_numbers(model: Boosting, targets: Floats) -> Floats:
-    """The expected number of each target."""
+    """Return the expected number of each target."""
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return np.full(len(places), model.only)
@@ -144,7 +144,7 @@ def code_attack(
     top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
-    """The metrics of `naive_bayes.empirical_privacy` for the boosted attacker, from `learn_codes`.
+    """Compute `naive_bayes.empirical_privacy` for the boosted attacker of `learn_codes`.
 
     Codes are -1 where unknown. At most `most` people of either sort are attacked; `rng` draws them.
     """
@@ -170,7 +170,7 @@ def number_attack(
     control: tuple[Floats, Floats] | None = None,
     confidence: float = 0.95,
 ) -> Attack:
-    """Share of people whose number is guessed to within a tolerance.
+    """Measure the share of people whose number is guessed to within a tolerance.
 
     The baseline guesses one number for everybody, the one that is right most often: the middle of
     the window of twice the tolerance that holds the most true values.

@@ -1,4 +1,4 @@
-"""Inference: a secret guessed from the nearest released row. See `shoal.metrics.attacks`."""
+"""Inference: guess a secret from the nearest released row. See `shoal.metrics.attacks`."""
 
 import numpy as np
 from numpy.typing import ArrayLike

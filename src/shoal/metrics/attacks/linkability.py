@@ -1,4 +1,4 @@
-"""Linkability: two parts of a record that lead to one released row. See `shoal.metrics.attacks`."""
+"""Linkability: link two parts of a record through one released row. See `shoal.metrics.attacks`."""
 
 from collections.abc import Sequence
 

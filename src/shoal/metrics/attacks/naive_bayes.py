@@ -1,4 +1,4 @@
-"""The attack of cormode2013: naive Bayes on a table, on intervals or on the leaves of a tree.
+"""The attack of cormode2013: naive Bayes on rows, on intervals or on the leaves of a tree.
 
 A released row or leaf is a box with counts of confidential values. The attacker treats each count
 as spread uniformly over the box along each axis (the paper's uniform kernel), reads off
@@ -47,7 +47,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayes:
-    """What the attacker has learnt: log-probabilities, one table per axis.
+    """The attacker's model: log-probabilities, one table per axis.
 
     Attributes:
         prior: log P(S = v); -inf for a value that the release never shows.
@@ -62,7 +62,7 @@ class NaiveBayes:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """For each target the guessed code, and the belief in it."""
+    """The guessed code of each target, with its posterior probability."""
 
     codes: Ints
     confidence: Floats
@@ -99,7 +99,7 @@ def learn(
     smoothing: float = 1.0,
     cells: int = CELLS,
 ) -> NaiveBayes:
-    """Learn from released boxes. Cost O(n d log(cells)) for codes.
+    """Train on released boxes. Cost O(n d log(cells)) for codes.
 
     Args:
         lower: one row per box, one column per axis; a category c begins at c.
@@ -144,7 +144,7 @@ def learn(
 
 
 def guess(model: NaiveBayes, targets: Floats) -> Guesses:
-    """The most believed value of each target, and the belief. Cost O(m d values).
+    """Return the most probable value of each target, and its probability. Cost O(m d values).
 
     Args:
         model: from `learn`.
@@ -180,7 +180,7 @@ def empirical_privacy(
     top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
-    """The paper's metrics for guesses of any attacker.
+    """Compute the paper's metrics for the guesses of any attacker.
 
     The baseline rho is the share of the most frequent true value. The interval of the breach
     increase is that of the ratio of two rates on the same people.
@@ -237,7 +237,7 @@ def _score(guesses: Guesses, truth: Ints) -> tuple[NDArray[np.bool_], Ints, Floa
 def _entries(
     counts: NDArray[np.generic], values: int | None, weights: Floats | None, boxes: int
 ) -> tuple[Ints, Ints, Floats, int]:
-    """Box, code and mass of everything that was counted, and the number of values."""
+    """List box, code and mass of every count, and the number of values."""
     table = np.asarray(counts)
     if len(table) != boxes:
         raise InputError(f"Expected counts or codes for {boxes} boxes; found {len(table)}.")
@@ -253,7 +253,7 @@ def _entries(
 
 
 def _cuts(lower: Floats, upper: Floats, low: float, high: float, cells: int) -> Floats:
-    """Inner borders of an axis of numbers."""
+    """Choose the inner borders of a numeric axis."""
     exact = lower == upper
     points = np.unique(lower[exact])
     ends = np.concatenate([lower[~exact], upper[~exact]])
@@ -271,7 +271,7 @@ def _cuts(lower: Floats, upper: Floats, low: float, high: float, cells: int) -> 
 def _spread(
     lower: Floats, upper: Floats, codes: Ints, mass: Floats, *, edges: Floats, values: int
 ) -> Floats:
-    """Mass of each value in each cell: each box spread evenly between its ends.
+    """Return the mass of each value in each cell, spreading each box evenly between its ends.
 
     The density of a box is added at the cell where it begins and taken off where it ends; what
     lies in these two cells is put in directly.

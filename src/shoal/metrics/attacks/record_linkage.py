@@ -1,4 +1,4 @@
-"""Who is who: released records matched to original records by distance.
+"""Record linkage: match released records to original records by distance.
 
 An attacker who holds the original values of some people looks for the nearest released record of
 each. Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
@@ -39,7 +39,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Closeness:
-    """How near a release comes to people in the table and to people not in it.
+    """How near a release is to people in the table and to people not in it.
 
     Attributes:
         inside: median distance from people in the table to the nearest released record.
@@ -57,7 +57,7 @@ class Closeness:
 
 @dataclass(frozen=True)
 class IntervalDisclosure:
-    """Original values that lie in a short interval around the released ones.
+    """The share of original values within a short interval around the released ones.
 
     Attributes:
         records: share of the records that are disclosed.
@@ -76,11 +76,11 @@ def record_linkage(
     sample: int | None = None,
     confidence: float = 0.95,
 ) -> Attack:
-    """Share of people whose nearest released record is their own.
+    """Measure the share of people whose nearest released record is their own.
 
-    Of t released records at the same least distance the right one counts 1 / t, which is what
-    picking one at random gets. The baseline is 1 / n, a record picked blindly. There is no
-    control: a person not in the table has no record to be found.
+    If t released records tie for the least distance, the right one counts 1 / t, the chance of
+    picking it at random. The baseline is 1 / n, a record picked blindly. There is no control: a
+    person not in the table has no record to be found.
 
     Equal released records are found once and shared. Up to 10 axes by a tree, about O(n log n) for
     few axes; beyond by trying all, O(m n d): sample then.
@@ -116,7 +116,7 @@ def interval_disclosure(
     outside: int = 0,
     confidence: float = 0.95,
 ) -> IntervalDisclosure:
-    """Share of original values within a short interval around the released value.
+    """Measure the share of original values within a short interval around the released value.
 
     With `sd`, the interval is released value +- width times the released column's standard
     deviation (n - 1 in its denominator); with `rank`, from the released value width n ranks below
@@ -215,7 +215,7 @@ def closeness(
 def nearest(
     released: Floats, targets: Floats, *, discrete: ArrayLike | None = None
 ) -> tuple[Ints, Floats]:
-    """The nearest released record of each target and its distance; ties to the lowest index.
+    """Find the nearest released record of each target and its distance; ties to the lowest index.
 
     Columns that are `discrete` hold codes: two categories are at distance 1, and -1, for a cell
     that is missing, at the root of a half from each.
@@ -230,7 +230,7 @@ def nearest(
 
 
 def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
-    """1 / (released records at the least distance) if the target's own is among them, else 0.
+    """Score 1 / (nearest released records) if the target's own is among them, else 0.
 
     `own` says which of the distinct released records is a target's; `sizes`, how many are equal.
     """
@@ -269,13 +269,13 @@ def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
 
 
 def _tree_query(tree: "scipy.spatial.cKDTree", targets: Floats, k: int) -> tuple[Floats, Ints]:
-    """Distances and indices of the k nearest points, targets by k."""
+    """Query distances and indices of the k nearest points, targets by k."""
     distances, index = tree.query(targets, k=np.arange(1, k + 1))
     return np.asarray(distances, dtype=np.float64), np.asarray(index, dtype=np.int64)
 
 
 def _try_points(points: Floats, targets: Floats) -> Iterator[tuple[int, Ints, Floats]]:
-    """For each target the points that may be nearest, and their exact distances."""
+    """Find for each target the points that may be nearest, and their exact distances."""
     norms = (points**2).sum(axis=1)
     step = max(1, _BLOCK // max(len(points), 1))
     for start in range(0, len(targets), step):
@@ -338,7 +338,7 @@ def _corresponding(original: Floats, released: Floats) -> tuple[Floats, Floats]:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Ranks from 1, equal values sharing their mean rank."""
+    """Rank from 1; equal values share their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place.ravel()]
     return ranks

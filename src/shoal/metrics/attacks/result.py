@@ -1,8 +1,8 @@
-"""What an attack on a release found: a rate on people in the table, beside what it is worth.
+"""The result of an attack: a success rate, with a baseline and, if possible, a control.
 
-A rate alone says little. An attacker who never saw the release guesses too, and what holds for a
-whole population can be learnt about people whom the table does not hold. So a rate is shown with a
-baseline and, where people not in the table are at hand, with a control.
+A rate alone says little. An attacker who never saw the release guesses too, and facts about a whole
+population can be inferred about people who are not in the table. So a rate is shown with a baseline
+and, where people not in the table are at hand, with a control.
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Attack:
     cover other attackers, who may do better.
 
     Attributes:
-        main: on people in the table.
-        baseline: of a guess that does not use the release, or uses it blindly.
-        control: of the same attack on people not in the table, if any were handed in.
+        main: success rate on people in the table.
+        baseline: success rate of guessing without the release, or blindly from it.
+        control: success rate of the same attack on people not in the table, if given.
         difference: main minus control.
         residual: the difference over what was left to gain, (main - control) / (1 - control).
         attacks: how many people, or guesses, the main rate is over.
@@ -58,7 +58,7 @@ def attack(
     note: str = "",
     confidence: float = 0.95,
 ) -> Attack:
-    """Put successes and trials together as an `Attack`.
+    """Make an `Attack` of successes and trials.
 
     Args:
         main: successes, which may be fractions where ties share one, and trials.

@@ -1,4 +1,4 @@
-"""Singling out: predicates that one person in the table satisfies. See `shoal.metrics.attacks`."""
+"""Singling out: predicates that hold for exactly one person. See `shoal.metrics.attacks`."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ _BATCH = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Predicates:
-    """Conditions "place j lies in [low, high)", or not in it, all of which must hold.
+    """Conjunctions of conditions "coordinate j is in [low, high)", or is not.
 
     Attributes:
-        axes: one row per predicate, the axes that it is about.
+        axes: one row per predicate, the axes of its conditions.
         low: the lower end for each of them.
         high: the upper end, exclusive.
-        negated: whether the place must lie outside.
+        negated: whether the coordinate must lie outside.
     """
 
     axes: Ints
@@ -53,7 +53,7 @@ def singling_out(
     attempts: int = 100_000,
     confidence: float = 0.95,
 ) -> Attack:
-    """Make predicates that single out one released record; do they single out one person?
+    """Test whether predicates that single out a released record single out a person.
 
     With `attributes` 1 the predicates are the values that one released record has, and the least
     and the greatest number of an axis. With more, a released record and that many axes are drawn;
@@ -106,7 +106,7 @@ def singling_out(
 
 
 def _conditions(boxes: ReleaseBoxes, rows: Ints, axes: Ints, medians: Floats) -> Predicates:
-    """Predicates from released records: one row each, on that row of `axes`."""
+    """Make predicates from released records, one for each row of `axes`."""
     low, high = boxes.lower[rows[:, None], axes], boxes.upper[rows[:, None], axes]
     exact = (low == high) & ~boxes.discrete[axes]
     above = exact & (low > medians[axes])
@@ -146,14 +146,14 @@ def _draw_records(
 
 
 def _names(predicates: Predicates) -> NDArray[np.void]:
-    """The bytes of each predicate."""
+    """Return the bytes of each predicate as its name."""
     parts = (predicates.axes, predicates.low, predicates.high)
     joined = np.hstack([np.ascontiguousarray(part).view(np.int64) for part in parts])
     return joined.view(np.dtype((np.void, joined.itemsize * joined.shape[1])))[:, 0]
 
 
 def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Predicates:
-    """Predicates on one axis: a value that one released record has, and the ends of numbers."""
+    """Make one-axis predicates: values of exactly one released record, and extremes."""
     places = _places(boxes)
     made: list[Predicates] = []
     for axis in range(places.shape[1]):
@@ -187,7 +187,7 @@ def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Pr
 def _blind(
     boxes: ReleaseBoxes, attributes: int, attacks: int, rng: np.random.Generator
 ) -> Predicates:
-    """Predicates whose values, drawn from those released, and comparisons are drawn blindly."""
+    """Make predicates with random comparisons and random released values."""
     count = boxes.lower.shape[1]
     axes = np.sort(rng.random((attacks, count)).argsort(axis=1)[:, :attributes], axis=1)
     low, high = np.empty(axes.shape), np.empty(axes.shape)
@@ -207,7 +207,7 @@ def _blind(
 
 
 def _places(boxes: ReleaseBoxes) -> Floats:
-    """A place for each box: the middle, which lies in the box's own predicates."""
+    """Return a point of each box: its middle, which satisfies the box's own predicate."""
     return (boxes.lower + boxes.upper) / 2
 
 
@@ -221,7 +221,7 @@ def _join(parts: list[Predicates], attributes: int) -> Predicates:
 
 @dataclass(frozen=True, eq=False)
 class _Crowd:
-    """People, sorted on each axis once."""
+    """The people, sorted on each axis once."""
 
     people: Floats
     orders: Ints
@@ -237,10 +237,10 @@ class _Crowd:
 
 
 def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
-    """How many people satisfy each predicate; counting stops at `most`.
+    """Count the people who satisfy each predicate; stop at `most`.
 
-    A predicate reads only those whom its most selective condition leaves: one that names an
-    interval leaves a run of the people sorted on its axis.
+    Only people who satisfy the most selective condition are read: an interval selects a run of the
+    people sorted on its axis.
     """
     shape = predicates.axes.shape
     begin, end = np.zeros(shape, dtype=np.int64), np.full(shape, len(crowd), dtype=np.int64)
@@ -269,7 +269,7 @@ def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
 
 
 def _scale_counts(counts: Ints, people: int, wanted: int) -> float:
-    """Predicates that would single out among `wanted` people, from counts among `people`.
+    """Estimate how many predicates single out among `wanted` people, from counts among `people`.
 
     Among a random subset of u of m people, a predicate that c satisfy singles out with
     probability c C(m - c, u - 1) / C(m, u). For more people than there are, the sums over

@@ -15,11 +15,11 @@ LEAF = 16
 
 @kernel
 def box_tree(lower: Any, upper: Any, discrete: Any, scale: Any) -> Any:
-    """A tree of boxes: their order, and for each node its run, right child and ends by axis.
+    """Build a tree of boxes: their order, and for each node its range, right child and bounds.
 
-    Node 0 is the root, a left child follows its node, and a leaf has right child 0. The ends are
-    those of middles for numbers, and of the boxes for categories. A node is cut at the middle of
-    its widest axis, or where the category changes near it. Cost O(n d log^2 n).
+    Node 0 is the root, a left child follows its node, and a leaf has right child 0. The bounds are
+    those of the boxes' middles for numbers, and of the boxes for categories. A node is cut at the
+    middle of its widest axis, or where the category changes near it. Cost O(n d log^2 n).
     """
     boxes, axes = lower.shape
     most = boxes // 2 + 1  # a leaf has a quarter of a node that was too large
@@ -68,7 +68,7 @@ def box_tree(lower: Any, upper: Any, discrete: Any, scale: Any) -> Any:
 def _node_distance(
     node: Any, target: Any, discrete: Any, scale: Any, squared: Any, low: Any, high: Any
 ) -> Any:
-    """No box of a node is nearer to the target than this."""
+    """Return a lower bound on the distance of a node's boxes from the target."""
     distance = 0.0
     for j, x in enumerate(target):
         if discrete[j]:
@@ -88,7 +88,7 @@ def nearest_boxes(  # numba calls by position; one search, one loop
     lower: Any, upper: Any, discrete: Any, scale: Any, targets: Any, starts: Any, k: Any,
     squared: Any, order: Any, runs: Any, low: Any, high: Any,
 ) -> Any:  # fmt: skip
-    """The k boxes nearest to each target, nearest first, and their distances.
+    """Find the k boxes nearest to each target, nearest first, and their distances.
 
     The distance on an axis is that to a place drawn uniformly from the box, in expectation: for
     numbers E|x - U| over the axis' range, for categories the chance that U is another one; or,
@@ -165,7 +165,7 @@ def nearest_boxes(  # numba calls by position; one search, one loop
 def count_people(  # numba calls by position
     people: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any, most: Any
 ) -> Any:
-    """Count the people from `begin` to `end` who satisfy each predicate, and stop at `most`."""
+    """Count the people from `begin` to `end` who satisfy each predicate; stop at `most`."""
     counts = np.zeros(len(axes), dtype=np.int64)
     for p in range(len(axes)):
         for person in range(begin[p], end[p]):

@@ -1,4 +1,4 @@
-"""Compiled loops of the workload: COUNT queries over boxes, 64 boxes per machine word."""
+"""Compiled COUNT queries over boxes, 64 boxes per machine word."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def count(
     axis: Ints,
     asked: Ints,
 ) -> Floats:
-    """Weight of the boxes inside each query, a box counting by the share of it that is inside.
+    """Sum the weight of the boxes inside each query, by the share of each box inside.
 
     Boxes are read in blocks. For each range of a block two bitmaps are made, of the boxes that it
     touches and of those that it holds whole; a query joins the bitmaps of its ranges, counts
@@ -97,7 +97,7 @@ def _mark(
     lower: Floats, upper: Floats, start: int, end: int, low: float, high: float,
     touched: Unsigned64, held: Unsigned64,
 ) -> None:  # fmt: skip
-    """Which boxes of a block a range touches, and which it holds whole, one bit each."""
+    """Mark the boxes of a block that a range touches, and those that it contains, one bit each."""
     for w in range((end - start + 63) // 64):
         begin = start + 64 * w
         some = certain = ZERO
@@ -111,7 +111,7 @@ def _mark(
 
 @kernel
 def _ones(word: np.uint64) -> np.int64:
-    """Number of bits that are set."""
+    """Count the bits that are set."""
     word -= (word >> ONE) & np.uint64(0x5555555555555555)
     pairs = np.uint64(0x3333333333333333)
     word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
@@ -121,14 +121,14 @@ def _ones(word: np.uint64) -> np.int64:
 
 @kernel
 def _lowest(word: np.uint64) -> int:
-    """Place of the lowest bit that is set; there must be one."""
+    """Return the position of the lowest set bit; there must be one."""
     place: int = PLACE[((word & (~word + ONE)) * DE_BRUIJN) >> np.uint64(58)]
     return place
 
 
 @kernel
 def _sum(weights: Floats, begin: int, word: np.uint64) -> float:
-    """Sum of the weights whose bits are set."""
+    """Sum the weights whose bits are set."""
     total = 0.0
     while word != ZERO:
         total += weights[begin + _lowest(word)]

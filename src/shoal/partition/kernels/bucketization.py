@@ -1,4 +1,4 @@
-"""Fill classes nearest-first from buckets, and keep the rest feasible.
+"""Fill classes nearest-first from buckets, while keeping the remaining problem feasible.
 
 There are two sizes of classes. The classes that are still to come count, size by size, as one
 row each of a transportation problem, beside the class at hand: three rows, one column per bucket.
@@ -29,7 +29,7 @@ from shoal.partition.kernels.shared import (
 
 
 class Forest(NamedTuple):
-    """One kd-tree per bucket, stored one after another; records by their number in the table."""
+    """One kd-tree per bucket, concatenated; records by their index in the table."""
 
     points: Floats
     who: Ints
@@ -42,7 +42,7 @@ class Forest(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """What is still to be formed; `left` and `rest` are counted down.
+    """The classes still to be formed; `left` and `rest` are decremented.
 
     The two sorts of classes are rows 0 and 1.
     """
@@ -56,7 +56,7 @@ class Classes(NamedTuple):
 
 @kernel
 def extendable(supply: Ints, low: Ints, high: Ints, rest: Ints) -> bool:
-    """Tell whether whole counts exist: rows sum to supply, columns to rest, low to high each.
+    """Whether whole counts exist with row sums `supply`, column sums `rest`, and these bounds.
 
     By the minimum cut: for every subset S of the rows,
 
@@ -88,7 +88,7 @@ def extendable(supply: Ints, low: Ints, high: Ints, rest: Ints) -> bool:
 
 @kernel
 def tree_of(forest: Forest, j: int) -> KdTree:
-    """The tree of a bucket, as views."""
+    """Return the tree of a bucket, as views."""
     a = forest.leaves[j]
     b = forest.leaves[j + 1]
     return KdTree(
@@ -103,7 +103,7 @@ def tree_of(forest: Forest, j: int) -> KdTree:
 
 @kernel
 def descend(tree: KdTree, q: QueryPoint, space: MixedSpace) -> int:
-    """Find a leaf near q to start a search from."""
+    """Find a leaf near q from which to start a search."""
     leaves = tree.size.size
     node = 1
     while node < leaves:
@@ -115,7 +115,7 @@ def descend(tree: KdTree, q: QueryPoint, space: MixedSpace) -> int:
 
 @kernel
 def nearest_first(near: Floats, group: Ints, size: int) -> None:
-    """Turn a max-heap of (distance, index) pairs into their rising order."""
+    """Sort a max-heap of (distance, index) pairs in ascending order."""
     for end in range(size - 1, 0, -1):
         far = near[end]
         i = group[end]
@@ -151,12 +151,11 @@ def choose(
     taken: Ints,
     open_: Bools,
 ) -> None:
-    """Count into `taken` how many of each bucket's nearest the class gets.
+    """Choose how many of each bucket's nearest records the class gets, into `taken`.
 
-    Next comes the nearest record whose bucket can give one more and leave a table. The counts
-    that do leave one form an M-convex set, for which this greedy choice has the
-    least sum of squared distances (Murota, Discrete Convex Analysis, SIAM, 2003); the tests
-    compare it with all choices.
+    Next comes the nearest record whose bucket can give one more while the rest stays feasible. Such
+    counts form an M-convex set, for which this greedy choice has the least sum of squared distances
+    (Murota, Discrete Convex Analysis, SIAM, 2003); the tests compare it with all choices.
     """
     columns = classes.rest.size
     other = 1 - s
@@ -215,9 +214,9 @@ def fill(
     g: int,
     rounds: int,
 ) -> int:
-    """Form up to `rounds` classes around the records farthest from the centre of the rest.
+    """Form up to `rounds` classes around the remaining records farthest from their centre.
 
-    The last class of all is left to the caller. Returns the number of the next class.
+    The caller forms the last class. Returns the number of the next class.
     """
     columns = classes.rest.size
     capacity = forest.who.shape[1]

@@ -1,4 +1,4 @@
-"""Compiled descent of records down a tree of cuts, and counts in its nodes."""
+"""Compiled descent of records through a tree of cuts, and counts in its nodes."""
 
 from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
@@ -6,7 +6,7 @@ from shoal.core.jit import kernel
 
 @kernel
 def descend(X: Floats, axis: Ints, cut: Floats, low: Ints, high: Ints, leaf: Ints) -> None:
-    """Send each record down, low if x < cut on the node's axis, and write the leaf it ends in.
+    """Send each record down the tree, low if x < cut, and write its leaf.
 
     A child of -1 - a is leaf a. Node 0 is the root.
     """
@@ -21,7 +21,7 @@ def descend(X: Floats, axis: Ints, cut: Floats, low: Ints, high: Ints, leaf: Int
 def tally_grid(
     X: Floats, slot: Ints, edges: Floats, first: Ints, ends: Floats, counts: Ints
 ) -> None:
-    """Count the records of each slot by column and place among the edges of both.
+    """Count the records of each slot by column and position among the edges of both.
 
     Edges of slot s and column j are edges[first[s, j] : first[s, j + 1]], sorted, and their
     counts begin at 2 first[s, j] + the number of pairs before: place 2 a is below edge a and above

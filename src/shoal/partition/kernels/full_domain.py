@@ -1,4 +1,4 @@
-"""Compiled search of a lattice of levels: equivalence classes of a node, its loss, and the way on.
+"""Compiled search of a lattice of levels: equivalence classes, losses and traversal.
 
 A node is a flat index into the lattice. A class is counted as entries: rows with equal labels and
 equal confidential values. Rows stand for all records with the same leaves and confidential values.
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 class Models(NamedTuple):
-    """What classes keep beside k."""
+    """The models that classes must satisfy besides k."""
 
     rules: Rules
     values: Ints  # rule, confidential values together: the value
@@ -82,7 +82,7 @@ class Lattice(NamedTuple):
 
 @kernel
 def place_leaves(codes: Ints, starts: Ints) -> Unsigned32:
-    """Leaves by column and record, numbered over all columns; none if a code is too large."""
+    """Number leaves by column and record over all columns; empty if a code is too large."""
     leaves = np.empty((codes.shape[1], codes.shape[0]), np.uint32)
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
@@ -95,7 +95,7 @@ def place_leaves(codes: Ints, starts: Ints) -> Unsigned32:
 
 @kernel
 def widths_of(labels: Ints, starts: Ints) -> Ints:
-    """Labels of each column and level; no column is returned if levels are not nested."""
+    """Count the labels of each column and level; empty if levels are not nested."""
     widths = np.zeros((starts.size - 1, labels.shape[0]), np.int64)
     for j in range(starts.size - 1):
         for level in range(labels.shape[0]):
@@ -114,7 +114,7 @@ def widths_of(labels: Ints, starts: Ints) -> Ints:
 
 @kernel
 def count_by_leaf(rows: Rows) -> Ints:
-    """Records of each leaf."""
+    """Count the records of each leaf."""
     held = np.zeros(rows.starts[-1], np.int64)
     for i in range(rows.counts.size):
         for j in range(rows.starts.size - 1):
@@ -124,7 +124,7 @@ def count_by_leaf(rows: Rows) -> Ints:
 
 @kernel
 def merge(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
-    """Merge entries of equal keys, which are below `room`.
+    """Merge entries with equal keys, all below `room`.
 
     Returns for each class its first entry and the sum of the counts, and for each entry its class;
     classes are numbered in the order of their first entries.
@@ -165,7 +165,7 @@ def merge(keys: Ints, counts: Ints, room: int) -> tuple[Ints, Ints, Ints]:
 
 @kernel
 def key_rows(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
-    """One number below the second one for the labels of each chosen row, equal for equal labels."""
+    """Compute a key for the labels of each chosen row, and a strict upper limit of the keys."""
     keys = np.zeros(chosen.size, np.int64)
     room = 1
     j = 0
@@ -193,14 +193,14 @@ def key_rows(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
 
 @kernel
 def classes_of(rows: Rows, levels: Ints) -> tuple[Ints, Ints, Ints]:
-    """One row of each class, its records, and the class of each row."""
+    """Return a row of each class, its size, and the class of each row."""
     keys, room = key_rows(rows, levels, np.arange(rows.counts.size).astype(np.uint32))
     return merge(keys, rows.counts, room)
 
 
 @kernel
 def key_entries(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int]:
-    """As `key_rows`, of labels and confidential values."""
+    """Compute keys as `key_rows` does, of labels and confidential values."""
     keys, room = key_rows(rows, levels, chosen)
     if rows.secrets > 1:
         for i in range(keys.size):
@@ -210,7 +210,7 @@ def key_entries(rows: Rows, levels: Ints, chosen: Unsigned32) -> tuple[Ints, int
 
 @kernel
 def bound_of(rows: Rows, sizes: Ints, otherwise: float) -> float:
-    """The loss of a node if nothing were suppressed; of sums over cells it is known before."""
+    """Compute the loss of a node without suppression; `otherwise` for sums over cells."""
     n = 0.0
     squares = 0.0
     for a in range(sizes.size):
@@ -225,7 +225,7 @@ def bound_of(rows: Rows, sizes: Ints, otherwise: float) -> float:
 def loss_of(
     rows: Rows, levels: Ints, firsts: Ints, sizes: Ints, failing: Ints, bound: float
 ) -> float:
-    """The loss of a node whose failing classes are suppressed."""
+    """Compute the loss of a node whose failing classes are suppressed."""
     n = 0.0
     squares = 0.0
     gone = 0.0
@@ -266,7 +266,7 @@ def suppress(
     sizes: Ints,
     failing: Ints,
 ) -> int:
-    """Mark the classes that lack a model, and return the records suppressed in all.
+    """Mark the classes that violate a model, and return the total of suppressed records.
 
     Stops once these are more than the limit. If closeness is to the records that are left, it is
     decided anew for them until no class lacks it.
@@ -325,7 +325,7 @@ def suppress(
 def rules_left_over(
     models: Models, owner: Ints, secret: Unsigned32, counts: Ints, failing: Ints
 ) -> Rules:
-    """The rules with closeness to the entries of classes that do not fail."""
+    """Recompute the rules for closeness to the entries of classes that do not fail."""
     old = models.rules
     total = np.zeros_like(old.total)
     below = np.zeros_like(old.below)
@@ -354,7 +354,7 @@ def rules_left_over(
 
 @kernel
 def advance(lattice: Lattice) -> int:
-    """The next node to look at, -1 if none is left.
+    """Return the next node to explore, or -1 if none is left.
 
     Starting at the open node of least guess, climb along open nodes. Look at the last one, which
     closes the whole path if it fails and has the fewest classes, then bisect the rest. While no
@@ -401,28 +401,28 @@ def advance(lattice: Lattice) -> int:
 
 @kernel
 def probe(at: Ints) -> int:
-    """The place on the path to look at."""
+    """Return the position on the path to explore next."""
     return int(at[LAST] if at[PEAK] else (at[FIRST] + at[LAST]) // 2)
 
 
 @kernel
 def is_open(bound: Floats, passed: Bools, height: Floats, best: Floats, node: int) -> bool:
-    """Whether a node was not looked at, and may be better than the best one.
+    """Whether a node is unexplored and may be better than the best one.
 
-    It takes arrays, because passing a whole lattice costs more than the question.
+    It takes arrays, because passing the lattice costs more than the test.
     """
     return not passed[node] and better(bound[node], height[node], best)
 
 
 @kernel
 def better(loss: float, height: float, best: Floats) -> bool:
-    """Whether a loss is less than the best one, or as much at a lower height."""
+    """Whether a loss is less than the best one, or equal at a lower height."""
     return bool(loss < best[0] or (loss == best[0] and height < best[1]))
 
 
 @kernel
 def settle(lattice: Lattice, node: int, closes: bool, bound: float, loss: float) -> None:
-    """Close what follows from a node that was looked at."""
+    """Close the nodes that an explored node rules out."""
     at = lattice.at
     at[LOOKED] += 1
     here = probe(at)
@@ -466,7 +466,7 @@ def lift(lattice: Lattice, least: Ints, most: Ints, bound: float) -> None:
 
 @kernel
 def explore(rows: Rows, models: Models, lattice: Lattice, k: int, limit: int, effort: int) -> bool:
-    """Search until nothing is open, or `effort` rows have been merged; whether it is finished."""
+    """Search until nothing is open, or `effort` rows were merged; return whether it is finished."""
     least = max(k, models.least)
     while effort > 0:
         node = advance(lattice)
@@ -561,7 +561,7 @@ def close_rare(
 
 @kernel
 def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned32, Ints, Ints]:
-    """The fewest entries that are known of a node below: a row of each, its records; the levels."""
+    """Return the smallest known list of entries of a node below: rows, counts and levels."""
     near = nearest(lattice, levels, rows.counts.size)
     if near < 0:
         return lattice.everything, rows.counts, lattice.low
@@ -571,7 +571,7 @@ def entries_below(rows: Rows, lattice: Lattice, levels: Ints) -> tuple[Unsigned3
 
 @kernel
 def keep(lattice: Lattice, levels: Ints, entries: Unsigned32, counts: Ints, before: int) -> None:
-    """Keep the entries of a node to merge others from, if they are fewer and there is room."""
+    """Cache the entries of a node for later merges, if they are fewer and there is room."""
     a = lattice.at[KEPT]
     begin = lattice.begin[a]
     end = begin + entries.size
@@ -585,7 +585,7 @@ def keep(lattice: Lattice, levels: Ints, entries: Unsigned32, counts: Ints, befo
 
 @kernel
 def nearest(lattice: Lattice, levels: Ints, most: int) -> int:
-    """The kept node below some levels with the fewest entries, if fewer than `most`; else -1."""
+    """Return the cached node below some levels with the fewest entries, under `most`, else -1."""
     near = -1
     for a in range(lattice.at[KEPT]):
         size = lattice.begin[a + 1] - lattice.begin[a]

@@ -1,4 +1,4 @@
-"""MDAV's rounds by visiting every record: the path where no tree prunes.
+"""MDAV's rounds by visiting every record: the fallback where no tree prunes.
 
 Records stand in blocks of `BLOCK`, column by column, in float32 around the centroid. A
 block's float32 distances decide whether it can hold anything of interest; whatever
@@ -100,7 +100,7 @@ def leave(
     where: Ints,
     m: int,
 ) -> int:
-    """Give record i to group g and fill its place with the last one; return m - 1."""
+    """Assign record i to group g and move the last record to its position; return m - 1."""
     labels[i] = g
     count(Z, i, -1, sums, space)
     at = where[i]
@@ -116,7 +116,7 @@ def leave(
 
 @kernel
 def farthest(Z: Floats, who: Ints, m: int, q: QueryPoint, space: MixedSpace) -> int:
-    """Find the live record farthest from q by the definition."""
+    """Find the live record farthest from q in float64."""
     best = -1.0
     chosen = NOBODY
     for a in range(m):
@@ -131,7 +131,7 @@ def farthest(Z: Floats, who: Ints, m: int, q: QueryPoint, space: MixedSpace) -> 
 def block_distances(
     cells: Floats32, q: Floats32, space: MixedSpace, table: Floats32, out: Floats32
 ) -> None:
-    """Squared float32 distances of one block to q."""
+    """Compute squared float32 distances of one block to q."""
     d = space.numbers
     out[:] = 0.0
     j = 0

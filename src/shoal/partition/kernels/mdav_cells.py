@@ -39,7 +39,7 @@ FEW = 16
 
 
 class Cells(NamedTuple):
-    """The live points by cells: boxes that are flat in the columns of few values."""
+    """The live points in cells: boxes without extent in the columns of few values."""
 
     points: Floats  # cell, column, place
     who: Ints  # cell, place: which point
@@ -57,7 +57,7 @@ class Cells(NamedTuple):
 
 @kernel
 def number_rows(Z: Floats) -> tuple[Ints, Ints]:
-    """Number the different rows in order of appearance; return each row's number and the firsts."""
+    """Number the distinct rows in order of appearance; return row numbers and first rows."""
     n, d = Z.shape
     bits = Z.view(np.uint64)
     room = 2
@@ -95,7 +95,7 @@ def number_rows(Z: Floats) -> tuple[Ints, Ints]:
 
 @kernel
 def of_few_values(U: Floats) -> Bools:
-    """Tell which columns have at most `FEW` values."""
+    """Return which columns have at most `FEW` values."""
     n, d = U.shape
     few = np.ones(d, np.bool_)
     values = np.empty(FEW)
@@ -116,7 +116,7 @@ def of_few_values(U: Floats) -> Bools:
 
 @kernel
 def by_number(numbers: Ints, most: int) -> tuple[Ints, Ints]:
-    """Places sorted by their number, and where each number starts."""
+    """Sort positions by their number; also return where each number starts."""
     starts = np.zeros(most + 1, np.int64)
     for i in range(numbers.size):
         starts[numbers[i] + 1] += 1
@@ -134,7 +134,7 @@ def by_number(numbers: Ints, most: int) -> tuple[Ints, Ints]:
 def fill(
     U: Floats, space: MixedSpace, point: Ints, cell: Ints, cells: int, flat: Bools, capacity: int
 ) -> Cells:
-    """Build the cells of points U: each combination of `cell`, halved down to the capacity."""
+    """Build the cells of points U: one per combination of `cell`, halved down to the capacity."""
     n, d = U.shape
     who, starts = by_number(cell, cells)
     rows = U[who]
@@ -218,7 +218,7 @@ def fit(cells: Cells, c: int) -> None:
 def to_cells(
     low: Floats, high: Floats, flat: Bools, q: QueryPoint, space: MixedSpace, far: bool, out: Floats
 ) -> None:
-    """Bound the squared distance of q to each cell's points: the most, or else the least."""
+    """Bound the squared distance of q to each cell's points, from above or from below."""
     out[:] = 0.0
     for j in range(space.numbers):
         qj = q.at[j]
@@ -265,7 +265,7 @@ def to_cells(
 def farthest(
     cells: Cells, q: QueryPoint, space: MixedSpace, bounds: Floats, block: Floats
 ) -> tuple[int, int]:
-    """Find the record farthest from q; return it and the work done, in distances."""
+    """Find the record farthest from q; return it and the number of distances computed."""
     to_cells(cells.low, cells.high, cells.flat, q, space, True, bounds)
     best = -1.0
     chosen = NOBODY
@@ -341,7 +341,7 @@ def nearest(
     bounds: Floats,
     block: Floats,
 ) -> int:
-    """Write the `want` nearest records to `group`; return the work done, in distances.
+    """Write the `want` nearest records to `group`; return the number of distances computed.
 
     Only equal records are at distance zero.
     """
@@ -372,7 +372,7 @@ def nearest(
 
 @kernel
 def leave(cells: Cells, i: int) -> int:
-    """Take record i, the lowest of its point, out; return its cell."""
+    """Remove record i, the lowest of its point; return its cell."""
     capacity = cells.who.shape[1]
     p = cells.point[i]
     cells.head[p] += 1
@@ -392,7 +392,7 @@ def leave(cells: Cells, i: int) -> int:
 def cell_rounds(
     Z: Floats, space: MixedSpace, k: int, labels: Ints, g: int, rounds: int, cells: Cells
 ) -> tuple[int, int]:
-    """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
+    """Do up to `rounds` rounds of MDAV; return the next g and the number of distances computed.
 
     A round ends two groups while 3k records remain, or one while 2k remain.
     """

@@ -123,7 +123,7 @@ def widest_side(low: Floats, high: Floats, space: MixedSpace) -> int:
 
 @kernel
 def select(rows: Floats, who: Ints, j: int, start: int, end: int, middle: int) -> None:
-    """Reorder rows start..end so that none before `middle` is above one after it in j."""
+    """Partially sort rows start..end by column j, so those before `middle` are not above it."""
     left = start
     right = end - 1
     while left < right:
@@ -200,7 +200,7 @@ def fit_node(tree: KdTree, node: int) -> bool:
 def leaf_distances(
     points: Floats, size: int, q: QueryPoint, space: MixedSpace, out: Floats
 ) -> None:
-    """Squared distances of a leaf's records to q; whole vectors, so some places beyond."""
+    """Compute squared distances of a leaf's records to q, in whole vectors beyond its end."""
     size = min(points.shape[1], (size + 7) & ~7)
     for place in range(size):
         out[place] = 0.0
@@ -373,7 +373,7 @@ def nearest(
 def beyond(
     tree: KdTree, node: int, bound: float, want: int, near: Floats, group: Ints, size: int
 ) -> bool:
-    """Tell whether no record below a node can enter the heap."""
+    """Whether no record below a node can enter the heap."""
     first: float = tree.nodes[node, -1]
     if first == EMPTY:
         return True
@@ -393,7 +393,7 @@ def farthest(
     bounds: Floats,
     nodes: Ints,
 ) -> tuple[int, int]:
-    """Find the record farthest from q; return it and the work done."""
+    """Find the record farthest from q; return it and the cost."""
     leaves = tree.size.size
     norm = 0.0
     for j in range(space.numbers):
@@ -441,7 +441,7 @@ def farthest(
 
 @kernel
 def leave(tree: KdTree, i: int, noted: Bools, changed: Ints, changes: int) -> int:
-    """Take record i out of its leaf and note the leaf once; return the number noted."""
+    """Remove record i from its leaf and list the leaf once; return the length of the list."""
     capacity = tree.who.shape[1]
     leaf = tree.where[i] // capacity
     place = tree.where[i] % capacity
@@ -462,7 +462,7 @@ def leave(tree: KdTree, i: int, noted: Bools, changed: Ints, changes: int) -> in
 
 @kernel
 def shrink(tree: KdTree, space: MixedSpace, noted: Bools, changed: Ints, changes: int) -> None:
-    """Fit the boxes of the noted leaves, and of the nodes above as far as they change."""
+    """Refit the boxes of the listed leaves, and of their ancestors as far as they change."""
     leaves = tree.size.size
     for e in range(changes):
         noted[changed[e]] = False
@@ -476,7 +476,7 @@ def shrink(tree: KdTree, space: MixedSpace, noted: Bools, changed: Ints, changes
 def tree_rounds(
     Z: Floats, space: MixedSpace, k: int, labels: Ints, g: int, rounds: int, tree: KdTree
 ) -> tuple[int, int]:
-    """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
+    """Do up to `rounds` rounds of MDAV; return the next g and the cost of the searches.
 
     A round ends two groups while 3k records remain, or one while 2k remain.
     """

@@ -1,6 +1,6 @@
-"""Compiled recursion of Mondrian: columns are kept in the order of the groups they are cut into.
+"""Compiled recursion of Mondrian; columns are kept in the order of the groups.
 
-Records of a node stay in the order of their indices, because every cut keeps that order.
+Records of a node stay sorted by index, because every cut is stable.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ RANGE, ENTROPY, GAIN = range(3)
 
 
 class Options(NamedTuple):
-    """How nodes are cut."""
+    """The options of cutting."""
 
     k: int
     height: int  # the root has height 0
@@ -42,7 +42,7 @@ class Leaves(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Space that is reused from node to node; counts are zero in between."""
+    """Buffers reused from node to node; counts are zero in between."""
 
     here: Ints
     lower: Ints
@@ -149,7 +149,7 @@ def choose(
     size: Ints,
     is_low: Bools,
 ) -> int:
-    """Find the column to cut, mark its low side and put the cut in its row; -1 if there is none."""
+    """Choose the column to cut, mark its low side and store the cut; -1 if none is allowed."""
     tally(codes, who, start, end, rules, work)
     column = -1
     halting = options.halting
@@ -191,7 +191,7 @@ def choose(
 
 @kernel
 def highest(score: Floats) -> int:
-    """Column of the highest score, the lowest of equals."""
+    """Return the column of the highest score, the lowest among equals."""
     best = 0
     for j in range(1, score.size):
         if score[j] > score[best]:
@@ -226,7 +226,7 @@ def admissible(
     work: Work,
     is_low: Bools,
 ) -> bool:
-    """Whether both sides of a cut meet every rule; the low side has `fewer` records."""
+    """Whether both sides of a cut satisfy every rule; the low side has `fewer` records."""
     fine = True
     for r in range(rules.kind.size):
         if r == options.halting:
@@ -336,7 +336,7 @@ def border_cuts(x: Floats, border: Ints, counts: Ints, cut: Floats, size: Ints) 
 
 @kernel
 def mark(x: Floats, start: int, end: int, c: float, fewer: int, is_low: Bools) -> None:
-    """Mark the records of a low side x <= c, which has `fewer` of them, the first of equals."""
+    """Mark the low side x <= c with `fewer` records, the first among equals."""
     below = 0
     for a in range(start, end):
         below += x[a] < c
@@ -349,7 +349,7 @@ def mark(x: Floats, start: int, end: int, c: float, fewer: int, is_low: Bools) -
 
 @kernel
 def entropy(x: Floats, work: Work) -> float:
-    """Entropy of a column of ranks in a node, in nats."""
+    """Compute the entropy of a column of ranks in a node, in nats."""
     counts = work.codes
     for value in x:
         counts[int(value)] += 1
@@ -364,7 +364,7 @@ def entropy(x: Floats, work: Work) -> float:
 
 @kernel
 def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> float:
-    """Information gain of a cut on the target: its entropy less that within the sides."""
+    """Compute the information gain of a cut about the target."""
     held = np.zeros((2, options.classes), np.int64)
     for a in range(start, end):
         held[int(is_low[a]), options.target[who[a]]] += 1
@@ -390,7 +390,7 @@ def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> fl
 
 @kernel
 def divide(x: NDArray[Any], is_low: Bools, spare: NDArray[Any], start: int, end: int) -> None:
-    """Move the low side to the front, each side in its order, without a branch per record."""
+    """Move the low side to the front, stably and without a branch per record."""
     front = start
     back = 0
     for a in range(start, end):
@@ -404,14 +404,14 @@ def divide(x: NDArray[Any], is_low: Bools, spare: NDArray[Any], start: int, end:
 
 @kernel
 def copy(source: NDArray[Any], n: int, target: NDArray[Any], at: int) -> None:
-    """Copy the first n; numba compiles a loop much faster than an assignment of slices."""
+    """Copy the first n values; Numba compiles a loop much faster than a slice assignment."""
     for a in range(n):
         target[at + a] = source[a]
 
 
 @vector_kernel
 def extent_of(x: Floats) -> tuple[float, float]:
-    """Least and largest number."""
+    """Return the least and largest number."""
     low = x[0]
     high = x[0]
     for value in x:

@@ -1,4 +1,4 @@
-"""Compiled search for groups of the least sum of squares plus expected noise."""
+"""Compiled search for groups with the least sum of squares plus expected noise."""
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def cheapest_ends(v: Floats, noise: float, begin: Ints) -> None:
 
 @kernel
 def ending(j: int, i: int, noise: float, cost: Floats, sums: Floats, squares: Floats) -> float:
-    """Cost of the best grouping of the first i values whose last group begins at j."""
+    """Compute the cost of the best grouping of the first i values whose last group begins at j."""
     total = sums[i] - sums[j]
     spread: float = squares[i] - squares[j] - total * total / (i - j)
     return float(cost[j]) + max(spread, 0.0) + noise / (i - j)
@@ -65,7 +65,7 @@ def ending(j: int, i: int, noise: float, cost: Floats, sums: Floats, squares: Fl
 def is_better(
     later: int, j: int, end: int, noise: float, cost: Floats, sums: Floats, squares: Floats
 ) -> bool:
-    """Tell whether the group that ends at `end` had better begin at `later` than at j."""
+    """Whether the group that ends at `end` is cheaper if it begins at `later` than at j."""
     return ending(later, end, noise, cost, sums, squares) < ending(
         j, end, noise, cost, sums, squares
     )
@@ -127,7 +127,7 @@ def descend(Z: Floats, noise: float, rounds: int, labels: Ints) -> None:
 def cheapest_home(
     x: Floats, weight: float, own: int, noise: float, size: Floats, mean: Floats
 ) -> tuple[int, float]:
-    """Find the group that `weight` records with the mean x join at the least price.
+    """Find the group that `weight` records with mean x join at the least cost.
 
     With b records in a group it is weight b / (weight + b) |x - mean|^2, and noise
     (1 / (weight + b) - 1 / b), which is negative.
@@ -156,7 +156,7 @@ def squared_distance(x: Floats, y: Floats) -> float:
 
 @kernel
 def blend(mean: Floats, size: float, x: Floats, weight: float) -> None:
-    """Add `weight` records with the mean x to a group, or take them away if it is negative."""
+    """Add `weight` records with mean x to a group, or remove them if it is negative."""
     if size + weight > 0.0:
         for j in range(mean.size):
             mean[j] += weight / (size + weight) * (x[j] - mean[j])

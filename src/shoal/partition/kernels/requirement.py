@@ -1,4 +1,4 @@
-"""Compiled decisions: does a group of records meet a model of privacy.
+"""Compiled decisions whether a group of records satisfies a privacy model.
 
 Each decision is exact in 64-bit whole numbers. A threshold x is held as whole + part/of, the
 largest such number up to x whose denominator a group's size may have, so the largest whole
@@ -21,7 +21,7 @@ DOUBT = 1e-12
 
 
 class Rules(NamedTuple):
-    """What every group must meet, one rule after the other; values are numbered across rules."""
+    """The rules that every group must satisfy; values are numbered across rules."""
 
     records: int  # in the whole table
     kind: Ints  # rule
@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 
 @kernel
 def meets(rules: Rules, r: int, n: int, held: Ints, seen: Ints, many: int) -> bool:
-    """Whether n records with `held` of each value meet rule r.
+    """Whether n records with `held` of each value satisfy rule r.
 
     `seen` lists values of the rule, `many` of them from its first on, that cover all held.
     """
@@ -87,7 +87,7 @@ def diverse(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> bool:
 
 @kernel
 def moved_mass(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> int:
-    """Earth mover's distance to the whole table, times n, the records and the longest way."""
+    """Compute the earth mover's distance to the table, times n, its records and the path unit."""
     total = 0
     if rules.kind[r] == VARIATION:
         for v in values:
@@ -113,13 +113,13 @@ def moved_mass(rules: Rules, r: int, n: int, held: Ints, values: Ints) -> int:
 
 @kernel
 def share(rules: Rules, r: int, n: int) -> int:
-    """Largest whole number up to n times the threshold of a rule."""
+    """Return the largest whole number up to n times the threshold of a rule."""
     return int(rules.whole[r] * n + rules.part[r] * n // rules.of[r])
 
 
 @kernel
 def tail(held: Ints, values: Ints, l: int, n: int) -> int:  # noqa: E741
-    """Records that hold none of the l - 1 most frequent values."""
+    """Count the records that have none of the l - 1 most frequent values."""
     top = np.zeros(l - 1, np.int64)
     for v in values:
         c = held[v]

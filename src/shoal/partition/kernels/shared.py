@@ -1,4 +1,4 @@
-"""Compiled pieces that the exact searches share: distance, heap, centroid, shell.
+"""Compiled helpers of the exact searches: distance, heap, centroid, shell.
 
 The arithmetic is that of `_exact_scale`. Kernels take arrays and scalars only, by position.
 """
@@ -16,7 +16,7 @@ NOBODY = -1
 
 @kernel
 def number(value: int) -> int:
-    """Hide from numba that a number is a literal: it would compile callees once for each."""
+    """Hide from Numba that a number is a literal, or it compiles callees once for each."""
     return value + 0
 
 
@@ -102,7 +102,7 @@ def code_gap(weight: float, a: float, b: float) -> float:
 
 @kernel
 def distance(Z: Floats, i: int, q: QueryPoint, space: MixedSpace) -> float:
-    """Squared distance of record i to the point q, in column order."""
+    """Compute the squared distance of record i to the point q, in column order."""
     total = 0.0
     for j in range(space.numbers):
         t = Z[i, j] - q.at[j]
@@ -225,10 +225,9 @@ def outer_shell(
 ) -> tuple[Floats, Ints, float]:
     """List the live records farthest from c, outermost first.
 
-    At least 256 records or a twentieth of all m are listed. Returns their radii, their
-    indices, and a radius that nobody outside the list exceeds (-1 if all are listed). The
-    latter is at most 2047/2048 of the largest, so the record farthest from c itself
-    is always found in the list.
+    At least 256 records or a twentieth of all m are listed. Returns their radii, their indices, and
+    a radius that no record outside the list exceeds (-1 if all are listed). The latter is at most
+    2047/2048 of the largest, so the record farthest from c itself is always found in the list.
     """
     radius = np.empty(m)
     live = np.empty(m, np.int64)
@@ -273,7 +272,7 @@ def outer_shell(
 
 @kernel
 def sort_outermost_first(radii: Floats, who: Ints) -> None:
-    """Heapsort, largest radius first; numba's argsort takes seconds to compile."""
+    """Heapsort by decreasing radius; Numba's argsort takes seconds to compile."""
     size = radii.size
     for built in range(size // 2 - 1, -1, -1):
         sift(radii, who, built, size)
@@ -285,7 +284,7 @@ def sort_outermost_first(radii: Floats, who: Ints) -> None:
 
 @kernel
 def sift(radii: Floats, who: Ints, at: int, size: int) -> None:
-    """Let the entry at `at` sink in a heap with the smallest radius on top."""
+    """Sift the entry at `at` down in a heap with the smallest radius on top."""
     radius = radii[at]
     i = who[at]
     while True:
@@ -317,9 +316,8 @@ def farthest_in_shell(
 ) -> tuple[int, int]:
     """Find the live record farthest from q, which lies `moved` from the shell's centre.
 
-    A record at radius v is at most v + moved from q, so a short scan from the outer
-    end decides. Returns the record, or NOBODY if the list ended too soon, and the
-    number of places read.
+    A record at radius v is at most v + moved from q, so a short scan from the outer end suffices.
+    Returns the record, or NOBODY if the list was too short, and the number of entries read.
     """
     # Radii, `moved` and the root below carry rounding errors of about one unit in the last
     # place for each column, which stay below this relative margin, and lose squares
@@ -348,16 +346,16 @@ def farthest_in_shell(
 
 
 class Shell(NamedTuple):
-    """The live records that lay farthest from some centroid, and what later searches found there.
+    """The live records farthest from some centroid, and the state of later searches.
 
     Attributes:
         radii: from the largest on.
         who: their records.
-        inner: a radius that nobody else exceeds.
+        inner: a radius that no other record exceeds.
         centre: from which radii were taken.
-        head: place of the first record that may still be live.
-        read: places that were read since.
-        helps: whether the list pays.
+        head: index of the first record that may still be live.
+        read: entries read since.
+        helps: whether the list saves time.
     """
 
     radii: Floats
@@ -371,7 +369,7 @@ class Shell(NamedTuple):
 
 @kernel
 def no_shell(m: int, space: MixedSpace) -> Shell:
-    """Begin without a list: the first search makes one."""
+    """Start with an empty list: the first search makes one."""
     centre = no_centroid(space)
     return Shell(np.empty(0), np.empty(0, np.int64), np.inf, centre, number(0), m, m >= 0)
 

@@ -1,4 +1,4 @@
-"""Compiled splitting of one column: by ranks, and optimal groups of a sorted list."""
+"""Compiled grouping of one column: by ranks, or with the least sum of squares."""
 
 import numpy as np
 
@@ -24,9 +24,9 @@ def label_by_rank(order: Unsigned32, k: int, labels: Ints) -> None:
 
 @kernel
 def label_by_place(numbers: Unsigned32, starts: Ints, k: int, labels: Ints) -> None:
-    """The labels of `label_by_rank`, where the rank of a record follows from its value's number.
+    """Label as `label_by_rank` does, where a value's number gives the rank of its record.
 
-    `starts` has the first rank of each value, and is used up: equal values are ranked by index.
+    `starts` has the first rank of each value, and is overwritten; equal values are ranked by index.
     """
     last = numbers.size // k - 1
     for i in range(numbers.size):
@@ -86,7 +86,7 @@ def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
 
 @kernel
 def label_runs(begin: Ints, order: Unsigned32, labels: Ints) -> None:
-    """Walk the beginnings back from the end and number the groups by rank."""
+    """Follow the beginnings back from the end, and number the groups by rank."""
     g = 0
     end = order.size
     while end > 0:
@@ -102,7 +102,7 @@ def label_runs(begin: Ints, order: Unsigned32, labels: Ints) -> None:
 
 @kernel
 def group_cost(r: int, j: int, k: int, cost: Floats, sums: Floats, squares: Floats) -> float:
-    """Cost of ending row r's grouping with the group that begins at column j."""
+    """Compute the cost of row r's grouping whose last group begins at column j."""
     end = 2 * k + r
     total = sums[end] - sums[j]
     spread: float = squares[end] - squares[j] - total * total / (end - j)
@@ -125,7 +125,7 @@ def scan_row(r: int, k: int, cost: Floats, sums: Floats, squares: Floats, best: 
 def better(
     r: int, left: int, right: int, k: int, cost: Floats, sums: Floats, squares: Floats
 ) -> bool:
-    """Tell whether row r prefers the right of two columns.
+    """Whether row r prefers the right of two columns.
 
     Row r may begin a group at columns r + 1 .. r + k. Too far left loses against anything
     to the right, too far right against anything to the left: that keeps the matrix

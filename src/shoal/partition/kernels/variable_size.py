@@ -1,4 +1,4 @@
-"""Compiled loops of the methods with groups of variable size: V-MDAV and mu-Approx."""
+"""Compiled loops of V-MDAV and mu-Approx, whose groups vary in size."""
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def variable_groups(
 def grow_forest(
     Z: Floats, space: MixedSpace, k: int, tree: KdTree, onto: Ints, length: Floats
 ) -> None:
-    """Link records to near ones until every component has at least k of them.
+    """Link records to near ones until every component has at least k records.
 
     A component's root is its one record without an outgoing edge. While a component is
     smaller than k, its root is linked to the nearest record outside it, which is one of
@@ -131,7 +131,7 @@ def grow_forest(
 
 @kernel
 def root_of(above: Ints, i: int) -> int:
-    """Follow the links to the root, halving the path on the way."""
+    """Follow the links to the root, with path halving."""
     while above[i] != i:
         above[i] = above[above[i]]
         i = above[i]

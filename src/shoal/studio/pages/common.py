@@ -1,4 +1,4 @@
-"""What all screens share: the rail, the present plan, forms, and answers."""
+"""Common parts of all screens: the rail, the present plan, forms, and answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,6 @@ from shoal.methods import title_of
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.plan_notes import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
-from shoal.publish.evidence import MEASURED
 from shoal.studio import history, invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
@@ -31,6 +30,8 @@ SCREENS = {
     "compare": "Compare",
     "release": "Release",
 }
+LARGE = 50_000
+"""Rows from which on a release may be made without its attacks."""
 GONE = (
     "The file of this workspace was forgotten when the studio ended, as original data always is. "
     "Choose it again to continue; the policy and the releases are still here."
@@ -39,41 +40,41 @@ GONE = (
 
 @dataclass(frozen=True)
 class Here:
-    """One workspace as a page sees it; each fact is looked up at most once."""
+    """The workspace of a page; each fact is computed at most once."""
 
     studio: TheStudio
     workspace: Current
 
     @property
     def base(self) -> str:
-        """Where the addresses of this workspace begin."""
+        """The common prefix of this workspace's addresses."""
         return f"/w/{self.workspace.id}"
 
     @cached_property
     def profile(self) -> DataProfile | None:
-        """What was seen of the table."""
+        """The profile of the table."""
         return self.studio.profile(self.workspace)
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The policy as plain values; empty before there is one."""
+        """The policy as plain values; empty without a policy."""
         return policy_document.parse_toml(self.workspace.policy) if self.workspace.policy else {}
 
     @cached_property
     def policy(self) -> Policy | None:
-        """The policy with its audience, or none before there is one."""
+        """The policy with its audience, or None."""
         if not self.workspace.policy:
             return None
         return replace(self.studio.judge_policy(self.workspace), audience=self.audience)
 
     @cached_property
     def audience(self) -> Audience:
-        """Who will get the release."""
+        """The audience of the release."""
         return policy_document.audience_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:
-        """What would be done and promised, for any audience, or none and why not."""
+        """The plan for any audience, or None with the reason."""
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
@@ -84,7 +85,7 @@ class Here:
 
     @cached_property
     def foreseen(self) -> tuple[Plan | None, str]:
-        """The same for its audience and after inspections of the table, as a job will find it."""
+        """The plan for the policy's audience and after inspections, as a job will find it."""
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
@@ -99,7 +100,7 @@ class Here:
 
     @cached_property
     def seen(self) -> SeenTable | None:
-        """What was seen of the table, for what may stop a run."""
+        """What the profile found of the table, for reasons that may stop a run."""
         if self.profile is None:
             return None
         columns = {column.name: SeenColumn(column.distinct, column.unique, tuple(column.values))
@@ -108,13 +109,13 @@ class Here:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What would be promised; where a job would refuse it, what the method by itself would."""
+        """The claims of the plan; if a job would refuse it, those of the method alone."""
         plan = self.foreseen[0] or self.planned[0]
         return () if plan is None else plan.claims
 
     @cached_property
     def blocked(self) -> str:
-        """Why no release can be made now, in a sentence, or nothing."""
+        """Why no release can be made now, in a sentence, or empty."""
         if self.studio.path(self.workspace, self.workspace.data) is None:
             return "Choose the table first."
         if self.policy is None:
@@ -128,28 +129,28 @@ class Here:
 
     @property
     def large(self) -> bool:
-        """Whether a release is evaluated only if somebody asks for it."""
-        return self.profile is not None and self.profile.rows > MEASURED
+        """Whether the attacks on a release may take a minute or more."""
+        return self.profile is not None and self.profile.rows > LARGE
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:
-        """Columns whose role nobody has confirmed yet."""
+        """The columns whose role nobody has confirmed yet."""
         names = self.document.get("columns", {})
         return tuple(name for name in names if name not in self.workspace.confirmed)
 
     def put_tables(self, tables: Mapping[str, Mapping[str, Any]], **options: Any) -> None:
-        """Write tables into the policy's text and leave its other lines as they are."""
+        """Write tables into the policy's text, leaving its other lines unchanged."""
         text = self.workspace.policy
         for table, stated in tables.items():
             text = editing.with_table(text, table, stated)
         self.studio.put_policy(self.workspace, text, **options)
 
     def keep_draft(self, where: str, draft: Draft) -> "Here":
-        """Keep what was typed in a form and cannot be used; the workspace with it."""
+        """Keep invalid input of a form; return the changed workspace."""
         return Here(self.studio, self.studio.keep_draft(self.workspace, where, draft))
 
     def job(self, *kinds: JobKind) -> JobStatus | None:
-        """The latest job of these kinds."""
+        """Return the latest job of these kinds."""
         jobs = [
             self.studio.jobs.status(id_)
             for kind, id_ in self.workspace.jobs.items()
@@ -158,7 +159,7 @@ class Here:
         return max(jobs, key=lambda one: one.begun, default=None)
 
     def rail(self, here: str) -> dict[str, Any]:
-        """Where one is, and what is still missing."""
+        """Describe the current position in the rail, and what is still missing."""
         undo, redo = self.studio.store.next_steps(self.workspace.id)
         states = {name: getattr(self, f"_{name}_state")() for name in SCREENS}
         seen = self.profile
@@ -241,7 +242,7 @@ class Here:
 
 
 def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Render a whole screen."""
+    """Render a full screen."""
     text = rendering.page(
         f"{name}.html", rail=here.rail(name), base=here.base, workspace=here.workspace, **values
     )
@@ -249,7 +250,7 @@ def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLRe
 
 
 def back_to(here: Here, name: str) -> Response:
-    """Lead on to a screen after a change."""
+    """Redirect to a screen after a change."""
     return RedirectResponse(f"{here.base}/{name if name in SCREENS else 'data'}", status_code=303)
 
 
@@ -271,7 +272,7 @@ FormWithFile = Annotated[Mapping[str, str | bytes], Depends(form_with_file)]
 
 
 def form_of(form: FormWithFile) -> dict[str, str]:
-    """Dependency: the texts of a form."""
+    """Dependency: the text fields of a form."""
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 

@@ -1,4 +1,4 @@
-"""Screen 4: methods side by side, after the warning on what inspecting the table costs."""
+"""Screen 4: compare methods, after a warning on what inspecting the table costs."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -101,7 +101,7 @@ def run(here: Present, form: Form) -> Response:
 
 @router.get("/w/{id}/compare/candidates/{place}")
 def candidate(here: Present, place: int) -> Response:
-    """One candidate: what it loses, promises, and what was measured."""
+    """Show one candidate: its losses, claims, and metrics."""
     comparison = here.studio.read_comparison(here.workspace)
     if comparison is None or not 0 <= place < len(comparison["candidates"]):
         raise InputError("The comparison has no such candidate; load the page again.")
@@ -111,7 +111,7 @@ def candidate(here: Present, place: int) -> Response:
 
 @router.post("/w/{id}/compare/choose")
 def choose(here: Present, form: Form) -> Response:
-    """Take a candidate as the policy's method, and lead to its settings."""
+    """Take a candidate as the policy's method, and open its settings."""
     label = form.get("label", "")
     private = here.job(JobKind.SELECT)
     if private is not None and private.result and visible(private.result["chosen"]) == label:
@@ -125,7 +125,7 @@ def choose(here: Present, form: Form) -> Response:
 
 @router.get("/w/{id}/compare/report")
 def report(studio: TheStudio, workspace: Current) -> Response:
-    """The whole comparison as a report to save, because it draws by a script: confidential."""
+    """Send the comparison as a report to save, because it draws by a script: confidential."""
     folder = studio.comparison(workspace)
     if folder is None:
         raise InputError("No comparison is done yet. Start one.")
@@ -203,7 +203,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 
 
 def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The methods that may be compared, those that fit first; the policy's own is ticked."""
+    """List the methods that may be compared, suitable ones first; the policy's own is ticked."""
     offers = [offer for offer in planning.offers(policy, here.seen) if not offer.refused]
     generated = given.get("grid") != "own"
     return [
@@ -220,7 +220,7 @@ def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[
 
 
 def _grid(form: Mapping[str, str], policy: Policy) -> dict[str, Any] | None:
-    """The candidates of the methods that were ticked, with the values that were stated."""
+    """Make the grid of the ticked methods with the stated values."""
     if form.get("grid") != "own":
         return None
     names = [key.removeprefix("method.") for key in form if key.startswith("method.")]
@@ -257,7 +257,7 @@ def _details(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_result(here: Here) -> dict[str, Any] | None:
-    """What was found last, as the page shows it."""
+    """Read the latest result for the page."""
     private, open_ = here.job(JobKind.SELECT), here.job(JobKind.COMPARE)
     newest = private is not None and (open_ is None or open_.begun <= private.begun)
     if newest and private is not None and private.state is JobState.DONE and private.result:
@@ -302,13 +302,13 @@ def _read_result(here: Here) -> dict[str, Any] | None:
 
 
 def _first_sentence(text: str) -> tuple[str, str]:
-    """A recommendation's first sentence, and the rest."""
+    """Split a recommendation into its first sentence and the rest."""
     first, stop, rest = text.partition(". ")
     return f"{first}{stop.strip()}", rest
 
 
 def _choose_columns(facts: Mapping[str, Any]) -> list[str]:
-    """The columns that candidates on the frontier change most, in the order of the table."""
+    """Choose the columns that candidates on the frontier change most."""
     most: dict[str, float] = {}
     for row in facts["candidates"]:
         for picture in row.get("pictures", ()) if row["standing"] == "frontier" else ():
@@ -322,7 +322,7 @@ def _strip(row: Mapping[str, Any], drawn: list[str]) -> list[Any]:
 
 
 def _figures_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The frontier as pictures: near to, and with every candidate where that is another one."""
+    """Draw the frontier zoomed in, and with every candidate if that differs."""
     listed = [{**row, "place": place} for place, row in enumerate(facts["candidates"])]
     named = {facts["recommended"], *facts["ties"]}
     near = [
@@ -369,7 +369,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
 
 @lru_cache(maxsize=64)
 def _figures(path: Path, label: str) -> tuple[dict[str, Any], ...]:
-    """What was measured of one candidate, on average over its repeats."""
+    """List the metrics of one candidate, averaged over its repeats."""
     figures = pl.read_parquet(path).filter(
         (pl.col("label") == label)
         & (pl.col("truth") == "estimate")

@@ -34,7 +34,7 @@ TYPED = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 
 @router.get("/w/{id}/data")
 def show(here: Present) -> Response:
-    """Show the table at first sight, or ask for one."""
+    """Show the profile of the table, or ask for a file."""
     return _show(here)
 
 
@@ -51,7 +51,7 @@ Upload = Annotated[DataFile, Depends(receive_upload)]
 
 @router.post("/w/{id}/data")
 def put_data(here: Present, file: Upload) -> Response:
-    """Take the table; the job that is answered reads it."""
+    """Take the uploaded table; answer with the job that reads it."""
     return JSONResponse({"job": here.studio.put_data(here.workspace, file)}, status_code=202)
 
 
@@ -97,7 +97,7 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
 
 @router.post("/w/{id}/data/reading")
 def read_again(here: Present, form: Form) -> Response:
-    """Read the file again, as the steward says that it is written."""
+    """Read the file again with the steward's options."""
     here.studio.read_again(here.workspace, questions.reading_of(form))
     return back_to(here, "data")
 
@@ -111,7 +111,7 @@ def answer(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/scheme/file")
 def scheme_of_a_file(here: Present, form: FormWithFile) -> Response:
-    """Recode the table by a scheme that was saved."""
+    """Recode the table by an uploaded scheme."""
     content = form.get("file", b"")
     if not isinstance(content, bytes) or not content:
         return _show(here, scheme_error="Choose the file of a scheme first.")

@@ -1,4 +1,4 @@
-"""Change single lines of a policy's TOML, and leave the rest, comments included, as it stands.
+"""Edit single lines of a policy's TOML, leaving the rest, comments included, unchanged.
 
 The text is the one truth of the policy in the studio: a field of a page rewrites its line, and a
 line that is typed changes its field. A text is cut into statements, each a header, a key with its
@@ -22,7 +22,7 @@ WIDEST = 60
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a TOML text.
+    """A statement of a TOML text.
 
     Attributes:
         start: its first line, from 0.
@@ -40,7 +40,7 @@ class Statement:
 
 
 def statements(text: str) -> list[Statement]:
-    r"""Cut a TOML text into statements; one that cannot be read is taken as a line without a key.
+    r"""Split a TOML text into statements; an unreadable one becomes a line without a key.
 
     >>> [s.key for s in statements("a = 1\n[t]\nb.c = [\n 2]")]
     [('a',), (), ('b', 'c')]
@@ -79,7 +79,7 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """The dotted path of a statement that was read by itself."""
+    """Return the dotted path of a parsed statement."""
     path: list[str] = []
     value: Any = found
     while isinstance(value, Mapping) and len(value) == 1 and len(path) < 2:
@@ -92,7 +92,7 @@ def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def with_key(text: str, table: str, key: str, value: Any) -> str:
-    """Set a key of a table, or with None remove it; the table is added where there is none."""
+    """Set a key of a table, or remove it with None; add the table if necessary."""
     lines = text.split("\n")
     parsed = statements(text)
     matching = [s for s in parsed if _sets(s, table, key)]
@@ -123,7 +123,7 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
 
 
 def with_keys(text: str, table: str, values: Mapping[str, Any]) -> str:
-    """Set many keys of a table at once; lines that hold one key each are found in one pass."""
+    """Set many keys of a table, finding the lines of single keys in one pass."""
     lines = text.split("\n")
     by_key: dict[str, list[Statement]] = {}
     for statement in statements(text):
@@ -148,7 +148,7 @@ def with_keys(text: str, table: str, values: Mapping[str, Any]) -> str:
 
 
 def with_line(text: str, key: str, *, value: Any) -> str:
-    r"""Set a key above all tables, or with None remove it; a new one stands behind the version.
+    r"""Set a top-level key, or remove it with None; a new one follows the version.
 
     >>> with_line("version = 1\n[t]\na = 1", "b", value=True)
     'version = 1\nb = true\n[t]\na = 1'
@@ -165,7 +165,7 @@ def with_line(text: str, key: str, *, value: Any) -> str:
 
 
 def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
-    """Give a table these keys and no others; equal ones keep their lines."""
+    """Give a table exactly these keys; unchanged ones keep their lines."""
     for key in tomllib.loads(text).get(table, {}):
         if key not in values:
             text = with_key(text, table, key, None)
@@ -194,13 +194,13 @@ def line_of(text: str, error: ShoalError) -> int | None:
 
 
 def _sets(statement: Statement, table: str, key: str) -> bool:
-    """Whether a statement is part of what a key of a table holds."""
+    """Whether a statement belongs to the value of a key of a table."""
     path = (*statement.table, *statement.key)
     return path[:2] == (table, key) and (statement.header or bool(statement.key))
 
 
 def _comment(lines: list[str], statement: Statement) -> str:
-    """The remark behind a statement of one line, with its leading spaces."""
+    """Return the comment after a one-line statement, with its leading spaces."""
     if statement.end - statement.start != 1:
         return ""
     line = lines[statement.start]

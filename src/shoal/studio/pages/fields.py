@@ -1,4 +1,4 @@
-"""Fields of forms: from the models of the policy to what a page asks for, and back to TOML values.
+"""Form fields from the models of the policy, and TOML values from form fields.
 
 What a text means is decided by the type that the model states. A text that does not fit is handed
 on as it is, so the policy's own check says what was expected.
@@ -84,7 +84,7 @@ _SUITS = {
 
 
 def as_text(value: Any) -> str:
-    """Show a TOML value in a field.
+    """Write a TOML value for a field.
 
     >>> as_text(None), as_text(True), as_text(Decimal("0.5")), as_text(["a"])
     ('', 'true', '0.5', '["a"]')
@@ -95,7 +95,7 @@ def as_text(value: Any) -> str:
 
 
 def as_value(text: str, kind: str) -> Any:
-    """Read a field as a TOML value of a JSON type; as text where it is not one.
+    """Parse a field as a TOML value of a JSON type; keep the text if it does not fit.
 
     >>> as_value("5", "integer"), as_value("0.5", "number"), as_value("x", "number")
     (5, Decimal('0.5'), 'x')
@@ -113,7 +113,7 @@ def as_value(text: str, kind: str) -> Any:
 
 
 def as_number(text: str) -> Any:
-    """Read a number exactly; whole where it is written so."""
+    """Parse a number exactly, as an integer if it is written as one."""
     plain = text.replace(" ", "").replace("_", "")
     try:
         number = Decimal(plain)
@@ -125,7 +125,7 @@ def as_number(text: str) -> Any:
 
 
 def as_limit(text: str, kind: str) -> Any:
-    """Read a limit of a numeric, date or ordinal column; as text where it is not one."""
+    """Parse a limit of a numeric, date or ordinal column; keep the text if it does not fit."""
     if kind == "numeric":
         return as_number(text)
     if kind == "date":
@@ -137,7 +137,7 @@ def as_limit(text: str, kind: str) -> Any:
 
 
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Fields of a column that few need: flags, coding, and what is missing."""
+    """Make a column's rarely used fields: flags, coding, and missing marks."""
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
     ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
     return [
@@ -155,7 +155,7 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _one_line(key: str, value: Any) -> str:
-    """A value as a field of one line holds it: several marks with commas, where they have none."""
+    """Write a value for a one-line field: several marks are separated by commas if possible."""
     if key == "date_format" and isinstance(value, str):
         return in_words(value)
     plain = key == "missing" and all(
@@ -166,7 +166,7 @@ def _one_line(key: str, value: Any) -> str:
 
 
 def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a column that a form states; of those before, what it does not ask for stays."""
+    """Return a column's keys from a form; keys that the form does not ask for are kept."""
     role, kind = given.get("role", ""), given.get("kind", "")
     fields: dict[str, Any] = {"role": role}
     if role == "identifier":
@@ -197,7 +197,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
 def _read_field(
     key: str, given: Mapping[str, str], before: Mapping[str, Any], kind: str
 ) -> dict[str, Any]:
-    """What one field of `MORE` states; a text that was left alone is the value that it was."""
+    """Read one field of `MORE`; an unchanged text keeps the previous value."""
     text = given.get(key, "").strip()
     idle = key == "max_contributions" and not given.get("privacy_unit")
     if not text or idle or kind not in _SUITS.get(key, {kind}):
@@ -207,7 +207,7 @@ def _read_field(
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a column's form as they would be sent if nothing were touched."""
+    """Return the fields of a column's form as an untouched form would send them."""
     low, high = (as_text(end) for end in stated.get("bounds", (None, None)))
     categories = "\n".join(visible(str(category)) for category in stated.get("categories", ()))
     texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}

@@ -1,4 +1,4 @@
-"""The hierarchy of a column on screen 2: uploaded as a file, or built by clicking.
+"""The hierarchy of a column on screen 2: uploaded, or built on the page.
 
 The builders are those of `shoal hierarchy`. Each hierarchy becomes a file of its own in the
 workspace, so undo finds the one before. What is made of values that were read off the table is
@@ -85,12 +85,12 @@ BUILDERS: dict[str, dict[str, Any]] = {
 
 
 def builders(kind: str) -> list[dict[str, Any]]:
-    """The ways that suit a kind of column."""
+    """List the builders that suit a kind of column."""
     return [{"how": how, "file": False, **b} for how, b in BUILDERS.items() if kind in b["kinds"]]
 
 
 def tree_of(here: "Here", stated: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The hierarchy of a column for the page: its size, and the first groups of each level."""
+    """Describe a column's hierarchy: its size, and the first groups of each level."""
     name = stated.get("hierarchy")
     if not isinstance(name, str):
         return None
@@ -117,10 +117,9 @@ def _describe(path: Path, _changed: int) -> dict[str, Any]:
 def make_hierarchy(
     here: "Here", name: str, stated: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Hierarchy:
-    """Make the hierarchy that a form asks for.
+    """Make the hierarchy that a form requests.
 
-    Raises:
-        InputError: what was typed does not do, or the file is not a hierarchy.
+    Raises: InputError: the input is invalid, or the file is not a hierarchy.
     """
     how = str(given.get("how", ""))
     if how not in BUILDERS:
@@ -155,7 +154,7 @@ def make_hierarchy(
 
 
 def put(here: "Here", name: str, tree: Hierarchy) -> dict[str, Any]:
-    """Write a hierarchy into the workspace; the keys that the column's line takes."""
+    """Write a hierarchy into the workspace; return the keys for the column's line."""
     folder = here.studio.store.files(here.workspace.id)
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "column"
     place = next(n for n in range(1, 10_000) if not (folder / f"{stem}-{n}.csv").exists())
@@ -166,7 +165,7 @@ def put(here: "Here", name: str, tree: Hierarchy) -> dict[str, Any]:
 
 
 def _values(here: "Here", name: str, stated: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """All values that can occur: those that are stated, or else those that occur, marked so."""
+    """List all values that can occur: the stated ones, or else those observed, marked as such."""
     if stated.get("categories"):
         return list(map(str, stated["categories"])), bool(stated.get("observed"))
     path = here.studio.path(here.workspace, here.workspace.data)

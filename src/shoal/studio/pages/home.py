@@ -41,7 +41,7 @@ DONE = {
 
 @router.get("/")
 def start(studio: TheStudio) -> Response:
-    """Show what was begun; with nothing begun, lead to an empty first screen."""
+    """Show the existing tables, or open an empty first screen."""
     begun = [workspace for workspace in studio.store.all() if workspace.data is not None]
     if not begun:
         empty = next(iter(studio.store.all()), None) or studio.store.new()
@@ -57,7 +57,7 @@ def new(studio: TheStudio) -> Response:
 
 @router.post("/w/{id}/rename")
 def rename(here: Present, form: Form) -> Response:
-    """Call a table otherwise; without a name it is called as its file."""
+    """Rename a table; without a name it gets that of its file."""
     file = here.workspace.data
     title = " ".join(form.get("title", "").split())[:LONGEST] or (file.label if file else "")
     here.studio.store.change(here.workspace.id, title=title)
@@ -66,35 +66,35 @@ def rename(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/delete")
 def delete(here: Present) -> Response:
-    """Forget a table; the page has asked."""
+    """Delete a table; the page has asked for confirmation."""
     here.studio.remove(here.workspace)
     return RedirectResponse("/", status_code=303)
 
 
 @router.post("/w/{id}/undo")
 def undo(here: Present, form: Form) -> Response:
-    """Take the last change back."""
+    """Undo the last change."""
     here.studio.store.undo(here.workspace.id)
     return back_to(here, form.get("back", ""))
 
 
 @router.post("/w/{id}/redo")
 def redo(here: Present, form: Form) -> Response:
-    """Do again what was taken back."""
+    """Redo what was undone."""
     here.studio.store.redo(here.workspace.id)
     return back_to(here, form.get("back", ""))
 
 
 @router.post("/w/{id}/jobs/{job}/cancel")
 def cancel(here: Present, job: str, form: Form) -> Response:
-    """End a job; nothing is left of it."""
+    """Cancel a job and remove its files."""
     if here.studio.jobs.status(job).workspace == here.workspace.id:
         here.studio.jobs.cancel(job)
     return back_to(here, form.get("back", ""))
 
 
 def job_values(status: JobStatus | None) -> Mapping[str, Any]:
-    """What the panel of a job needs."""
+    """Collect the values for the panel of a job."""
     if status is None:
         return {"job": None}
     screens = {JobKind.PROFILE: "data", JobKind.COMPARE: "compare", JobKind.SELECT: "compare"}
@@ -137,7 +137,7 @@ ENDED = {
 
 @router.get("/jobs/bar")
 def bar(studio: TheStudio, at: str = "", watch: str = "") -> Response:
-    """Show what is under way, and what has ended since the page was shown.
+    """Show running jobs, and those that ended since the page was shown.
 
     Args:
         studio: the running studio.
@@ -162,7 +162,7 @@ def bar(studio: TheStudio, at: str = "", watch: str = "") -> Response:
 
 
 def _list_jobs(studio: Studio, watched: tuple[str, ...]) -> Iterator[tuple[JobStatus, Workspace]]:
-    """Jobs that run, and those that were watched and have ended."""
+    """List running jobs, and watched jobs that have ended."""
     running = studio.jobs.under_way()
     ids = [*watched, *(id_ for id_ in running if id_ not in watched)]
     workspaces = {workspace.id: workspace for workspace in studio.store.all()} if ids else {}

@@ -1,4 +1,4 @@
-"""What the table says under the policy, on the screen Protect: rare rows, other k, the lattice.
+"""The inspection on the screen Protect: rare rows, other values of k, the lattice.
 
 All of it is computed from the original: an inspection, recorded where a budget is named.
 """
@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/w/{id}/protect/inspect")
 def inspect(here: Present) -> Response:
-    """Inspect the table under the policy, in a job."""
+    """Start an inspection of the table under the policy."""
     here.studio.start_inspect(here.workspace)
     return back_to(here, "protect")
 
@@ -50,7 +50,7 @@ def fix_levels(here: Present, form: Form) -> Response:
 
 
 def values(here: Here, policy: Policy) -> dict[str, Any]:
-    """What the card of the chosen method shows of the table."""
+    """Collect what the card of the chosen method shows of the table."""
     job = here.job(JobKind.INSPECT)
     facts = read_json(here.studio.inspection_file(here.workspace))
     booked = here.studio.add_budget(here.workspace, policy)
@@ -69,7 +69,7 @@ def values(here: Here, policy: Policy) -> dict[str, Any]:
 
 
 def _same(here: Here, found: dict[str, Any]) -> bool:
-    """Whether nothing but the levels has changed since the inspection."""
+    """Whether only the levels have changed since the inspection."""
     levels = found["levels"] or None
     text = editing.with_key(here.workspace.policy, "protect", "levels", levels)
     folder = here.studio.store.files(here.workspace.id)

@@ -1,4 +1,4 @@
-"""Screen 3: which method, with which settings, and what it promises for this policy."""
+"""Screen 3: choose a method and its settings, and see what it promises for this policy."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -48,20 +48,20 @@ TRIED = {
 
 @router.get("/w/{id}/protect")
 def show(here: Present) -> Response:
-    """Show audiences, the chosen method and every other one."""
+    """Show audiences, the chosen method and all others."""
     return back_to(here, "data") if here.policy is None else _show(here, here.policy)
 
 
 @router.post("/w/{id}/protect/audience")
 def audience(here: Present, form: Form) -> Response:
-    """Say who will get the table."""
+    """Set the audience."""
     stated = {"audience": audiences.find_audience(form.get("audience", "")).value}
     return _put(here, "release", stated)
 
 
 @router.post("/w/{id}/protect/method")
 def method(here: Present, form: Form) -> Response:
-    """Choose a method, with the settings that its card shows."""
+    """Choose a method, with the settings on its card."""
     wanted = find(form.get("method", ""))
     if here.policy is not None:
         offer = planning.offer(here.policy, wanted)
@@ -98,7 +98,7 @@ def parameters(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/protect/require")
 def require(here: Present, form: Form) -> Response:
-    """Take what must be promised."""
+    """Set the required guarantees."""
     if here.policy is None:
         return back_to(here, "data")
     stated = protect_fields.read_requirements(form)
@@ -113,7 +113,7 @@ def require(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/protect/rules")
 def rules(here: Present, form: Form) -> Response:
-    """Add a rule that every released row keeps, made of picked columns; or take one out."""
+    """Add a rule for every released row from picked columns, or remove one."""
     if here.policy is None:
         return back_to(here, "data")
     stated = dict(here.document.get("constraints", {}))
@@ -134,7 +134,7 @@ def rules(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/protect/preview")
 def preview(here: Present) -> Response:
-    """Try the policy on a few rows, in a job; it costs nothing."""
+    """Preview the policy on a few rows, which costs nothing."""
     here.studio.start_preview(here.workspace)
     return back_to(here, "protect")
 
@@ -159,13 +159,13 @@ def run(here: Present, form: Form) -> Response:
         raise InputError(here.blocked)
     if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
         raise InputError(CHANGED)
-    asked = True if form.get("measured") else None
-    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else asked)
+    evaluate = False if form.get("unmeasured") else None
+    here.studio.start_protect(here.workspace, evaluate=evaluate)
     return back_to(here, form.get("back", "release"))
 
 
 def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> Response:
-    """Make a change of a choice, or say why not; a page that is swapped in has to say it itself."""
+    """Change the policy, or show the error on the page itself."""
     try:
         here.put_tables({table: stated}, **options)
     except InputError as error:
@@ -217,7 +217,7 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
 
 
 def _preview(here: Here, policy: Policy) -> dict[str, Any]:
-    """The last preview, and whether it is of the present policy."""
+    """Return the last preview, and whether it is of the present policy."""
     job = here.job(JobKind.PREVIEW)
     shown = read_json(here.studio.preview_file(here.workspace))
     return {
@@ -231,12 +231,12 @@ def _preview(here: Here, policy: Policy) -> dict[str, Any]:
 
 
 def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
-    """The fields that an error stands on: all of the form, where it does not say."""
+    """Return the fields that an error marks: all of the form if it names none."""
     return () if draft is None else draft.wrong or known
 
 
 def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
-    """The chosen method, its fields, what it promises, and whether it may run."""
+    """Describe the chosen method: its fields, its promises, and whether it can run."""
     chosen_method = find(policy.method)
     asked = protect_fields.parameters(chosen_method, here.document["protect"], policy)
     draft = here.workspace.drafts.get(invalid_input.PARAMETERS)
@@ -283,7 +283,7 @@ def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
 
 
 def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
-    """Claims of a card; those that differ only in their columns are listed once."""
+    """List claims for a card, merging those that differ only in their columns."""
     columns_by_claim: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)
@@ -296,7 +296,7 @@ def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
 
 
 def _short_columns(columns: Collection[str], policy: Policy) -> str:
-    """What columns are together, where there is a word for them."""
+    """Name a set of columns, if there is a word for it."""
     schema, named = policy.schema, {*columns}
     if named == {*schema.released}:
         return "all columns"
@@ -308,6 +308,6 @@ def _short_columns(columns: Collection[str], policy: Policy) -> str:
 
 
 def _list_columns(columns: list[str]) -> str:
-    """Sets of columns, or how many they are where a card has no room for them."""
+    """List sets of columns, or their number if a card has no room."""
     few = len(columns) <= FEW
     return "; of ".join(columns) if few else f"each of {len(columns)} columns by itself"

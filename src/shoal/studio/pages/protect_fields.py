@@ -1,4 +1,4 @@
-"""The fields of the screen Protect: settings of a method, and what must be promised.
+"""The fields of the screen Protect: settings of a method, and required guarantees.
 
 Each is a field with a title in plain words, and columns are picked from those that fit. A text
 that does not fit is handed on as it is, so the policy's own check says what was expected.
@@ -11,7 +11,7 @@ from shoal.core import Distance, Diversity, Kind, Policy, Role, Schema
 from shoal.core.constraint_language import write_name
 from shoal.errors import InputError, ShoalError
 from shoal.methods import Method
-from shoal.policy.release_spec import RequireSpec
+from shoal.policy.sections import RequireSpec
 from shoal.studio.pages.fields import as_number, as_text, as_value
 
 COMPARISONS = {
@@ -57,7 +57,7 @@ CHOICES = {"kind": tuple(map(str, Diversity)), "distance": tuple(map(str, Distan
 def parameters(
     method: Method[Any], stated: Mapping[str, Any], policy: Policy
 ) -> list[dict[str, Any]]:
-    """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
+    """Make the fields of `[protect]`: a method's parameters, and the release form."""
     schema = method.parameters.model_json_schema(mode="validation")
     protected = policy.columns or method.input.columns(policy.schema)
     fields = []
@@ -117,7 +117,7 @@ def _parameter(
 def _of_column(
     name: str, column: str, schema: Mapping[str, Any], stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The field of one column of a parameter that has a value for each."""
+    """Make one column's field of a parameter that has a value for each column."""
     value = stated.get(name, {}).get(column)
     listed = value if isinstance(value, list) else [] if value is None else [value]
     return {
@@ -133,7 +133,7 @@ def _of_column(
 
 
 def _list_choices(name: str, policy: Policy, protected: Iterable[str]) -> list[str]:
-    """The columns that a parameter may name."""
+    """List the columns that a parameter may name."""
     schema = policy.schema
     if name in {"count", "target"}:
         return list(schema.with_role(Role.CONFIDENTIAL))
@@ -148,7 +148,7 @@ def _list_choices(name: str, policy: Policy, protected: Iterable[str]) -> list[s
 def read_parameters(
     method: Method[Any], given: Mapping[str, str], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values that a form states for a method's parameters; empty ones are not stated."""
+    """Read a method's parameters from a form; empty fields are not stated."""
     schema = method.parameters.model_json_schema(mode="validation")
     given_values: dict[str, Any] = {}
     for name, typed in given.items():
@@ -168,7 +168,7 @@ def read_parameters(
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
-    """What `[require]` states as the fields of the form."""
+    """Return `[require]` as form fields."""
     fields: dict[str, str] = {}
     for key, value in stated.items():
         if key not in LISTED:
@@ -185,7 +185,7 @@ def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
 def requirements(
     given: Mapping[str, str], policy: Policy, wrong: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
-    """What a page asks for what must be promised, filled in as the form was; see `as_form`."""
+    """Make the fields of the required guarantees, filled in from a form; see `as_form`."""
     words = {field.alias: field.description or "" for field in RequireSpec.model_fields.values()}
     wrong = set(wrong)
     fields = []
@@ -242,7 +242,7 @@ def _part(name: str, part: str, given: Mapping[str, str], wrong: set[str]) -> di
 
 
 def _places(given: Mapping[str, str], key: str) -> list[int]:
-    """The numbers of the requirements of a kind for which something is stated."""
+    """List the numbers of a kind's requirements that are filled in."""
     numbers = {
         int(parts[1])
         for name, text in given.items()
@@ -253,7 +253,7 @@ def _places(given: Mapping[str, str], key: str) -> list[int]:
 
 
 def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
-    """The requirements that a form states, as `[require]` has them; empty ones are not stated."""
+    """Read the requirements of a form, in the shape of `[require]`; empty ones are left out."""
     required: dict[str, Any] = {}
     for key in REQUIREMENTS:
         if key not in LISTED:
@@ -296,7 +296,7 @@ def wrong_parts(error: ShoalError, given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def titles(method: Method[Any]) -> dict[str, str]:
-    """What people call the settings of a method, by their names in `[protect]`."""
+    """Return the displayed titles of a method's settings, by their names in `[protect]`."""
     fields = method.parameters.model_fields
     stated = {name: field.title for name, field in fields.items() if field.title}
     return {"method": "Method", "release_form": RELEASE_FORM, **stated}
@@ -320,7 +320,7 @@ def in_words(error: ShoalError, known: Mapping[str, str]) -> str:
 
 
 def _resolve(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a property is, its null aside."""
+    """Resolve the schema of a property, without its null alternative."""
     if "$ref" in stated:
         stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
     for option in stated.get("anyOf", ()):
@@ -330,7 +330,7 @@ def _resolve(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[st
 
 
 def rule(form: Mapping[str, str], schema: Schema) -> str:
-    """Write a rule of `[constraints]` from columns that were picked and values that were typed."""
+    """Write a rule of `[constraints]` from picked columns and typed values."""
     parts = [
         _comparison(form, place, schema) for place in ("if", "then") if form.get(f"{place}.column")
     ]

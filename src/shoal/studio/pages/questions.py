@@ -1,4 +1,4 @@
-"""What only the steward can answer about a file: sheets, dates that fit twice, whose rows they are.
+"""Questions about a file that only the steward can answer: sheets, dates, whose rows.
 
 A question is answered by a click, which changes the policy. The answer stays on the page, and can
 be another one later.
@@ -24,7 +24,7 @@ EXAMPLE = date(2024, 3, 4)
 
 
 def list_questions(here: "Here") -> list[dict[str, Any]]:
-    """Every question about the file, answered or not: a title, words, and answers to click."""
+    """List every question about the file: title, text, and answers."""
     seen = here.profile
     if seen is None or here.policy is None:
         return []
@@ -45,7 +45,7 @@ def list_questions(here: "Here") -> list[dict[str, Any]]:
 
 
 def open_questions(here: "Here") -> int:
-    """How many questions nobody has answered yet; confirming a column answers what is about it."""
+    """Count the unanswered questions; confirming a column answers those about it."""
     return sum(not question["answered"] for question in list_questions(here))
 
 
@@ -131,7 +131,7 @@ def _unit(here: "Here") -> str:
 
 
 def answer(here: "Here", form: Mapping[str, str]) -> None:
-    """Take an answer into the policy; an answer to the sheet reads the file again.
+    """Write an answer into the policy; an answer about the sheet reads the file again.
 
     Raises:
         InputError: there is no such question or answer.
@@ -179,7 +179,7 @@ def _with(text: str, name: str, stated: Mapping[str, Any]) -> str:
 
 
 def reading_of(given: Mapping[str, str]) -> dict[str, Any]:
-    """What a form says of how the file is written; what it leaves empty is found out."""
+    """Read the reading options of a form; empty ones are detected."""
     stated: dict[str, Any] = {key: given.get(key, "") for key in CHOICES}
     stated |= {key: given.get(key, "").strip() for key in ("sheet", *ROWS)}
     marks = [mark.strip() for mark in given.get("missing", "").split(",")]
@@ -207,7 +207,7 @@ OF_TEXT = ("delimiter", "encoding")
 
 
 def reading_fields(here: "Here", *, text: bool) -> Iterator[dict[str, Any]]:
-    """The choices of the form about reading, with what was found where nothing is stated."""
+    """Make the fields of the reading options, with the detected values where none are stated."""
     seen = here.profile.reading if here.profile else {}
     stated = here.workspace.reading
     for key, (title, choices) in CHOICES.items():
@@ -221,7 +221,7 @@ def reading_fields(here: "Here", *, text: bool) -> Iterator[dict[str, Any]]:
 
 
 def reading_words(here: "Here") -> list[tuple[str, str]]:
-    """How the file was read, in a few words: what, and how."""
+    """Say in a few words how the file was read."""
     seen = here.profile
     if seen is None:
         return []

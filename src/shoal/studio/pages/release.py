@@ -23,7 +23,7 @@ from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.methods import find
 from shoal.pipeline import booking
 from shoal.pipeline.scheme_files import read as read_scheme
-from shoal.policy.release_spec import ContextSpec
+from shoal.policy.sections import ContextSpec
 from shoal.publish.verify_folder import verify
 from shoal.report import html, phrases
 from shoal.studio import invalid_input, schemes, workspace
@@ -62,7 +62,7 @@ NO_BUDGET = (
 
 @router.get("/pictures.css")
 def style() -> Response:
-    """The style of the verdict and of pictures, which reports and pages share."""
+    """Send the style of the verdict and of pictures, shared by reports and pages."""
     return Response(html.stylesheet(), media_type="text/css")
 
 
@@ -74,7 +74,7 @@ def show(here: Present) -> Response:
 
 @router.post("/w/{id}/release/context")
 def context(here: Present, form: Form) -> Response:
-    """Take the words for the officer."""
+    """Set the officer's context."""
     stated = {key: text for key in CONTEXT if (text := form.get(key, "").strip())}
     here.put_tables({"context": stated})
     return back_to(here, "release")
@@ -123,14 +123,14 @@ def find_release_here(studio: TheStudio, workspace: Current, release: str) -> Pa
 
 @router.get("/w/{id}/releases/{release}/policy.toml", dependencies=[Depends(find_release_here)])
 def its_policy(studio: TheStudio, release: str) -> Response:
-    """The policy of a release, as it was when it was made."""
+    """Send the policy of a release, as it was when it was made."""
     path = studio.jobs.folder(release) / "policy.toml"
     return FileResponse(path, media_type="text/plain; charset=utf-8", filename="policy.toml")
 
 
 @router.get("/w/{id}/releases/{release}/verification")
 def verification(folder: Annotated[Path, Depends(find_release_here)]) -> Response:
-    """Verify the public folder of a release, as whoever gets it can."""
+    """Verify the public folder of a release, as any recipient can."""
     return HTMLResponse(rendering.page("verification.html", found=verify(folder)))
 
 
@@ -177,7 +177,7 @@ def _show(here: Here) -> Response:
 def checklist(
     here: Here, account: Mapping[str, Any] | None, released: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """What an officer asks: roles, claims, checks, budget and context, each with its state."""
+    """Make the checklist: roles, claims, checks, budget and context, each with its state."""
     _, refused = here.foreseen
     left = len(here.open_columns)
     stated = _context(here)
@@ -250,7 +250,7 @@ def _accounts(studio: Studio) -> list[dict[str, Any]]:
 
 
 def _latest_release(here: Here) -> dict[str, Any] | None:
-    """The latest release of this workspace that is whole."""
+    """Find the latest complete release of this workspace."""
     bound = here.released
     entry = None if bound is None else here.studio.history.entry(bound.id)
     manifest = None if bound is None else here.studio.jobs.manifest(bound.id)
@@ -282,7 +282,7 @@ def _latest_release(here: Here) -> dict[str, Any] | None:
 
 
 def _scheme(studio: Studio, release: str) -> dict[str, Any] | None:
-    """The scheme of a release, if it has one, and whether it may be published."""
+    """Return the scheme of a release, if any, and whether it may be published."""
     path = schemes.path_of(studio, release)
     if path is None:
         return None
@@ -301,7 +301,7 @@ def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
 
 
 def _epsilon(one: HistoryEntry) -> str:
-    """What the noise of a release was worth, as its accounting adds it up."""
+    """Return the total loss of a release's noise, by its accounting."""
     if one.state != "released":
         return ""
     claimed = [c["guarantee"] for c in one.claims if c["status"] == Status.PROVED.value]
@@ -312,7 +312,7 @@ def _epsilon(one: HistoryEntry) -> str:
 
 
 def _key_in_words(key: str, titles: Mapping[str, str]) -> str:
-    """A key of the policy as the screens call it; `titles` are those of the method's settings.
+    """Name a key of the policy as the screens do; `titles` are those of the method's settings.
 
     >>> _key_in_words("columns.age.bounds", {}), _key_in_words("require.k-anonymity", {})
     ('limits of age', 'what must be promised, k-anonymity')
@@ -337,7 +337,7 @@ Id = Annotated[str, PathParameter(pattern=ID)]
 
 
 def find_release(studio: TheStudio, job: Id) -> Path:
-    """Dependency: the public folder of a release; 404 where there is none."""
+    """Dependency: the public folder of a release; 404 if there is none."""
     try:
         return studio.find_release(job)
     except InputError as error:
@@ -365,7 +365,7 @@ def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> F
 
 @downloads.get("/scheme.toml")
 def scheme_file(studio: TheStudio, folder: Released, job: Id) -> FileResponse:
-    """The scheme of a release, to recode another table by; confidential unless it says so."""
+    """Send the scheme of a release; confidential unless it is marked public."""
     path = schemes.path_of(studio, job)
     if path is None:
         raise HTTPException(404, "This release has no scheme: its method recodes no other table.")
@@ -380,7 +380,7 @@ def release_file(
     *,
     save: bool = False,
 ) -> Response:
-    """A report or the manifest of a release: to read, or to save."""
+    """Send a report or the manifest of a release, to read or to save."""
     if name == "manifest.json":
         content = read_json(folder / name)
         return JSONResponse(content, headers=_saving(f"{folder.name}-{name}") if save else None)
@@ -398,7 +398,7 @@ def release_file(
 
 
 def report_headers(page: str) -> dict[str, str]:
-    """A content security policy for one report: its own style sheets, by digest, and no more.
+    """Make a content security policy for one report: only its own style sheets, by digest.
 
     Reports are single files with their style inside. The digest allows these very styles, where
     `unsafe-inline` would allow any.

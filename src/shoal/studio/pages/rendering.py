@@ -1,4 +1,4 @@
-"""From a template and values to a page. Every text is escaped; JSON islands cannot be left.
+"""Render pages from templates. Every text is escaped, JSON islands included.
 
 No inline script, style or style attribute works under the content security policy: JSON goes into
 `<script type="application/json">{{ value | island }}</script>` and is read by a file under /static.
@@ -27,7 +27,7 @@ def page(template: str, **values: Any) -> str:
 
 
 def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
-    """Render several templates as one answer: the target first, then what is swapped beside it.
+    """Render several templates as one answer: the target first, then what is swapped with it.
 
     Without a target, the first is an empty name.
     """
@@ -39,7 +39,7 @@ def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
 
 @cache
 def _environment() -> Environment:
-    """The templates, with our words and filters."""
+    """Make the environment of templates, with our words and filters."""
     made = html.environment("shoal.studio")
     made.filters |= {
         "clipped": clip,
@@ -70,7 +70,7 @@ def _environment() -> Environment:
 
 @cache
 def address(name: str) -> str:
-    """Where a file of ours is, with a digest of it: a browser keeps it until it changes."""
+    """Return the address of a static file with its digest, by which browsers cache it."""
     content = files("shoal.studio").joinpath("static", name).read_bytes()
     return f"/static/{name}?{sha256(content).hexdigest()[:16]}"
 
@@ -98,7 +98,7 @@ def clip(text: str | None, longest: int = LONGEST_NAME) -> str:
 
 
 def code(text: str) -> Markup:
-    """Set what stands between backticks as code.
+    """Mark up text between backticks as code.
 
     >>> code("run `a < b`.")
     Markup('run <code>a &lt; b</code>.')
@@ -144,7 +144,7 @@ def share(count: int, whole: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begin with a capital letter.
+    """Capitalise the first letter.
 
     >>> sentence("reading the file")
     'Reading the file'
@@ -153,7 +153,7 @@ def sentence(text: str) -> str:
 
 
 def full(text: str) -> str:
-    """End with a full stop.
+    """Add a full stop if there is none.
 
     >>> full("by construction"), full("It holds.")
     ('by construction.', 'It holds.')

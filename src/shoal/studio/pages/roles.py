@@ -1,4 +1,4 @@
-"""Screen 2: what each column is, in a grid; one column in full beside it, and the policy as a text.
+"""Screen 2: the role of each column in a grid, one column in full, and the policy's text.
 
 The grid is worked by mouse, touch or keys (`static/roles.js`): select rows, set role or kind of all
 of them, confirm them. What few columns need is in the inspector of one column.
@@ -32,7 +32,7 @@ LONGEST_LIST = 200
 
 @router.get("/w/{id}/roles")
 def show(here: Present) -> Response:
-    """Show every column with its role, and the policy beside them."""
+    """Show every column with its role, and the policy."""
     if here.policy is None:
         return back_to(here, "data")
     rows = _rows(here)
@@ -53,7 +53,7 @@ def show(here: Present) -> Response:
 
 @router.get("/w/{id}/policy.toml")
 def download(workspace: Current) -> Response:
-    """The policy as a file."""
+    """Send the policy as a file."""
     headers = {"content-disposition": 'attachment; filename="policy.toml"'}
     return PlainTextResponse(workspace.policy, headers=headers)
 
@@ -67,7 +67,7 @@ def inspect(here: Present, place: int) -> Response:
 
 @router.post("/w/{id}/roles/rows")
 def change_rows(here: Present, form: Form) -> Response:
-    """Set the role or the kind of several columns, or confirm them, as one step."""
+    """Set the role or kind of several columns, or confirm them, as one step."""
     names = [_name(here, {"place": place}) for place in form.get("places", "").split(",")]
     lines = {name: _with_choice(here, name, form) for name in names}
     before = {name: policy_document.column_of(here.document, name) for name in names}
@@ -94,13 +94,13 @@ def change_rows(here: Present, form: Form) -> Response:
 
 
 def _refuse(error: InputError) -> Response:
-    """Say why several columns were left as they are; nothing was typed that could be lost."""
+    """Explain why several columns were not changed; no typed input is lost."""
     part = ("rows_error.html", {"error": f"Nothing was changed. {_own_words(error)}"})
     return HTMLResponse(rendering.fragments(("", {}), part))
 
 
 def _with_choice(here: Here, name: str, form: Mapping[str, str]) -> dict[str, Any]:
-    """A column with another role or kind, and without what does not fit that."""
+    """Return a column with another role or kind, without keys that do not fit."""
     before = _before(here, name)
     given = fields.as_form(before)
     if form.get("role"):
@@ -117,19 +117,19 @@ def _with_choice(here: Here, name: str, form: Mapping[str, str]) -> dict[str, An
 
 @router.post("/w/{id}/roles/column")
 def change(here: Present, form: Form) -> Response:
-    """Take what a column's card states."""
+    """Take the fields of a column's card."""
     return _change(here, form, confirm=False)
 
 
 @router.post("/w/{id}/roles/confirm")
 def confirm(here: Present, form: Form) -> Response:
-    """Take what a column's card states, note that somebody confirmed it, and open the next."""
+    """Take the fields of a column's card, mark it as confirmed, and open the next."""
     return _change(here, form, confirm=True)
 
 
 @router.post("/w/{id}/roles/copy")
 def copy(here: Present, form: Form) -> Response:
-    """Copy the values that occur as categories, marked as observed."""
+    """Copy the occurring values as categories, marked as observed."""
     name = _name(here, form)
     seen = _seen(here).get(name)
     stated = policy_document.column_of(here.document, name)
@@ -142,7 +142,7 @@ def copy(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/roles/hierarchy")
 def build_hierarchy(here: Present, form: FormWithFile) -> Response:
-    """Make the hierarchy of a column, or take it away."""
+    """Make or remove the hierarchy of a column."""
     name = _name(here, {key: str(form.get(key, "")) for key in ("name", "place")})
     before = policy_document.column_of(here.document, name)
     stated = {key: value for key, value in before.items() if key != "hierarchy"}
@@ -177,7 +177,7 @@ def build_hierarchy(here: Present, form: FormWithFile) -> Response:
 
 @router.post("/w/{id}/roles/persons")
 def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
-    """Take whether somebody vouches that each row is one person."""
+    """Record whether somebody vouches that each row is one person."""
     text = editing.with_line(
         workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
     )
@@ -190,7 +190,7 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
 
 @router.post("/w/{id}/roles/policy")
 def take_text(here: Present, form: Form) -> Response:
-    """Take the policy as it was typed; where it cannot be used, say why and change no field."""
+    """Take the typed policy; if it is invalid, say why and change no field."""
     text = form.get("toml", "").replace("\r\n", "\n")
     try:
         after = here.studio.put_policy(here.workspace, text, settles=[invalid_input.TEXT])
@@ -225,7 +225,7 @@ def _change(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
 def _store(
     here: Here, name: str, stated: Mapping[str, Any], form: Mapping[str, str], *, confirm: bool
 ) -> Response:
-    """Write a column's line, and answer with what changes on the page."""
+    """Write a column's line, and answer with the changed parts of the page."""
     studio, workspace = here.studio, here.workspace
     text = workspace.policy
     before = policy_document.column_of(here.document, name)
@@ -269,7 +269,7 @@ def _store(
 
 
 def _line(stated: Mapping[str, Any]) -> Any:
-    """What a column's line holds: its role alone where nothing else is stated."""
+    """Write a column's line: only its role if nothing else is stated."""
     return stated["role"] if set(stated) == {"role"} else stated
 
 
@@ -281,7 +281,7 @@ def _text_parts(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
 def _wrong(
     here: Here, name: str, form: Mapping[str, str], error: InputError, *, quiet: bool = False
 ) -> Response:
-    """Say what does not fit beside what was typed, keep that, and change nothing else."""
+    """Show an error beside the input, keep the input, and change nothing else."""
     known = ("bounds", "categories", "kind", *fields.MORE)
     wrong = invalid_input.wrong_fields(error, known, "columns", name)
     draft = invalid_input.make_draft(form, _own_words(error), wrong)
@@ -300,24 +300,24 @@ def _wrong(
 
 
 def _mark_fields(form: str, error: str, wrong: list[str]) -> dict[str, str]:
-    """Tell the page which fields of a form an error stands on, and no others."""
+    """Mark exactly the fields of a form that have an error."""
     return {"HX-Trigger": dumps({"wrong": {"form": form, "place": error, "ids": wrong}})}
 
 
 def _ids(here: Here, name: str) -> tuple[str, str]:
-    """The ids of a column's card and of the place for its error."""
+    """Return the ids of a column's card and of its error message."""
     place = list(here.document["columns"]).index(name)
     return str(place), f"error-{place}"
 
 
 def _before(here: Here, name: str) -> dict[str, Any]:
-    """A column as it stands, with the mark of a list that was copied, though it be gone now."""
+    """Return a column's keys, with the mark of a copied list even if the list is gone."""
     marked = {"observed": True} if name in here.workspace.observed else {}
     return policy_document.column_of(here.document, name) | marked
 
 
 def _text(here: Here) -> str:
-    """The policy's text, or what was typed in its place and cannot be used."""
+    """Return the policy's text, or invalid input typed in its place."""
     draft = here.workspace.drafts.get(invalid_input.TEXT)
     return here.workspace.policy if draft is None else draft.given["toml"]
 
@@ -330,21 +330,21 @@ def _policy_error(here: Here) -> dict[str, Any] | None:
 
 
 def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a card with this content has the same fields as one with that."""
+    """Whether a card has the same fields before and after a change."""
     kept = ("role", "kind", "observed", "hierarchy")
     return all(before.get(key) == after.get(key) for key in kept) and (
         "categories" in before) == ("categories" in after)  # fmt: skip
 
 
 def _following(here: Here, name: str) -> str | None:
-    """The next column to confirm, from this one on and then from the top."""
+    """Return the next column to confirm, starting here and wrapping around."""
     names = list(here.document["columns"])
     place = names.index(name)
     return next((n for n in names[place:] + names[:place] if n in here.open_columns), None)
 
 
 def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
-    """What changes with every change of a column."""
+    """List what changes on the page with every change of a column."""
     return [
         ("rail.html", {"rail": here.rail("roles"), "base": here.base}),
         ("counts.html", _counts(here)),
@@ -365,7 +365,7 @@ def _rows(here: Here) -> list[dict[str, Any]]:
 
 
 def _row(here: Here, name: str, place: int | None = None) -> dict[str, Any]:
-    """A column as its row of the grid shows it."""
+    """Make a column's row in the grid."""
     stated = policy_document.column_of(here.document, name)
     seen = _seen(here).get(name)
     draft = here.workspace.drafts.get(invalid_input.column(name))
@@ -385,7 +385,7 @@ def _row(here: Here, name: str, place: int | None = None) -> dict[str, Any]:
 
 
 def _card(here: Here, name: str) -> dict[str, Any]:
-    """A column as its card shows it: what was typed last, where that cannot be used."""
+    """Make a column's card, with invalid input if there is any."""
     stated = _before(here, name)
     draft = here.workspace.drafts.get(invalid_input.column(name))
     if draft is not None:
@@ -434,7 +434,7 @@ def _facts(seen: ColumnProfile, rows: int) -> str:
 
 
 def _short(stated: Mapping[str, Any], kind: str) -> str:
-    """What is stated beside the role, in a few words."""
+    """Summarise in a few words what is stated besides the role."""
     parts = [kind] if kind else []
     if "bounds" in stated:
         low, high = map(fields.as_text, stated["bounds"])
@@ -451,7 +451,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
 
 
 def _whose(here: Here) -> dict[str, Any]:
-    """Whose rows they are, as far as the policy says."""
+    """Say whose rows they are, as far as the policy states it."""
     names = here.document["columns"]
     marked = (
         name for name in names if policy_document.column_of(here.document, name).get("privacy_unit")
@@ -478,9 +478,9 @@ def _seen(here: Here) -> Mapping[str, ColumnProfile]:
 
 
 def _name(here: Here, form: Mapping[str, str], *, missing: int | None = None) -> str:
-    """The column of a form, which has its name as the page shows it, and its place.
+    """Find the column of a form, by its displayed name and its position.
 
-    Without a name the place decides; without either, the place that is given for that.
+    Without a name, the position decides; without either, `missing` does.
     """
     given, place = form.get("name", ""), form.get("place", "")
     names = [str(name) for name in here.document.get("columns", {})]
@@ -494,7 +494,7 @@ def _name(here: Here, form: Mapping[str, str], *, missing: int | None = None) ->
 
 
 def _own_words(error: InputError) -> str:
-    """An error of the policy without the place, where the card is the place."""
+    """Remove the location from an error of the policy, if the card shows it."""
     if not error.place or error.field[:1] != ("columns",):
         return str(error)
     return error.reason[0].upper() + error.reason[1:]

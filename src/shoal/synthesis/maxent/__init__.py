@@ -1,4 +1,4 @@
-"""Rows from noisy marginals, by the maximum-entropy distribution that fits them.
+"""Draw rows from the maximum-entropy distribution that fits noisy marginals.
 
 `maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
 
@@ -38,7 +38,7 @@ tables of which one has a record more, if it is given a number of records that w
 noise, which is paid for apart.
 
 Proof. These are all draws that see the records. D is how far a changed record can move the answer,
-and A how far a record that comes or goes: in L1 for discrete Laplace noise, which costs D or A over
+and A how far an added or removed record: in L1 for discrete Laplace noise, which costs D or A over
 its scale; the largest move of a score for permute-and-flip, which costs twice that
 (`shoal.hazmat.noise` proves both).
 
@@ -61,7 +61,7 @@ rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and
 which the splits of a tree are proved (PATH / SHALLOWEST), 2.500 for D and 1.807 for A.
 
 Counts: the cells of a marginal, and the leaves of a given tree, divide the records. A changed
-record leaves one and enters another, by 1 each; one that comes or goes does so in one. Splits: a
+record leaves one and enters another, by 1 each; an added or removed one does so in one. Splits: a
 record changes counts along two paths, or along one, but only near the threshold is a split in
 doubt, and the penalty for depth keeps all but a few nodes of a path away from it; D and A are in
 records, of which entries count 64ths, whatever the depth (proved in `adaptive_tree`, for halves
@@ -82,13 +82,13 @@ Post-processing. The plan sees n, epsilon, and the kinds and sizes of public dom
 (`one_way`, `posterior`, `fit`, `implied`, `generate`, the facts) sees noisy answers, their scales,
 n and fresh randomness. For add-remove neighbours n is a noisy answer too: the plan follows the one
 that was measured first, so that it is the same for n and n + 1 records given equal answers, and
-what comes later follows its mean with the totals of the marginals (`shoal.mechanism.record_total`).
+what comes later follows its mean with the totals of the marginals (`shoal.mechanism.records`).
 The exact number is not looked at: a `Columns` is asked for counts alone. QED
 
 Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
 the same composition; shares are shares of rho. Counts, and what groups lose, get discrete Gaussian
 noise of scale sqrt(D2 / (2 rho)), rounded up, D2 being the square of how far they move in L2: 2 for
-counts, of which two move by 1, or 1 for a record that comes or goes; (4 P)^2 or (2 P)^2 for what
+counts, of which two move by 1, or 1 for an added or removed record; (4 P)^2 or (2 P)^2 for what
 groups lose. Selections are by the exponential mechanism, of scale D / sqrt(2 rho). Splits keep
 Laplace noise at the pure price sqrt(2 rho), rounded down, which is a rho of no more.
 
@@ -118,16 +118,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Noise, Price, Progress, silent
-from shoal.mechanism.record_total import RecordTotal, permit_total
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
-from shoal.synthesis.maxent.coarseness import measure_coarseness
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.mass_tree import mass_tree
-from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_selected
+from shoal.synthesis.maxent.measure import (
+    measure_coarseness,
+    measure_cover,
+    measure_one_way,
+    measure_selected,
+)
 from shoal.synthesis.maxent.one_way import (
     OneWayMarginal,
     estimate_marginal,
@@ -243,10 +246,10 @@ def maxent(
             {**facts, **drawn.facts},
         )
 
-    # Measure what groups lose; if that is much, a tree takes the place of marginals.
+    # Measure the discretisation error of groups; if it is large, a tree replaces marginals.
     rest = price * (1 - plan.one_way_share - plan.coarseness_share)
     if plan.coarseness_share:
-        progress("testing what grouping values loses", 0, 1)
+        progress("measuring the discretisation error", 0, 1)
         part = price * plan.coarseness_share
         lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=part, noise=noise)
         privacy_losses.append(loss)
@@ -371,7 +374,7 @@ def _fit_twice(
     *,
     tau: float,
 ) -> tuple[Fitted, list[Target]]:
-    """The fit to some tables, and again without what it implies and pairs deny; and its tables."""
+    """Fit some tables, then again without dependence that is implied but contradicted by pairs."""
     fitted = fit(targets, tau=tau)
     if pairs:
         targets = without_implied(targets, pairs, fitted, zeros)
@@ -380,7 +383,7 @@ def _fit_twice(
 
 
 def _total(measured: Measurement, zeros: GroupedZeros) -> tuple[float, float]:
-    """The sum of the counts of the allowed cells, and its variance."""
+    """Return the sum of the counts of the allowed cells, and its variance."""
     if not zeros.components:
         return measured.total
     mask = zeros.mask(measured.columns)
@@ -398,7 +401,7 @@ def _one_way(
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[OneWayMarginal], RecordTotal]:
-    """One-way marginals within atoms, and what is then known of the number of records."""
+    """Measure one-way marginals within atoms, and refine the number of records."""
     atoms = {j: codes for zero in zeros for j, codes in zip(zero.columns, zero.atoms, strict=True)}
     each = price * plan.one_way_share / sum(plan.weights)
     counted = []

@@ -1,4 +1,4 @@
-"""The maximum-entropy distribution that fits noisy marginals.
+"""Fit the maximum-entropy distribution to noisy marginals.
 
 Over the cells x of a grid of groups, with a prior p0 and tables k, M_k p being table k of p and
 y_k its noisy answer, both as shares of 1,
@@ -36,7 +36,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import Measurement
-from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
+from shoal.synthesis.kernels import energies, gibbs, marginals
 from shoal.synthesis.maxent.lbfgs import minimise
 from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
@@ -52,12 +52,12 @@ _ANNEAL = 256.0
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A noisy table over groups.
+    """A noisy table over groups, as a target of the fit.
 
     Attributes:
         columns: which columns, by index, in increasing order.
         shares: the noisy counts divided by n, flat, last column fastest.
-        weight: (n / sd)^2, before tau; of each cell, where these differ.
+        weight: (n / sd)^2, before tau; one per cell where they differ.
         joined: for each of the columns the code that each of its groups has in the table, where a
             table joins groups; by default each has its own.
         centre: where its parameters are drawn to.
@@ -71,38 +71,38 @@ class Target:
 
     @classmethod
     def of(cls, measured: Measurement, n: int, joined: tuple[Ints, ...] | None = None) -> Self:
-        """What was measured of n records, as what a fit has to meet."""
+        """Make a target of a measurement on n records."""
         weight = precision_of(n, measured.variance)
         return cls(measured.columns, measured.counts.ravel() / n, weight, joined)
 
     def prior(self, n: int) -> Floats:
-        """Its shares, none of them zero: with half a record and 0.3 standard deviations more."""
+        """Return shares without zeros: plus half a record and 0.3 standard deviations."""
         shares = np.maximum(self.shares, 0.0) + 0.5 / n + 0.3 / np.sqrt(self.weight)
         prior: Floats = shares / shares.sum()
         return prior
 
     def codes(self, sizes: Sequence[int]) -> list[Ints]:
-        """The code in the table of each group, column by column."""
+        """Return the code in the table of each group, column by column."""
         if self.joined is None:
             return [np.arange(sizes[j]) for j in self.columns]
         return list(self.joined)
 
 
 def precision_of(n: int, variance: Fraction) -> float:
-    """n^2 over the variance of the noise."""
+    """Return n^2 over the variance of the noise."""
     return float(n * n / variance)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Where the fit ended: cells with their probabilities, in lexicographic order.
+    """The result of a fit: cells with their probabilities, in lexicographic order.
 
     Attributes:
         groups: one row per cell or particle.
         weights: with sum 1.
         spread: effective sample size of the particles, as a share of them; 1 for a dense fit.
         stages: how many times particles were fitted; 1 for a dense fit.
-        tau: as asked for, or larger where particles did not settle with it.
+        tau: as requested, or larger if particles did not converge with it.
         dense: whether every cell has a number of its own.
         theta: the parameters of all tables, one after the other.
         settled: whether particles did.
@@ -118,13 +118,13 @@ class Fitted:
     settled: bool = True
 
     def pair(self, a: int, b: int, sizes: Sequence[int]) -> Floats:
-        """The shares of two columns' groups."""
+        """Return the fitted two-way marginal of two columns."""
         cell = self.groups[:, a].astype(np.int64) * sizes[b] + self.groups[:, b]
         shares = np.bincount(cell, self.weights, minlength=sizes[a] * sizes[b])
         return shares.reshape(sizes[a], sizes[b]).astype(np.float64)
 
     def parameters(self, a: int, b: int, sizes: Sequence[int], targets: Sequence[Target]) -> Floats:
-        """Those that these tables have for two columns, added up for each two groups."""
+        """Sum the parameters of these tables for two columns, by pair of groups."""
         starts, total = _starts(targets), np.zeros(sizes[a] * sizes[b])
         for number, target in enumerate(targets):
             if target.columns == (a, b):
@@ -147,10 +147,10 @@ def fit_distribution(
 ) -> Fitted:
     """Fit on all cells if there are few, else on particles.
 
-    Epsilon is spent by now, so particles that do not settle are given a second and a third
-    chance with a tau four times larger, which believes the tables less; then the answer is where
-    they are, or the prior if that is nearer to the tables. If they began where an earlier fit ended
-    they have one chance, and that fit is the answer.
+    Epsilon is spent by now. So particles that do not converge are fitted a second and a third time
+    with a tau four times larger, which gives the tables less weight; then the answer is the last
+    fit, or the prior if that is nearer to the tables. Particles that started from an earlier fit
+    are fitted once, and that fit is the answer if they do not converge.
 
     Args:
         sizes: groups of each column.
@@ -200,7 +200,7 @@ def _fit_cells(
     tau: float,
     start: Fitted | None = None,
 ) -> tuple[Floats, Floats]:
-    """Probabilities of all cells, one axis per column, and parameters, by L-BFGS on the dual."""
+    """Fit the probabilities of all cells, one axis per column, by L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
     base = zeros.logarithms().ravel()
     begin = None if start is None else _extend_parameters(start.theta, tables)
@@ -210,7 +210,7 @@ def _fit_cells(
 
 
 def _extend_parameters(theta: Floats, tables: "_Grid | _Particles") -> Floats:
-    """Parameters of the first tables, and zeros for those that have come since."""
+    """Append zeros to the parameters for tables added since."""
     return np.concatenate([theta, np.zeros(int(tables.starts[-1]) - theta.size)])
 
 
@@ -223,10 +223,10 @@ def _solve(
     start: Floats | None,
     iterations: int,
 ) -> Floats:
-    """The dual's minimum.
+    """Minimise the dual.
 
     Parameters are scaled by the root of their curvature at the target, which is about the cell's
-    share + 1 / W: cells of all sizes then converge alike, in a third of the iterations.
+    share + 1 / W: cells of all sizes then converge equally fast, in a third of the iterations.
     """
     shares = np.concatenate([target.shares for target in targets])
     slack = np.concatenate([np.broadcast_to(tau / t.weight, t.shares.size) for t in targets])
@@ -247,7 +247,7 @@ def _solve(
 
 
 def _softmax(energy: Floats) -> tuple[Floats, float]:
-    """Normalised exponentials, and the logarithm of what they were divided by."""
+    """Normalise exponentials; also return the logarithm of the normaliser."""
     top = float(np.maximum.reduce(energy))
     weights = np.exp(energy - top)
     total = float(_add(weights))
@@ -256,11 +256,11 @@ def _softmax(energy: Floats) -> tuple[Floats, float]:
 
 
 class _Grid:
-    """All cells of a grid; sums are shared between tables.
+    """All cells of a grid, with partial sums shared between tables.
 
-    Each table is summed from the smallest table that holds it. `_route` adds the tables in between
-    that make that cheap: of all terms without the last axis, one sum over that axis; of those
-    left without the one before, and so on. Energies go the same way back.
+    Each table is summed from the smallest table that contains it. `_route` adds intermediate tables
+    that make this cheap: one sum over the last axis serves all tables without that axis, and so on
+    from the last axis to the first. Energies take the same route back.
     """
 
     def __init__(self, sizes: Sequence[int], targets: Sequence[Target]) -> None:
@@ -278,7 +278,7 @@ class _Grid:
         ]  # fmt: skip
 
     def energies(self, theta: Floats) -> Floats:
-        """Sum of the parameters that each cell has, flat."""
+        """Sum the parameters of each cell, as a flat array."""
         sums: dict[tuple[int, ...], Floats] = {}
         for number, table in enumerate(self.tables):
             part = theta[self.starts[number] : self.starts[number + 1]]
@@ -295,7 +295,7 @@ class _Grid:
         return (total if total.shape == self.sizes else np.broadcast_to(total, self.sizes)).ravel()
 
     def marginals(self, weights: Floats) -> Floats:
-        """All tables of a distribution, one after the other."""
+        """Compute all tables of a distribution, concatenated."""
         sums = {tuple(range(len(self.sizes))): weights.reshape(self.sizes)}
         for parent, child, away, _ in self.steps:
             sums[child] = _add(sums[parent], axis=away)
@@ -324,12 +324,11 @@ def _route(
 
 
 class _Particles:
-    """Weighted rows that stand for the cells they lie in.
+    """Weighted rows that represent the cells that they lie in.
 
-    Tables of two columns, and of one of them, are parts of one table over all groups of these two,
-    so particles are counted once for every two columns, however many tables there are of them.
-    `parts` has a row for each cell of such a table and each table that is a part of it: which cell,
-    and which parameter.
+    Targets of the same one or two columns are derived from one table over all groups of these two,
+    so particles are counted once per pair of columns. `parts` maps each cell of such a table to its
+    parameter in each target.
     """
 
     def __init__(
@@ -363,12 +362,12 @@ class _Particles:
             self.cells[place] = cell
 
     def energies(self, theta: Floats) -> Floats:
-        """Sum of the parameters that each particle has."""
+        """Sum the parameters of each particle."""
         summed = np.bincount(self.parts[0], theta[self.parts[1]]).astype(np.float64)
         return energies(self.cells, self.begins, summed)
 
     def marginals(self, weights: Floats) -> Floats:
-        """All tables of the particles, one after the other."""
+        """Compute all tables of the particles, concatenated."""
         counted = marginals(self.cells, self.begins, weights)
         return np.bincount(self.parts[1], counted[self.parts[0]]).astype(np.float64)
 
@@ -384,7 +383,7 @@ def _fit_particles(
     start: Fitted | None,
     progress: Progress,
 ) -> Fitted:
-    """Fit on a sample of the cells that is moved along with the distribution.
+    """Fit on a sample of the cells that moves with the distribution.
 
     Particles are rows of the model with the parameters so far, theta_0. On them, the model with
     parameters theta has weights exp((theta - theta_0) . cells). Stage by stage:
@@ -400,9 +399,9 @@ def _fit_particles(
     From where an earlier fit ended its particles and its parameters are taken, and tau is its own
     from the first stage on.
 
-    It is not settled if after the last stage less than half of the sample is effective, or if the
-    fit is no fit (`_improves`): particles that have all become one have equal weights too. In the
-    latter case the prior is in its place.
+    It has not converged if after the last stage less than half of the sample is effective, or if
+    the fit is worse than the prior (`_improves`): particles that have all become one have equal
+    weights too. In the latter case the prior is in its place.
     """
     order = _lexicographic(sizes)
     theta, weights, spread, stage = np.zeros(0), np.zeros(0), 0.0, 0
@@ -429,7 +428,7 @@ def _fit_particles(
             weights, _ = _softmax(tables.energies(step * (theta - old)))
         theta = old + step * (theta - old)
         cool = heat <= 1.0 and step >= 1.0
-        # With many parameters per particle, the spread levels off below what is wanted.
+        # With many parameters per particle, the effective sample size stops growing early.
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
@@ -449,7 +448,7 @@ def _fit_particles(
 def _improves(
     fitted: Floats, zeros: GroupedZeros, targets: Sequence[Target], start: Fitted | None
 ) -> bool:
-    """Whether tables are nearer to the noisy ones than those of the prior are.
+    """Whether the fitted tables are nearer to the noisy ones than those of the prior.
 
     The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
     farther than the prior is not the minimum. And of tables that have come since an earlier fit
@@ -473,7 +472,7 @@ def _improves(
 
 
 def _misfit(shares: Floats, targets: Sequence[Target]) -> float:
-    """Squared distance from the noisy tables, by their weights."""
+    """Return the weighted squared distance from the noisy tables."""
     weights = np.concatenate([np.broadcast_to(t.weight, t.shares.size) for t in targets])
     return float((weights * (shares - np.concatenate([t.shares for t in targets])) ** 2).sum())
 
@@ -487,7 +486,7 @@ def _sweep(
     theta: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Two Gibbs sweeps with the parameters of tables of one, two and three columns."""
+    """Run two Gibbs sweeps with the parameters of tables of up to three columns."""
     widest = max(sizes)
     single = np.zeros((len(sizes), widest))
     pairs = np.zeros((len(sizes), len(sizes), widest, widest))
@@ -534,18 +533,18 @@ def _sweep(
 
 
 def _starts(targets: Sequence[Target]) -> Ints:
-    """Where the parameters of each table begin, and the end of all."""
+    """Return where the parameters of each table begin, and the total number."""
     counts = [target.shares.size for target in targets]
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _cells(target: Target, sizes: Sequence[int]) -> Ints | None:
-    """The cell in a table that joins groups of each cell over groups, flat; or nothing."""
+    """Map each cell over groups to its cell in a table that joins groups; None if it joins none."""
     return None if target.joined is None else _inside(target, target.columns, sizes)
 
 
 def _inside(target: Target, columns: Sequence[int], sizes: Sequence[int]) -> Ints:
-    """The cell in a table of each cell over the groups of some columns, its own among them."""
+    """Map each cell over the groups of some columns to its cell in a table of fewer columns."""
     codes = dict(zip(target.columns, target.codes(sizes), strict=True))
     cell = np.zeros(1, dtype=np.int64)
     for j in columns:
@@ -555,12 +554,12 @@ def _inside(target: Target, columns: Sequence[int], sizes: Sequence[int]) -> Int
 
 
 def _lexicographic(sizes: Sequence[int]) -> list[int]:
-    """Columns with most groups first: the leading ones come out most exactly."""
+    """Order columns by decreasing number of groups, so the leading ones are drawn most exactly."""
     return sorted(range(len(sizes)), key=lambda j: (-sizes[j], j))
 
 
 def _keys(groups: NDArray[np.uint8], sizes: Sequence[int], order: Sequence[int]) -> Ints:
-    """A number a row that sorts rows lexicographically; columns beyond 63 bits do not count."""
+    """Return a sort key for each row in lexicographic order; columns beyond 63 bits are ignored."""
     keys = np.zeros(len(groups), dtype=np.int64)
     room = 1 << 62
     for j in order:

@@ -1,16 +1,16 @@
-"""Wide tables: a forest of pairs of columns, selected with noise, and rows drawn along it.
+"""Wide tables: select a forest of column pairs with noise, and draw rows along it.
 
 Of m columns there are P = m (m - 1) / 2 pairs. Beyond some twenty columns all of them together have
-too little of a budget for each, and a fit to all of them takes too long. So a few are selected, no
-more than a forest has, which is a graph without a circle. For the records c of a pair over groups,
-and e = n p_a p_b, what its one-way marginals say, the score is
+too little of a budget for each, and a fit to all of them takes too long. So a few are selected, at
+most as many as form a forest, which is a graph without cycles. For the records c of a pair over
+groups, and e = n p_a p_b, what its one-way marginals say, the score is
 
     K = floor(sum over cells of |c - e|) - what it would be if the cells were Poisson numbers,
 
 as for three-way marginals (`select`). One pair after the other is selected, of those that join two
 trees of the forest; so three columns that all depend on each other take two pairs, not three.
 
-Lemma (ours, unreviewed): a changed record moves a score by at most 2, one that comes or goes by at
+Lemma (ours, unreviewed): a changed record moves a score by at most 2, an added or removed one by at
 most 1. Proof: that of `select`, e being a function of noisy one-way counts. Which pairs are left to
 select from follows from earlier selections. QED
 
@@ -31,8 +31,8 @@ References:
     Chow, Liu, "Approximating discrete probability distributions with dependence trees", IEEE
     Trans. Inf. Theory 14 (1968). doi:10.1109/TIT.1968.1054142
     McKenna, Miklau, Sheldon, "Winning the NIST contest", JPC 11 (2021). doi:10.29012/jpc.778: a
-    spanning tree that is selected with noise (MST). Ours has no more pairs than the budget can
-    tell apart.
+    spanning tree that is selected with noise (MST). Ours has at most as many pairs as the budget
+    can resolve.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,7 @@ import numpy as np
 from shoal.core import Noise, Price, PrivacyLoss, Progress
 from shoal.core._arrays import Floats
 from shoal.mechanism.noisy_answers import COUNTS, noisy_choice
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal
 from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import SyntheticRows
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
@@ -118,9 +117,9 @@ def _select(
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
-    """Select so many pairs of columns that form no circle; they come in the order of columns.
+    """Select pairs of columns that form a forest, sorted by their columns.
 
-    Together the selections cost the price. n is the number of records, or what is known of it.
+    The selections together spend `price`. n is the number of records, or an estimate of it.
     """
     progress("selecting two-way marginals", 0, pairs)
     sets = list(combinations(range(len(one_way)), 2))
@@ -162,7 +161,7 @@ def _fit(
     rng: np.random.Generator,
     progress: Progress,
 ) -> Fitted:
-    """As many rows of groups as n says, from one-way marginals and the pairs of a forest."""
+    """Draw n rows of groups from one-way marginals and the pairs of a forest."""
     tables = {}
     for number, target in enumerate(targets):
         progress("fitting the distribution", number, len(targets))
@@ -185,7 +184,7 @@ def _fit(
 def _table(
     one_way: Sequence[OneWayMarginal], target: Target, n: int, tau: float, rng: np.random.Generator
 ) -> Floats:
-    """What is believed of a pair, with the margins that are believed of its columns."""
+    """Estimate the table of a pair, with the posterior margins of its columns."""
     sizes = [marginal.size for marginal in one_way]
     targets = [marginal.target(j, n) for j, marginal in enumerate(one_way)]
     priors = [marginal.prior(n) for marginal in one_way]
@@ -201,7 +200,7 @@ def _table(
 
 
 def _from_the_roots(m: int, pairs: Sequence[tuple[int, ...]]) -> list[tuple[int, int | None]]:
-    """Every column after its parent; a root has none.
+    """List every column after its parent; a root has None.
 
     >>> _from_the_roots(4, [(0, 2), (1, 2)])
     [(0, None), (2, 0), (1, 2), (3, None)]

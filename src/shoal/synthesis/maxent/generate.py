@@ -1,12 +1,12 @@
-"""Rows from a fitted distribution: post-processing.
+"""Generate rows from a fitted distribution: post-processing.
 
 Rows drawn at random follow a distribution's two-way marginals up to the noise of sampling, which
 exceeds that of privacy where epsilon is large: of 27,000 rows and 200 cells a total variation of
 0.03. So rows are drawn systematically, and then exchanged: each is compared with rows of the same
 distribution, ten in all, and gives way to one wherever the counts of every two columns together
 come nearer to what the distribution says of them, in squared distance. On two generated tables of
-ten columns that was worth 2 points of the K-marginal score, and three-way marginals came nearer
-too; more offers gained nothing.
+ten columns that improved the K-marginal score by 2 points, and three-way marginals, too; more
+offers gained nothing.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal.core._arrays import Ints
 from shoal.mechanism.systematic_sampling import systematic
-from shoal.synthesis.kernels.maxent import exchange
+from shoal.synthesis.kernels import exchange
 from shoal.synthesis.maxent.fit import Fitted
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 from shoal.synthesis.maxent.plan import WIDE
@@ -28,7 +28,7 @@ _OFFERS, _MOST_OFFERS = 10, 5_000_000
 def generate_rows(
     fitted: Fitted, one_way: Sequence[OneWayMarginal], n: int, rng: np.random.Generator
 ) -> tuple[Ints, ...]:
-    """N rows of groups by systematic sampling, then codes inside groups, in random order."""
+    """Draw n rows of groups by systematic sampling, then codes within groups, in random order."""
     cells = np.repeat(np.arange(len(fitted.weights)), systematic(fitted.weights, n, rng))
     cells = cells[rng.permutation(n)]
     if 1 < len(one_way) <= WIDE:
@@ -36,8 +36,8 @@ def generate_rows(
     rows = []
     for j, marginal in enumerate(one_way):
         groups = fitted.groups[cells, j]
-        # Rows are in random order already, and a stable sort keeps it inside a group; but
-        # all columns would then share that order, so each needs one of its own.
+        # Rows are in random order already, and a stable sort keeps it within a group. Each column
+        # needs a separate order, or columns would be dependent within groups.
         order = rng.permutation(n)
         order = order[np.argsort(groups[order], kind="stable")]
         totals = np.bincount(groups, minlength=marginal.size)
@@ -51,7 +51,7 @@ def generate_rows(
 def exchange_rows(
     fitted: Fitted, sizes: Sequence[int], chosen: Ints, rng: np.random.Generator
 ) -> None:
-    """Exchange chosen cells for others until two-way marginals are about those of the fit."""
+    """Exchange chosen rows for others until two-way marginals are close to the fit's."""
     pairs = list(combinations(range(len(sizes)), 2))
     surplus = []
     for a, b in pairs:

@@ -1,36 +1,36 @@
-"""Dependence of two columns that a fit implies, and that their own table denies.
+"""Remove dependence of two columns that a fit implies but that their own table contradicts.
 
 Two columns that both depend on a third depend on each other in a fit, whatever their own table
-says: of a table that shows nothing nothing is believed, its parameters stay at zero, and zero means
-no dependence *beyond* what all other tables imply. If the two do not depend on each other, the fit
-is then farther from the truth than their columns by themselves.
+says: a table that shows nothing above noise has parameters of zero, and zero means no dependence
+*beyond* what all other tables imply. If the two are independent, the fit is then farther from the
+truth than independence is.
 
 What others imply. Parameters theta of columns a and b are one factor exp(theta(x_a, x_b)) of the
-fitted p, which is the same for all cells that a sum over the other columns adds up. So without
-them, all others as they are, the pair would have shares in proportion to
+fitted p, which is constant in a sum over the other columns. So without it, and all else unchanged,
+the pair would have shares in proportion to
 
     q = p exp(-theta),
 
-exactly. Both q and what single columns say, `alone`, are brought to the same margins.
+exactly. Both q and the shares under independence, `alone`, are scaled to the same margins.
 
-What the table says of it. With d = q - alone, least squares of the noisy y along d say that the
+What the table shows. With d = q - alone, least squares of the noisy y along d estimate that the
 table has
 
     l = 1 + <y - p, d> / <d, d>    times d,    with variance 1 / (W <d, d>),
 
 W being the table's weight. (d adds up to zero in every row and column, so it does not matter that y
-misses its margins.) It is one number of a whole table, so it is seen where no single cell is. By
-far most of what is implied is right: l is 1 with a prior probability of 0.8, and as likely as any
-other it is one of the quarters from 0 to 2.
+misses its margins.) As one number of a whole table, it is detectable where no single cell is. Most
+implied dependence is right: l is 1 with a prior probability of 0.8, and otherwise uniform on the
+quarters from 0 to 2.
 
 What is done. With the mean of l given y, base = alone + l d, and the parameters of the table are
-drawn to log(base / q) in place of zero (`fit.Target.centre`), as strongly as before: a table of
-which nothing is believed comes near `base`, as far as others stay as they are, and cells that are
-believed hardly move.
+shrunk to log(base / q) in place of zero (`fit.Target.centre`), as strongly as before: a table that
+shows nothing comes near `base`, if others stay unchanged, and cells with strong evidence hardly
+move.
 
 Nothing here sees a record. Measured on generated tables (docs/research/drawn-rows.md): 0.7 points
-of the K-marginal score with a delta, less where noise is larger; learning how far cells are
-believed again, from `base` on, lost as much.
+of the K-marginal score with a delta, less where noise is larger; estimating the shrinkage of cells
+again, relative to `base`, lost as much.
 """
 
 from collections.abc import Sequence
@@ -45,22 +45,22 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 _TIMES = np.arange(9) / 4
 _PRIOR = np.where(_TIMES == 1, 0.8, 0.2 / 8)
 _FITTED = 50
-"""How often a table is brought to its margins, at most."""
+"""Largest number of iterations of scaling to margins."""
 _SETTLED = 1e-12
-"""Change of its rows in proportion from which it has them."""
+"""Relative change of rows below which the margins are reached."""
 _STEEP = 5.0
-"""Largest parameter that is taken off: beyond it few particles tell what others imply of a cell."""
+"""Largest parameter that is removed: beyond it, few particles show what other tables imply."""
 
 
 def without_implied(
     targets: Sequence[Target], pairs: Sequence[Target], fitted: Fitted, zeros: GroupedZeros
 ) -> list[Target]:
-    """What a second fit has to meet: the same tables, their parameters drawn to other centres.
+    """Re-centre the parameters of tables whose implied dependence is contradicted, for a refit.
 
     Args:
         targets: what was fitted.
         pairs: the noisy table of every two columns, as it was measured.
-        fitted: to these targets.
+        fitted: the fit to these targets.
         zeros: cells that have no mass, and the prior.
     """
     sizes = [prior.size for prior in zeros.priors]
@@ -70,7 +70,7 @@ def without_implied(
         a, b = table.columns
         ends = margins[a], margins[b]
         indep = _to_margins(zeros.table((a, b)), *ends)
-        # A cell without particles is not empty: all cells together have one particle more.
+        # A cell without particles is not impossible: one more particle is spread over all cells.
         shares = fitted.pair(a, b, sizes) + indep / len(fitted.weights)
         interaction = fitted.parameters(a, b, sizes, targets)
         interaction = interaction - (interaction * indep).sum()
@@ -90,7 +90,7 @@ def without_implied(
 
 
 def _observed_multiple(table: Target, fitted: Floats, implied: Floats) -> float:
-    """How many times what is implied is there, by the noisy table."""
+    """Estimate which multiple of the implied dependence the noisy table supports."""
     weights = np.broadcast_to(table.weight, implied.size).reshape(implied.shape)
     precision = float((weights * implied**2).sum())
     off = table.shares.reshape(implied.shape) - fitted
@@ -101,7 +101,7 @@ def _observed_multiple(table: Target, fitted: Floats, implied: Floats) -> float:
 
 
 def _to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The table in proportion, row by row and column by column, that has these margins."""
+    """Scale the table's rows and columns iteratively to these margins."""
     for _ in range(_FITTED):
         factors = rows / np.maximum(table.sum(axis=1), 1e-300)
         table = table * factors[:, None]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shoal.core._arrays import Floats
-from shoal.synthesis.kernels.maxent import direction
+from shoal.synthesis.kernels import direction
 
 _MEMORY = 20
 _DECREASE = 1e-4  # Armijo's condition
@@ -26,12 +26,12 @@ _HALVINGS = 40
 def minimise(
     function: Callable[[Floats], tuple[float, Floats]], start: Floats, *, iterations: int
 ) -> Floats:
-    """The point that L-BFGS reaches from a start.
+    """Minimise a smooth convex function by L-BFGS from a start.
 
-    Steps are shortened, by the parabola through what is known, until the function decreases by
-    1e-4 of what its slope promises. It ends where no slope exceeds 1e-7, where a step gains less
-    than 1e-10 of the value, or after so many iterations. The function, smooth and convex, gives its
-    value and gradient.
+    Steps are shortened by quadratic interpolation until the function decreases by 1e-4 of what its
+    slope predicts. It ends when no partial derivative exceeds 1e-7, when a step gains less than
+    1e-10 of the value, or after `iterations`. The function, smooth and convex, gives its value and
+    gradient.
     """
     point = start.copy()
     value, gradient = function(point)

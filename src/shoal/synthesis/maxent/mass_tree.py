@@ -1,4 +1,4 @@
-"""A private tree over all columns that is halved by mass, where one-way marginals are known.
+"""A private tree over all columns, halved by mass according to known one-way marginals.
 
 `privtree` halves boxes in the middle of their public sides. Here every column has been counted
 with noise already, so a box is cut where half of a column's own mass lies on either side, and
@@ -8,10 +8,10 @@ empty space, and a leaf says only what one-way marginals do not: how columns go 
 Theorem (ours, unreviewed): the price is that of `adaptive_tree`. Proof. Where a node is halved
 follows from one-way marginals that are published already, and the theorem of `adaptive_tree` holds
 for any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
-changed record moves its leaves' counts by at most 2 in all, one that comes or goes by 1. Filling
+changed record moves its leaves' counts by at most 2 in all, an added or removed one by 1. Filling
 leaves sees noisy counts and fresh randomness. QED
 
-Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
+Leaves' counts are shrunk towards those of independent columns, as strongly as their noise warrants
 (`consistent_counts.shrink`). Fitting the drawn rows to the one-way marginals afterwards was no
 better: what the leaves know of a column is as good (docs/research/drawn-rows.md).
 """
@@ -28,8 +28,7 @@ from shoal.core import Noise, Price, Progress, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
 from shoal.mechanism.noisy_answers import noise_variance
-from shoal.mechanism.record_total import RecordTotal
-from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Columns, RecordTotal
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import Descent, grow, leaf_counts, structure_price
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows
@@ -41,7 +40,7 @@ STRUCTURE = Fraction(2, 5)
 
 @dataclass(frozen=True, eq=False)
 class BinnedAxis:
-    """A column as the tree cuts it: bins in a public order, with their mass.
+    """A column's axis in the tree: bins in a public order, with their mass.
 
     Attributes:
         marginal: what is published of the column.
@@ -55,7 +54,7 @@ class BinnedAxis:
 
     @classmethod
     def of(cls, marginal: OneWayMarginal, domain: Domain) -> Self:
-        """The axis of a column; bins that are believed empty keep a trace of mass."""
+        """Make the axis of a column; bins with an estimate of zero keep a trace of mass."""
         order = np.arange(marginal.members.size)
         if not marginal.line and domain.order is not None:
             order = np.array(domain.order, dtype=np.int64)
@@ -69,11 +68,11 @@ class BinnedAxis:
         return self.marginal.edges
 
     def positions(self, column: Ints) -> NDArray[np.int32]:
-        """Where records stand."""
+        """Return the positions of records."""
         return np.argsort(self.order)[self.marginal.bins(column)].astype(np.int32)
 
     def middle(self, first: Ints, last: Ints) -> Ints:
-        """The edge nearest to half of the mass between two positions, never one of these."""
+        """Return the edge nearest to half of the mass strictly between two positions."""
         half = (self.mass[first] + self.mass[last]) / 2
         above = np.clip(np.searchsorted(self.mass, half), first + 1, last - 1)
         below = np.maximum(above - 1, first + 1)
@@ -82,7 +81,7 @@ class BinnedAxis:
         return edge
 
     def codes(self, quantiles: Floats, low: Ints, high: Ints) -> Ints:
-        """Codes at these quantiles of the mass, each between its own two positions."""
+        """Return the codes at these quantiles of the mass, each between its two positions."""
         position = np.searchsorted(self.mass, quantiles, side="right") - 1
         position = np.clip(position, low, high - 1)
         if not self.marginal.line:
@@ -96,32 +95,32 @@ class BinnedAxis:
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Columns whose boxes are halved by mass, as `adaptive_tree.Space` asks.
+    """Columns whose boxes are halved by mass; an `adaptive_tree.Space`.
 
-    A box is cut across the column of which its side has the most mass, at the bin's edge
-    nearest to half of it; ties go to the first.
+    A box is cut across its side with the most mass, at the bin edge nearest to half of it; ties go
+    to the first column.
     """
 
     axes: tuple[BinnedAxis, ...]
 
     @property
     def sizes(self) -> Ints:
-        """How many bins each column has."""
+        """The number of bins of each column."""
         return np.array([axis.order.size for axis in self.axes], dtype=np.int64)
 
     def start(self, columns: Sequence[Ints]) -> Descent:
-        """Put records at the positions of their bins."""
+        """Place records at the positions of their bins."""
         positions = [
             axis.positions(column) for axis, column in zip(self.axes, columns, strict=True)
         ]
         return Descent(columns, np.vstack(positions))
 
     def is_forced(self, lower: Ints, _upper: Ints) -> Bools:
-        """No node has a public cut."""
+        """Return False for all nodes, because there are no public cuts."""
         return np.zeros(len(lower), dtype=bool)
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
-        """Axis and cut of each node that is split; zero for the others."""
+        """Return axis and cut of each node that is split; zero for the others."""
         axis = np.zeros(len(lower), dtype=np.int64)
         cut = np.zeros(len(lower), dtype=np.int64)
         sides = self.sides(lower[split], upper[split])
@@ -132,7 +131,7 @@ class Masses:
         return axis, cut
 
     def sides(self, lower: Ints, upper: Ints) -> Floats:
-        """The mass of each side of boxes, a column an axis."""
+        """Return the mass of each side of the boxes, one column per axis."""
         masses = [axis.mass for axis in self.axes]
         return np.column_stack([m[upper[:, j]] - m[lower[:, j]] for j, m in enumerate(masses)])
 
@@ -148,7 +147,7 @@ def mass_tree(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> SyntheticRows:
-    """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
+    """Draw as many rows as there are records from the leaves of a tree halved by mass.
 
     Cost: O(m) per record and level.
     """
@@ -180,7 +179,7 @@ def _rows(
     sizes: Ints,
     rng: np.random.Generator,
 ) -> tuple[Ints, ...]:
-    """Codes of the rows in random order: in a leaf by the mass of each side, sides unrelated.
+    """Draw codes in random order: within a leaf, independently by the mass of each side.
 
     A Latin hypercube of each leaf, in quantiles: see `strewn`.
     """

@@ -1,7 +1,7 @@
-"""One-way marginals: what is believed of a column's noisy counts, and its codes in groups.
+"""One-way marginals: posterior means of noisy counts, and binning of codes into groups.
 
-Tables of several columns are counted over groups of about equal mass, so their cells are few
-and full. Putting codes into groups sees noisy counts alone: post-processing.
+Tables of several columns are counted over groups of about equal mass, so their cells are few and
+full. Binning uses only noisy counts: it is post-processing.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +27,14 @@ _ALIKE = 16
 
 @dataclass(frozen=True, eq=False)
 class OneWayMarginal:
-    """What was measured of a column, and its groups.
+    """A measured one-way marginal, and the groups of its codes.
 
     Attributes:
         edges: first code of each bin of the noisy counts, and the number of codes at the end.
         counts: the noisy counts of bins.
-        projected: what is believed of them, non-negative and with sum n.
+        projected: their estimates, non-negative and with sum n.
         members: group of each bin.
-        summed: what is believed of each group's count.
+        summed: the estimate of each group's count.
         precision: n^2 over the variance of that, before tau.
         line: whether bins are runs of ordered codes.
     """
@@ -50,12 +50,12 @@ class OneWayMarginal:
 
     @property
     def scale(self) -> Fraction:
-        """Of the counts' noise."""
+        """Scale of the counts' noise."""
         return self.privacy_losses[-1].scale
 
     @property
     def mechanism(self) -> str:
-        """Which noise the counts have."""
+        """Mechanism of the counts' noise."""
         return self.privacy_losses[-1].mechanism
 
     @property
@@ -71,36 +71,36 @@ class OneWayMarginal:
         return np.append(self.edges[:-1][np.diff(self.members, prepend=-1) > 0], self.edges[-1])
 
     def bins(self, column: Ints) -> Ints:
-        """The bin of each record."""
+        """Return the bin of each record."""
         if not self.line:
             return column
         return np.searchsorted(self.edges[1:-1], column, side="right").astype(np.int64)
 
     def group_codes(self, column: Ints) -> Ints:
-        """The group of each record."""
+        """Return the group of each record."""
         return self.members[self.bins(column)]
 
     @property
     def shares(self) -> Floats:
-        """What is believed of the groups' shares of the records: positive, with sum 1."""
+        """Estimated shares of the groups: positive, with sum 1."""
         masses = np.maximum(self.summed, 0.0) + 1e-6
         shares: Floats = masses / masses.sum()
         return shares
 
     def target(self, j: int, n: int) -> Target:
-        """The noisy counts of its groups, as what the fit has to meet."""
+        """Return the noisy counts of the groups as a target of the fit."""
         return Target((j,), self.summed / n, self.precision)
 
     def prior(self, n: int) -> Floats:
-        """Shares of the groups, none of them zero."""
+        """Return the shares of the groups, none of them zero."""
         return self.target(0, n).prior(n)
 
     def fill(self, group: int, total: int, rng: np.random.Generator) -> Ints:
-        """Codes of so many rows of a group, in order."""
+        """Draw the codes of some rows of a group, sorted."""
         return self._codes(np.flatnonzero(self.members == group), total, rng)
 
     def rows(self, total: int, rng: np.random.Generator) -> Ints:
-        """Codes of so many rows of the column by itself, in random order."""
+        """Draw the codes of some rows of the column alone, in random order."""
         return rng.permutation(self._codes(np.arange(self.members.size), total, rng))
 
     def _codes(self, bins: Ints, total: int, rng: np.random.Generator) -> Ints:
@@ -112,14 +112,14 @@ class OneWayMarginal:
 
 @dataclass(frozen=True, eq=False)
 class JoinedCodes:
-    """A column with joined groups, and the joined group of each group that there was."""
+    """A column with merged groups, and the merged group of each original one."""
 
     marginal: OneWayMarginal
     codes: Ints
 
 
 def join_groups(marginal: OneWayMarginal, domain: Domain, most: int) -> JoinedCodes:
-    """Join groups of a column to at most so many, by what is believed of their counts."""
+    """Merge groups of a column to at most `most`, by their estimated counts."""
     codes = _grouping(domain)(marginal.summed, most)
     summed = np.bincount(codes, marginal.summed).astype(np.float64)
     fewer = replace(
@@ -139,11 +139,11 @@ def is_line(domain: Domain) -> bool:
 def estimate_marginal(
     found: NoisyHistogram, domain: Domain, *, n: int, most: int, atoms: Ints | None = None
 ) -> OneWayMarginal:
-    """What is believed of a column's noisy counts, its codes in at most so many groups.
+    """Estimate a column's true counts from noisy ones, and bin its codes.
 
-    Groups lie within the atoms of codes, if there are some, so there may be more of them. Missing
-    cells are no neighbours of the largest values: where many are missing, by the noisy counts, they
-    are a group of their own.
+    There are at most `most` groups, or more where each must lie within an atom. Missing cells are
+    not adjacent to the largest values: if many cells are missing, by the noisy counts, they form a
+    separate group.
     """
     if atoms is None and domain.gap and has_order(domain) and found.edges[-2] == domain.size - 1:
         many = max(n / (4 * most), 4 * float(found.variance) ** 0.5)
@@ -155,14 +155,14 @@ def estimate_marginal(
 def _over_leaves(
     found: NoisyHistogram, _domain: Domain, n: int, most: int, atoms: Ints | None
 ) -> OneWayMarginal:
-    """A number over the leaves of its tree; groups are runs of leaves."""
+    """Estimate a number's counts over the leaves of its tree; groups are runs of leaves."""
     projected = found.project(n)
     members = quantiles(projected, most)
     if atoms is not None:
         atom_of = atoms[found.edges[:-1]]
         starts = (np.diff(members, prepend=0) > 0) | (np.diff(atom_of, prepend=atom_of[0]) != 0)
         members = np.cumsum(starts)
-    # Leaves that are empty but for noise were set to zero, which helps where many make a group.
+    # Estimates of empty leaves are zero, which is more accurate where a group has many of them.
     summed = np.bincount(members, projected).astype(np.float64)
     a_group = max(members.size / summed.size, 1.0)
     return OneWayMarginal(
@@ -180,7 +180,7 @@ def _over_leaves(
 def _by_category(
     found: NoisyHistogram, domain: Domain, n: int, most: int, atoms: Ints | None
 ) -> OneWayMarginal:
-    """Every code of the public domain, those that no record has too."""
+    """Estimate the count of every code of the public domain, whether or not it occurs."""
     projected = _estimate_counts(found, domain, n)
     members = _within(atoms, projected, most, _grouping(domain))
     summed = np.bincount(members, projected).astype(np.float64)
@@ -197,7 +197,7 @@ def _by_category(
 
 
 def _estimate_counts(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
-    """Believed counts of codes; a missing cell has no neighbours."""
+    """Estimate the counts of codes; a missing cell has no neighbours."""
     if not has_order(domain) or domain.size - domain.gap <= _ALIKE:
         return posterior_mean(
             found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN
@@ -209,11 +209,11 @@ def _estimate_counts(found: NoisyHistogram, domain: Domain, n: int) -> Floats:
 
 
 def _smooth(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Floats:
-    """Leaves of one width within a group, as even as noise makes it likely that they are.
+    """Smooth the counts of leaves of equal width within a group, as far as noise explains them.
 
-    Of k such leaves the noisy counts depart from their mean; noise alone of variance v gives these
-    departures the variance v (1 - 1 / k). As far as the squared departures of all leaves exceed
-    that, leaves are believed to differ (James and Stein). Those of unlike widths are not alike: a
+    The noisy counts of k such leaves deviate from their mean; noise of variance v alone gives these
+    deviations the variance v (1 - 1 / k). As far as the squared deviations of all leaves exceed
+    that, differences are kept (James and Stein). Leaves of different widths are not comparable: a
     tree halves where records are.
     """
     wide = np.diff(found.edges)
@@ -232,19 +232,19 @@ def _smooth(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Fl
 
 
 def _grouping(domain: Domain) -> Callable[[Floats, int], Ints]:
-    """How codes are put into groups: neighbours together if they have an order."""
+    """Return how codes are binned: as runs if they have an order, else freely."""
     return neighbours if has_order(domain) else anyhow
 
 
 def has_order(domain: Domain) -> bool:
-    """Whether neighbouring codes of a column are alike."""
+    """Whether adjacent codes of a column are similar."""
     return domain.numeric or domain.kind is Kind.ORDINAL
 
 
 def group_zeros(
     zeros: Sequence[Component], one_way: Sequence[OneWayMarginal], priors: Sequence[Floats]
 ) -> GroupedZeros:
-    """Structural zeros over groups: each group lies in an atom, as its codes do."""
+    """Restrict structural zeros to groups: each group lies in an atom, as its codes do."""
     atoms = []
     for zero in zeros:
         by_axis = []
@@ -259,7 +259,7 @@ def group_zeros(
 def _within(
     atoms: Ints | None, masses: Floats, most: int, grouping: Callable[[Floats, int], Ints]
 ) -> Ints:
-    """Groups of codes within each atom, about so many in all."""
+    """Bin codes into about `most` groups, each within an atom."""
     if atoms is None or most >= masses.size:
         return grouping(masses, most)
     labels = np.zeros(masses.size, dtype=np.int64)
@@ -273,7 +273,7 @@ def _within(
 
 
 def neighbours(masses: Floats, most: int) -> Ints:
-    """Cut ordered codes into at most so many runs with the least sum of squared masses.
+    """Divide ordered codes into at most `most` runs with the least sum of squared masses.
 
     Dynamic programming over the ends of runs; ties go to the earlier end. Cost O(most d^2).
 
@@ -305,10 +305,10 @@ def neighbours(masses: Floats, most: int) -> Ints:
 
 
 def anyhow(masses: Floats, most: int) -> Ints:
-    """Put codes without order into at most so many groups: largest code first, lightest group.
+    """Bin unordered codes into at most `most` groups: largest code first, lightest group.
 
-    Ties go to the lower code and the lower group. Groups mix unlike codes: what they hide, no
-    fit brings back.
+    Ties go to the lower code and the lower group. Groups mix unlike codes, and no fit can recover
+    the variation within them.
 
     >>> anyhow(np.array([5.0, 3.0, 2.0, 1.0]), 2)
     array([0, 1, 1, 0])
@@ -327,10 +327,9 @@ def anyhow(masses: Floats, most: int) -> Ints:
 
 
 def quantiles(counts: Ints, most: int) -> Ints:
-    """Put a number's leaves, in order, into at most so many runs of about equal counts.
+    """Bin a number's leaves, in order, into at most `most` runs of about equal counts.
 
-    Runs end where leaves end: a cut inside a leaf would split what was counted as one, and the
-    one-way counts could not answer for either side.
+    Runs end where leaves end: a leaf was counted as a whole, so there is no count for a part of it.
 
     >>> quantiles(np.array([4, 4, 1, 1, 1, 1]), 3)
     array([0, 1, 2, 2, 2, 2])

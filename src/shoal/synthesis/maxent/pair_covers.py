@@ -1,4 +1,4 @@
-"""Which marginals are measured to cover every pair of columns: covers of pairs.
+"""Covers of pairs: sets of marginals that together contain every pair of columns.
 
 A block is a set of columns that are counted in one table. A cover is a set of blocks such that
 every pair of columns lies in one of them. All pairs are a cover, and so is one table of all
@@ -66,7 +66,7 @@ class Cover:
 def cover(
     sizes: Sequence[int], *, power: float = PURE, allowed: AllowedCells | None = None
 ) -> Cover:
-    """Cover all pairs of columns, of these sizes as far as public, with little noise for tables.
+    """Choose marginals that cover all pairs of columns with little noise, by public sizes.
 
     It begins with a block for each pair. A move adds a column to a block, which takes over all
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
@@ -88,12 +88,12 @@ def cover(
 
 @lru_cache(maxsize=512)
 def _cover_of_sizes(sizes: tuple[int, ...], power: float) -> Cover:
-    """Kept, because audits and comparisons ask for the same one at each release."""
+    """Cache covers, because audits and comparisons request the same one for each release."""
     return _cover(_Roots(sizes, None), power)
 
 
 def _cover(roots: "_Roots", power: float) -> Cover:
-    """By the roots of what tables have."""
+    """Search the cover, given the square roots of table sizes."""
     grow = sqrt if power == PURE else partial(_raise_to, power=power)
     blocks, amounts = _greedy(roots, grow)
     cost = sum(map(grow, amounts)) ** (1 / power)
@@ -111,26 +111,26 @@ def _raise_to(amount: float, power: float) -> float:
 
 
 class _Roots:
-    """Roots of the numbers of cells that tables have."""
+    """Square roots of the numbers of cells in tables."""
 
     def __init__(self, sizes: Sequence[int], allowed: AllowedCells | None) -> None:
         self.sizes, self._allowed = sizes, allowed
         self._roots = [sqrt(size) for size in sizes]
 
     def pair(self, a: int, b: int, times: float = 1.0) -> float:
-        """Of two columns, times a number."""
+        """Return the root for two columns, times a factor."""
         if self._allowed is None:
             return times * self._roots[a] * self._roots[b]
         return times * self._allowed.root((a, b))
 
     def grown(self, block: tuple[int, ...], volume: float, j: int) -> float:
-        """Of a block and one column more."""
+        """Return the root for a block with one more column."""
         if self._allowed is None:
             return volume * self._roots[j]
         return self._allowed.root(tuple(sorted((*block, j))))
 
     def whole(self) -> float:
-        """A of a block of all columns."""
+        """Return A_k of a block of all columns."""
         every = tuple(range(len(self.sizes)))
         pairs = combinations(every, 2)
         if self._allowed is None:
@@ -141,7 +141,7 @@ class _Roots:
 def _greedy(
     roots: _Roots, grow: Callable[[float], float]
 ) -> tuple[list[tuple[int, ...]], list[float]]:
-    """Blocks that own a pair, and A_k of each."""
+    """Search blocks that own at least one pair each, with A_k of each."""
     columns = range(len(roots.sizes))
     blocks: list[tuple[int, ...]] = list(combinations(columns, 2))
     owner = {pair: k for k, pair in enumerate(combinations(columns, 2))}
@@ -154,7 +154,8 @@ def _greedy(
                 if amounts[k] and j not in block:
                     wider = tuple(sorted((*block, j)))
                     wider_cost = roots.grown(block, volumes[k], j) * _inside(wider, roots)
-                    # By how much the root of the cost changes, where others lose what is taken.
+                    # The change in the root of the cost, if other blocks lose the pairs that are
+                    # taken.
                     change = grow(wider_cost) - sum(
                         grow(amounts[other]) - grow(_rest(amounts[other], lost))
                         for other, lost in _loss_by_block(wider, roots, owner, volumes).items()
@@ -178,7 +179,7 @@ def _loss_by_block(
     owner: dict[tuple[int, int], int],
     volumes: Sequence[float],
 ) -> dict[int, float]:
-    """What each block loses of its A if another one takes all pairs inside it."""
+    """Return what each block loses of its A_k if another one takes all pairs inside it."""
     taken: dict[int, float] = {}
     for a, b in combinations(block, 2):
         other = owner[a, b]
@@ -192,5 +193,5 @@ def _inside(block: tuple[int, ...], roots: _Roots) -> float:
 
 
 def _rest(amount: float, taken: float) -> float:
-    """What is left of a sum; nothing, where only rounding is."""
+    """Return the remainder, or 0 if it is only rounding error."""
     return amount - taken if amount - taken > _FAINT * amount else 0.0

@@ -1,4 +1,4 @@
-"""How epsilon is divided, and which marginals are measured: a function of public quantities alone.
+"""Divide epsilon and choose the marginals to measure, by public quantities alone.
 
 The shares of epsilon and tau were tuned on Adult, five and eight columns (mixed-tables note); what
 noise a marginal may have, and the one-way share for r >= 350, on generated tables
@@ -29,7 +29,7 @@ COARSENESS = 60
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
-"""How many times an epsilon counts: a record that comes or goes needs half the noise."""
+"""How many times an epsilon counts: an added or removed record needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
 FOREST_SELECTION = Fraction(1, 4)
@@ -51,19 +51,19 @@ class PairMarginals(StrEnum):
 
 @dataclass(frozen=True)
 class MaxentPlan:
-    """How epsilon is divided; a function of public quantities.
+    """The division of epsilon and the marginals to measure; a function of public quantities.
 
     Attributes:
         marginals: which marginals are measured in step 4.
-        groups: at most so many a column, G.
+        groups: G, the largest number of groups per column.
         one_way_share: of epsilon, for one-way marginals.
         weights: of the columns within that share.
         tau: how many times the fit overstates the noise's variance.
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair; for
             add-remove neighbours epsilon counts twice.
-        cover: the columns of each marginal of step 4, and its part of what is left of epsilon.
+        cover: the columns of each marginal of step 4, and its share of the remaining epsilon.
         coarseness_share: of epsilon, for measuring what groups lose; 0 if that is not measured.
-        learns: whether two-way marginals say themselves how far they are believed.
+        learns: whether the shrinkage of two-way marginals is estimated from them.
         three_way: how many three-way marginals are selected after a first fit.
         three_way_share: of epsilon, for selecting and measuring them.
         pairs: how many pairs of columns are selected and measured for a forest, with all that
@@ -130,8 +130,8 @@ def maxent_plan(
     half the scale, so that epsilon counts twice in it; and n is what was measured of it, the same
     for two neighbours.
 
-    The marginal of a column that stands alone takes all of epsilon. With m > 1 columns,
-    P = m (m - 1) / 2 and r = n epsilon / P:
+    The marginal of a single column takes all of epsilon. With m > 1 columns, P = m (m - 1) / 2 and
+    r = n epsilon / P:
 
         TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups per column can all be held
         a cover  otherwise, for the largest G from 2 to 32 for which noise alone gives two-way
@@ -180,13 +180,13 @@ def plan_in_rho(
     neighbours: Neighbours,
     zeros: Sequence[Component] = (),
 ) -> MaxentPlan:
-    """The plan where prices are in rho: its shares are those of rho.
+    """Plan with a budget in rho, divided into shares of rho.
 
-    Gaussian noise of many marginals is that of a larger epsilon. The rule of `maxent_plan` follows
-    the epsilon whose pure cover, over at most 16 groups a column, has as much noise for all pairs
-    as the cover in rho (`pair_covers`): 2 sqrt(2) C / epsilon = C' / sqrt(rho) for change-one
-    neighbours, and C' / sqrt(2 rho) for add-remove. Of one column, and of a wide table, that is the
-    epsilon whose one-way marginals have as much noise.
+    For many marginals, Gaussian noise is as small as Laplace noise of a larger epsilon. So the rule
+    of `maxent_plan` is applied to the epsilon whose pure cover, over at most 16 groups per column,
+    has as much noise for all pairs as the cover in rho (`pair_covers`): 2 sqrt(2) C / epsilon = C'
+    / sqrt(rho) for change-one neighbours, and C' / sqrt(2 rho) for add-remove. Of one column, and
+    of a wide table, that is the epsilon whose one-way marginals have as much noise.
 
     A share s of epsilon gives one-way marginals a noise of 1 / s, one of rho 1 / sqrt(s). With x =
     s / (1 - s) and K blocks, x' = K x^2 / m keeps the ratio of their noise to that of the cover;
@@ -200,16 +200,16 @@ def plan_in_rho(
 def plan_of(
     domains: Sequence[Domain], *, n: int, price: Price, zeros: Sequence[Component] = ()
 ) -> MaxentPlan:
-    """The plan for a price, in epsilon or in rho."""
+    """Plan with a budget in epsilon or in rho."""
     if price.rho is not None:
         return plan_in_rho(domains, n=n, rho=price.rho, neighbours=price.neighbours, zeros=zeros)
     return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours, zeros=zeros)
 
 
 def worth(domains: Sequence[Domain], price: Price) -> Fraction:
-    """The epsilon for change-one neighbours that has as much noise for all pairs as a price.
+    """Return the epsilon (change-one) with as much noise for all pairs as a privacy parameter.
 
-    The number of records plays no part, so neither does it where two prices are compared.
+    It does not depend on the number of records, and so neither do comparisons by it.
     """
     if price.rho is not None:
         return _terms_in_rho(domains, 1, price).worth
@@ -218,7 +218,7 @@ def worth(domains: Sequence[Domain], price: Price) -> Fraction:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What a plan depends on, and how, beside the domains.
+    """The public quantities that a plan depends on, besides the domains.
 
     Attributes:
         n: the number of records, as far as it is known.
@@ -238,18 +238,18 @@ class _Terms:
 
     @property
     def root(self) -> float:
-        """1 over the standard deviation of a marginal's noise, for a price in rho."""
+        """1 over the standard deviation of a marginal's noise, for a budget in rho."""
         return sqrt(float(self.price.amount) * WORTH[self.price.neighbours])
 
     def one_way(self, share: Fraction, m: int) -> Fraction:
-        """The share of one-way marginals, which would be this one of epsilon."""
+        """Return the budget share of one-way marginals, given their share of epsilon."""
         if self.pure:
             return share
         odds = self.blocks * (share / (1 - share)) ** 2 / m
         return min(share, odds / (1 + odds))
 
     def coarseness(self) -> Fraction:
-        """The share for what groups lose: an answer whose noise has scale 1/30.
+        """Return the budget share for measuring the discretisation error, with noise of scale 1/30.
 
         In rho D^2 / (2 sigma^2), with D = 4 P and a mean of sigma / (2 n P) = sqrt(2) / 30.
         """
@@ -258,14 +258,14 @@ class _Terms:
         asked = Fraction(COARSENESS, 2 * self.n * WORTH[self.price.neighbours])
         return asked * asked / self.price.amount
 
-    def dearest(self, share: Fraction, pairs: int) -> float:
-        """The largest cost of a cover of which noise can be borne, if one-way have that share."""
+    def costliest(self, share: Fraction, pairs: int) -> float:
+        """Return the largest acceptable cost of a cover, given the share of one-way marginals."""
         if self.pure:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
     def count_near_misses(self, price: Price, candidates: int) -> int:
-        """How many selections among so many candidates miss the best one by little.
+        """Estimate how many of the candidates narrowly miss selection because of noise.
 
         A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
         the best score by about ln(c) times that, in records that are counted twice: a total
@@ -279,7 +279,7 @@ class _Terms:
 
 
 def _terms_in_rho(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
-    """The terms of a price in rho; see `plan_in_rho`."""
+    """Make the terms of a budget in rho; see `plan_in_rho`."""
     terms = _Terms(n, price, Fraction(0))
     if len(domains) < 2 or len(domains) > WIDE:
         return replace(terms, worth=_round(2 * sqrt(2 * len(domains)) * terms.root))
@@ -290,7 +290,7 @@ def _terms_in_rho(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
 
 @lru_cache(maxsize=16)
 def _covers(sizes: tuple[int, ...]) -> tuple[float, int, float]:
-    """Cost of the cover for epsilon, and blocks and cost of that for rho."""
+    """Return the cost of the cover for epsilon, and the number of blocks and cost for rho."""
     mixed = cover(sizes, power=CONCENTRATED)
     return cover(sizes).cost, len(mixed.blocks), mixed.cost
 
@@ -300,7 +300,7 @@ def _round(number: float) -> Fraction:
 
 
 def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Component]) -> MaxentPlan:
-    """The rule of `maxent_plan`, for the epsilon that a price is worth."""
+    """Apply the rule of `maxent_plan` to the epsilon that corresponds to the budget."""
     m = len(domains)
     if m < 1:
         raise InputError("maxent needs at least one column; found none.")
@@ -359,7 +359,7 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
 
 
 def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fraction) -> MaxentPlan:
-    """Of a wide table: as many pairs as can be told apart and read, over groups of its columns."""
+    """Plan a wide table: as many pairs as noise lets us select and read."""
     m = len(weights)
     little = strength < _VERY_LITTLE
     if terms.pure:
@@ -368,7 +368,7 @@ def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fract
         share = Fraction(3, 4) if little else Fraction(1, 2)
     left = terms.price * (1 - share)
     cells = room(terms.n, left * (1 - FOREST_SELECTION), 1, selection=Fraction(0))
-    # Of K marginals each has room for so many cells over K, or over sqrt(K) where prices are rho.
+    # Each of K marginals has room for 1/K of the cells, or 1/sqrt(K) with a budget in rho.
     most = cells // 4 if terms.pure else (cells // 4) ** 2
     pairs = min(terms.count_near_misses(left * FOREST_SELECTION, comb(m, 2)), most, m - 1)
     none = Cover((), (), 0.0)
@@ -392,7 +392,7 @@ def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fract
 def foresee_errors(
     domains: Sequence[Domain], plan: MaxentPlan, *, n: int, price: Price
 ) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
-    """What noise alone is expected to do to one-way and two-way marginals, by formula.
+    """Predict the errors of one-way and two-way marginals from noise alone, by formula.
 
     One-way: the mean absolute error of the share of one category, or of one leaf of a number's
     tree. Counts have noise of scale 2 / e, whose mean absolute value is its scale: 2 / (n e). A
@@ -403,7 +403,7 @@ def foresee_errors(
     are weighted by the inverse. With s the standard deviation of what comes of it, and 0.8 s its
     mean absolute value, that is 0.4 A B s / n, at most 1.
 
-    For a record that comes or goes the scale is half of that. A price of rho gives Gaussian noise
+    For an added or removed record the scale is half of that. A price of rho gives Gaussian noise
     of variance 1 / rho, or half of that, and 0.8 of its standard deviation; a tree's counts have
     half the column's price.
 
@@ -442,11 +442,11 @@ def foresee_errors(
 
 
 def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTION_SHARE) -> int:
-    """Cells that a marginal may have, of so many that share a price and their selection.
+    """Return the cells that each of several marginals may have, which share a budget.
 
     The mean of Laplace noise's absolute value is its scale, 2 / e, so a marginal of c cells
-    has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For a record
-    that comes or goes the scale is half of that. Gaussian noise has 0.8 of its standard deviation.
+    has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For an added
+    or removed record the scale is half of that. Gaussian noise has 0.8 of its standard deviation.
 
     >>> room(12_000, Price(Fraction(17, 20)), 4)
     229
@@ -464,7 +464,7 @@ _SHARES = ((WEAK, Fraction(7, 10)), (_LITTLE, Fraction(1, 2)))
 
 
 def _least_share(strength: Fraction, lines: Sequence[bool], zeros: Sequence[Component]) -> Fraction:
-    """Of one-way marginals, whatever groups hide."""
+    """Return the least share of one-way marginals."""
     share = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
     if any(lines):
         share = max(share, Fraction(15, 100))
@@ -476,7 +476,7 @@ def _least_share(strength: Fraction, lines: Sequence[bool], zeros: Sequence[Comp
 
 
 def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> Fraction:
-    """Of one-way marginals, by the part of all codes that so many groups a column hide.
+    """Return the share of one-way marginals, by the fraction of codes lost to binning.
 
     Of ordered codes at most 32 count: beyond that, neighbours answer for each other
     (`posterior.smoothed`).
@@ -489,12 +489,12 @@ def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> F
 def _finest(
     sizes: Sequence[int], terms: _Terms, share: Fraction, zeros: Sequence[Component]
 ) -> tuple[int, Cover]:
-    """The most groups whose cover has noise that can be borne, and that cover.
+    """Search the most groups whose cover has acceptable noise, and that cover.
 
     More groups cost more, so halving finds it.
     """
     one_way = terms.one_way(share, len(sizes))
-    most = terms.dearest(one_way, comb(len(sizes), 2))
+    most = terms.costliest(one_way, comb(len(sizes), 2))
     power = PURE if terms.pure else CONCENTRATED
 
     def find_cover(groups: int) -> Cover:

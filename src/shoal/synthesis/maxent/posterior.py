@@ -1,26 +1,25 @@
-"""What to believe of noisy counts: post-processing that weighs the noise against what is likely.
+"""Posterior means of true counts given noisy ones: post-processing.
 
-Of a column (`posterior_mean`): its true counts are taken as drawn from a gamma law with the public
-mean n / d, whose shape is not known. A small shape means a few large codes and many that are nearly
-empty, a large one that all are alike. The noisy counts tell which, because the noise's law is
-known. One count in fifty may go its own way, by a law so wide that noise decides: else many codes
-that are alike would outvote the one that is not. Believed is the mean of the true counts given the
-noisy ones, over shapes in proportion to how well each explains them.
+Of a column (`posterior_mean`): its true counts are modelled as draws from a gamma distribution with
+the public mean n / d, whose shape is not known. A small shape means a few large codes and many that
+are nearly empty, a large one that all are alike. The noisy counts show which, because the
+distribution of the noise is known. One count in fifty may be an outlier, with a prior so wide that
+the data decide: otherwise many similar codes would outvote one that differs. The estimate is the
+posterior mean of the true counts, over shapes weighted by their likelihood.
 
-Of a column whose codes have an order (`smooth`): neighbouring codes are alike as often as not.
-The noisy counts say at each width how far the two halves of a run of codes differ beyond noise.
+Of a column whose codes have an order (`smooth`): neighbouring codes are alike as often as not. The
+noisy counts show, for runs of each width, how far their two halves differ beyond noise.
 
-Of two-way marginals (`by_levels`): how far each cell is believed where it departs from what its
-columns say by themselves, by how far it and the others depart beyond their noise. Neighbouring
-codes of a column that has an order are alike, so its pairs are believed at several levels of
-coarseness.
+Of two-way marginals (`by_levels`): each cell's deviation from independence is shrunk, depending on
+how far it and the other cells deviate beyond their noise. Neighbouring codes of an ordered column
+are similar, so its pairs are shrunk at several levels of coarseness.
 
-Departures are taken as drawn from a mixture of normal laws around zero, of which some are narrow
-and some wide; how often each occurs, the noisy departures say themselves (`_fit_mixture_weights`).
-So a few large departures are believed, and many small ones beside them are not.
+Deviations are modelled by a mixture of narrow and wide normal distributions around zero, whose
+weights are estimated from the noisy deviations (`_fit_mixture_weights`). So a few large deviations
+are kept, while many small ones are shrunk to zero.
 
-Nothing here sees a record, and no promise rests on the assumed laws: where they are wrong, rows are
-less accurate.
+Nothing here sees a record, and no promise rests on the assumed distributions: if they are wrong,
+rows are less accurate.
 
 References:
     Robbins, "An empirical Bayes approach to statistics", Proc. 3rd Berkeley Symp. Math. Statist.
@@ -49,7 +48,7 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
 _OTHERS, _WIDE = 0.02, np.array([0.1])
-"""Share of the counts that go their own way, and the shape of those."""
+"""Share of the counts that are outliers, and their shape."""
 _FAR = 30.0
 """Scales of the noise, beyond which it lies once in 10^13 times."""
 _GRAIN = 32
@@ -57,7 +56,7 @@ _SIDE = np.geomspace(0.05, _FAR, 36)
 _AROUND = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
 _FROM_ZERO = np.concatenate([[0.0], np.geomspace(1e-4, _FAR, 44)])
 _LAWS = np.array([0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8, 1.6, 4.0, 10.0])
-"""Standard deviations of departures, as shares of what is departed from."""
+"""Standard deviations of deviations, relative to the expected share."""
 _ROUNDS = 50
 """How often the weights of these laws are improved."""
 _SHARED = 4.0
@@ -73,18 +72,18 @@ _LEAST, _MOST = 1e-2, 1e7
 def posterior_mean(
     counts: NDArray[Any], total: float, scale: float, *, gaussian: bool = False
 ) -> Floats:
-    """The mean of the true counts given noisy ones; positive, with a given sum.
+    """Return the posterior mean of the true counts; positive, with a given sum.
 
-    With d noisy counts y, noise of Laplace's law with scale s, m = total / d, and each shape a of
-    all counts as likely as any other, the law of the true counts x is
+    With d noisy counts y, Laplace noise of scale s, m = total / d, and a uniform prior on the shape
+    a of all counts, the posterior density of the true counts x is
 
         sum over a of the product over i of (0.98 g_a(x_i) + 0.02 g_0.1(x_i)) e^(-|x_i - y_i| / s)
         with g_a(x) = (a / m)^a / Gamma(a) x^(a-1) e^(-a x / m),
 
-    normalised; Gaussian noise has e^(-(x_i - y_i)^2 / (2 s^2)) there. That their sum is known is
-    met by a further factor e^(-b sum x), with b such that the means have it. A count's law is
-    summed over steps around y_i and near zero. Noisy counts are whole numbers, and are rounded to
-    1/32 of s, so that few of them are distinct.
+    normalised; Gaussian noise has e^(-(x_i - y_i)^2 / (2 s^2)) there. A further factor e^(-b sum x)
+    accounts for their known sum, with b such that the means have it. Each count's distribution is
+    integrated over steps around y_i and near zero. Noisy counts are whole numbers, and are rounded
+    to 1/32 of s, so that few of them are distinct.
 
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
@@ -135,15 +134,15 @@ def posterior_mean(
 
 
 def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
-    """The mean of the true counts of ordered codes given noisy ones; none negative, with a sum.
+    """Return the posterior mean of ordered true counts; non-negative, with a given sum.
 
-    Every run of 2^l codes is divided into its halves, from all codes down to single ones. By how
-    much the halves differ from equal shares is taken as drawn from a mixture of normal laws around
-    zero, one mixture for each l, whose weights are those that the noisy sums make likely (EM, with
-    one run of each law added). Believed is the mean of that difference given the noisy one; halves
-    are never below zero. A code stands in two runs of each length that begin elsewhere, as their
-    left and their right half, and gets the mean of both: so it does not matter where runs begin.
-    Codes stand on a ring, with codes of no width up to a power of two.
+    Every run of 2^l codes is divided into its halves, from all codes down to single ones. The
+    difference of the halves from equal shares is modelled by a mixture of normal distributions
+    around zero, one mixture for each l, whose weights are estimated from the noisy sums (EM, with
+    one run added for each component). The estimate is the posterior mean of that difference; halves
+    are never negative. A code is in two runs of each length, in the left half of one and the right
+    half of the other, and gets the mean of both, so it does not matter where runs begin. Codes form
+    a ring, padded with codes of no width to a power of two.
 
     Cost: O(d log d).
 
@@ -175,7 +174,7 @@ def smooth(counts: NDArray[Any], total: float, variance: float) -> Floats:
 
 
 def _uneven(apart: Floats, even: Floats, noise: Floats, repeated: float) -> Floats:
-    """The mean of differences given noisy ones; each code stands in so many of the runs."""
+    """Return the posterior mean of differences; each code occurs in `repeated` of the runs."""
     spread = (2 * _LAWS[:, None] * even) ** 2
     once = np.full(apart.size, 1 / max(min(repeated, apart.size), 1))
     equal = np.full(_LAWS.size, 1 / _LAWS.size)
@@ -185,16 +184,16 @@ def _uneven(apart: Floats, even: Floats, noise: Floats, repeated: float) -> Floa
 
 
 def _likely(squares: Floats, variance: Floats) -> Floats:
-    """How likely each law makes each squared departure, the likeliest as 1."""
+    """Return the likelihood of each squared deviation under each component, scaled to maximum 1."""
     logs = -0.5 * (squares / variance + np.log(variance))
     likely: Floats = np.exp(logs - logs.max(axis=0))
     return likely
 
 
 def _fit_mixture_weights(likely: Floats, times: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """How probably each law gave each departure, and the laws' weights (EM).
+    """Estimate the weights of mixture components, and their posterior for each deviation (EM).
 
-    Each departure counts so many times, and the prior says how many each law has beside them.
+    Each deviation counts `times` times; `prior` adds pseudo-observations to each component.
     """
     weights, add = prior / prior.sum(), np.add.reduce
     shares = np.empty_like(likely)
@@ -207,9 +206,9 @@ def _fit_mixture_weights(likely: Floats, times: Floats, prior: Floats) -> tuple[
 
 
 def _gamma(edges: Floats, middles: Floats, shapes: Floats, mean: float) -> Floats:
-    """Logarithms of gamma laws' masses on each step, in which they are taken as even.
+    """Return the logarithms of gamma probabilities of each step, with density even within it.
 
-    Where the step begins at zero they are not: there a law is taken as its power.
+    A step from zero is the exception: there the density is taken as a power of x.
     """
     lower, upper = edges[:, :-1], edges[:, 1:]
     shapes = shapes[:, None, None]
@@ -227,7 +226,7 @@ def _gamma(edges: Floats, middles: Floats, shapes: Floats, mean: float) -> Float
 
 
 def _falling(f: Callable[[float], float], unit: float) -> float:
-    """Where a falling function is zero, or the end on that side if that is beyond all measure."""
+    """Find the zero of a decreasing function, or an end of the search range beyond it."""
     low, high = -unit, unit
     while (above := f(low)) < 0 and low > -1e6 * unit:
         low *= 2
@@ -248,10 +247,10 @@ def posterior_targets(
     margins: Sequence[Floats],
     ordered: Sequence[bool],
 ) -> tuple[list[Target], list[Target], list[float]]:
-    """What a fit has to meet besides one-way marginals.
+    """Make the targets of a fit besides one-way marginals.
 
-    Margins are the shares of each column's groups. Where how far pairs are believed is learnt
-    (`by_levels`), the noisy pairs and the parts of them that are believed come besides.
+    Margins are the shares of each column's groups. If the weight of pairs is learnt (`by_levels`),
+    the noisy pairs and their posterior shares are returned as well.
     """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
@@ -271,10 +270,10 @@ def posterior_targets(
 def two_way_targets(
     tables: Sequence[Target], sizes: Sequence[int], zeros: GroupedZeros | None = None
 ) -> list[Target]:
-    """The two-way marginals that noisy marginals of more columns add up to.
+    """Derive two-way marginals from noisy marginals of more columns.
 
-    A cell that sums c cells that are not zero has c times their noise's variance. Where several
-    show a pair, their mean is taken with weights in proportion to 1 / variance, which has the least
+    A cell that sums c cells that are not zero has c times their noise's variance. If several
+    marginals contain a pair, they are averaged with weights 1 / variance, which gives the least
     variance.
     """
     targets: dict[tuple[int, ...], Target] = {}
@@ -299,13 +298,13 @@ def two_way_targets(
 
 @dataclass(frozen=True, eq=False)
 class _Departure:
-    """What a table shows beyond its columns.
+    """What a table shows beyond the product of its margins.
 
     Attributes:
-        apart: the departure of each cell's share.
-        alone: what single columns say of each cell.
-        noise: variance of the departures from noise alone.
-        kept: which cells count: none that is structurally zero.
+        apart: the deviation of each cell's share.
+        alone: the share of each cell under independence.
+        noise: variance of the deviations from noise alone.
+        kept: which cells count: those that are not structurally zero.
         freedom: how many of the cells are free.
     """
 
@@ -317,25 +316,25 @@ class _Departure:
 
     @cached_property
     def spread(self) -> Floats:
-        """Variance of the departure of each cell that counts, by each of the laws."""
+        """Variance of the deviation of each cell that counts, under each component."""
         return np.asarray((_LAWS[:, None] * self.alone[self.kept]) ** 2)
 
     @cached_property
     def likely(self) -> Floats:
-        """How likely each law makes the departure of each cell that counts."""
+        """Likelihood of the deviation of each cell that counts, under each component."""
         return _likely(self.apart[self.kept] ** 2, self.spread + self.noise[self.kept])
 
     @property
     def times(self) -> Floats:
-        """How often each cell counts: all of them as often as some are free."""
+        """Weight of each cell, so that all together count as the number of free cells."""
         cells = int(self.kept.sum())
         return np.full(cells, self.freedom / max(cells, 1))
 
     def taus(self, weights: Floats) -> Floats:
-        """Of each cell, if all tables have these weights.
+        """Return tau for each cell, given mixture weights for all tables.
 
-        A tau says that departures have variance alone / tau. With a share b of its departure
-        believed, a cell acts as if that were noise b / (1 - b).
+        A tau means that deviations have variance alone / tau. A cell whose posterior keeps a share
+        b of its deviation acts as if signal to noise were b / (1 - b).
         """
         shares, _ = _fit_mixture_weights(self.likely, self.times, _SHARED * weights)
         noise, independent = self.noise[self.kept], self.alone[self.kept]
@@ -346,14 +345,14 @@ class _Departure:
         return taus
 
     def posterior_share(self, taus: Floats) -> float:
-        """Which part of the squared departures of the cells that count is believed."""
+        """Return the share of the squared deviations of counting cells that the posterior keeps."""
         squares = np.where(self.kept, self.apart**2, 0.0)
         signal = self.alone / taus
         return float((squares * signal / (signal + self.noise)).sum() / max(squares.sum(), 1e-300))
 
 
 def _estimate_taus(shown: Sequence[_Departure]) -> list[Floats]:
-    """The tau of each cell of some departures, which answer for each other too."""
+    """Estimate tau for each cell of some deviations, with one mixture for all of them."""
     if not shown:
         return []
     together = np.concatenate([deviation.likely for deviation in shown], axis=1)
@@ -363,7 +362,7 @@ def _estimate_taus(shown: Sequence[_Departure]) -> list[Floats]:
 
 
 def _departure(table: Target, zeros: GroupedZeros) -> _Departure:
-    """The operator 1 - p 1' along either axis takes off what margins explain."""
+    """Subtract the margins' prediction: the operator 1 - p 1' along either axis."""
     rows, columns = (zeros.priors[j] for j in table.columns)
     a, b = table.columns
     independent = zeros.table((a, b))
@@ -404,14 +403,14 @@ class _Level:
     shown: _Departure
 
     def target(self, tau: float, learnt: Floats) -> Target:
-        """What a fit with tau has to meet, so that this level is believed with its own."""
+        """Make a target with which the fit's tau gives this level its own tau."""
         finest = self.shares.shape == (self.codes[0].size, self.codes[1].size)
         variance = np.where(self.shown.kept, self.variance, 1.0)
         weight = (tau / learnt / variance).ravel()
         return Target(self.columns, self.shares.ravel(), weight, None if finest else self.codes)
 
     def runs(self, ordered: Sequence[bool], zeros: GroupedZeros) -> tuple[Ints, Ints] | None:
-        """Neighbours joined by twos where they have an order, if any are."""
+        """Join adjacent groups in pairs where they have an order; None if there are none."""
         a, b = (
             _runs(zeros.atoms_of(j, codes)) if ordered[j] and size > _FEW else np.arange(size)
             for j, codes, size in zip(self.columns, self.codes, self.shares.shape, strict=True)
@@ -419,7 +418,7 @@ class _Level:
         return None if (a[-1] + 1, b[-1] + 1) == self.shares.shape else (a, b)
 
     def inside(self, runs: tuple[Ints, Ints]) -> _Departure:
-        """What cells show beyond the runs that they are joined to."""
+        """Return the deviations of cells from the runs that contain them."""
         shown, (a, b) = self.shown, runs
         apart, independent, count = (
             _sum_runs(of, runs)[a][:, b] for of in (shown.apart, shown.alone, 1.0 * shown.kept)
@@ -434,7 +433,7 @@ class _Level:
         )
 
     def join_runs(self, runs: tuple[Ints, Ints], learnt: Floats) -> "_Level":
-        """The level of these runs; what single cells depart from them counts as noise."""
+        """Return the level of these runs; deviations of single cells count as noise."""
         shown, (a, b) = self.shown, runs
         variance = np.where(shown.kept, shown.alone / learnt, 0.0)
         noise = shown.noise + variance
@@ -451,14 +450,14 @@ class _Level:
 
 
 def _sum_runs(cells: Array, runs: tuple[Ints, Ints]) -> Floats:
-    """A table over runs of its rows and columns."""
+    """Sum a table over runs of its rows and columns."""
     a, b = (np.unique(codes, return_index=True)[1] for codes in runs)
     both: Floats = np.add.reduceat(np.add.reduceat(cells, a, axis=0), b, axis=1)
     return both
 
 
 def _runs(atoms: Ints) -> Ints:
-    """The run of each of some neighbours: they are joined by twos within their atoms."""
+    """Number runs of adjacent groups, joined in pairs within their atoms."""
     starts = np.diff(atoms, prepend=-1) != 0
     since = np.arange(atoms.size) - np.flatnonzero(starts)[np.cumsum(starts) - 1]
     runs: Ints = np.cumsum(since % 2 == 0) - 1
@@ -473,29 +472,29 @@ def by_levels(
     *,
     tau: float,
 ) -> tuple[list[Target], list[float]]:
-    """Two-way marginals as a fit with tau has to meet them, at several levels.
+    """Make the targets of two-way marginals at several levels, for a fit with tau.
 
-    First the noise of each is brought to add up to the margins, evenly over rows and columns: that
-    is the nearest table with these margins, and margins are known far better.
+    First each table is adjusted to the margins, evenly over rows and columns: that gives the
+    nearest table with these margins, which are known much more precisely.
 
     Then neighbouring groups of ordered columns are joined by twos until three are left. The
-    departure of a cell is taken as the sum of several: its own, one in common with the cells of its
-    run, one in common with those of its run of runs, and so on, each of variance q / tau with a tau
-    of its own. A fit that has to meet all levels, each cell as often as its tau says, has just that
-    prior: where p is near q its parameters are these departures, and the residual of a cell, which
-    is counted once, moves them all. Taus are learnt from the finest level on, by what cells show
-    beyond their runs; for a coarser level what finer ones explain is noise.
+    deviation of a cell is modelled as a sum: its own, one common to the cells of its run, one
+    common to those of its run of runs, and so on, each of variance q / tau with a separate tau. A
+    fit with targets at all levels, each weighted by its tau, has exactly that prior: where p is
+    near q its parameters are these deviations, and the residual of a cell, which is counted once,
+    moves them all. Taus are estimated from the finest level upwards, by the deviations of cells
+    from their runs; what finer levels explain is noise to a coarser one.
 
-    A departure r of a cell has a normal law of standard deviation c q around zero, for one of the
-    values of c in `_LAWS`. How often each c occurs is learnt from all tables of a level together,
-    which then count as four more degrees of freedom of each. Of a noisy departure with variance v
-    the mean of c^2 q^2 / (c^2 q^2 + v) is believed, and tau is the one that does so. So a table of
-    noise is believed nowhere, and one of a few strong cells at these.
+    A deviation r of a cell has a normal distribution of standard deviation c q around zero, for one
+    of the values of c in `_LAWS`. The frequency of each c is estimated from all tables of a level
+    jointly, which then count as four further degrees of freedom of each. A noisy deviation with
+    variance v is shrunk by the mean of c^2 q^2 / (c^2 q^2 + v), and tau is set accordingly. So a
+    table of pure noise is shrunk everywhere, and one with a few strong cells everywhere else.
 
-    With structural zeros q is what their prior says, on the cells that are allowed; groups are
-    joined within their atoms, so runs are allowed or not as a whole.
+    With structural zeros q is their prior, on the allowed cells; groups are joined within their
+    atoms, so runs are allowed or not as a whole.
 
-    Returned besides: how much of its departures is believed at the coarsest level, of each table.
+    Also return for each table the share of its deviations that is kept at the coarsest level.
     """
     levels = [_fit_margins(table, zeros, margins) for table in tables]
     targets: list[Target] = []
@@ -516,9 +515,9 @@ def by_levels(
 
 
 def _fit_margins(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) -> _Level:
-    """Spread what a table lacks of its margins over rows and columns, by the noise of cells.
+    """Adjust a table to its margins, by the noise of its cells.
 
-    That is exact at once unless there are zeros; then it is repeated.
+    One pass is exact unless there are structural zeros; then it is repeated.
     """
     rows, columns = (margins[j] for j in table.columns)
     kept = zeros.mask(table.columns)
@@ -537,10 +536,10 @@ def _fit_margins(table: Target, zeros: GroupedZeros, margins: Sequence[Floats]) 
 def common_margins(
     one_way: Sequence[Target], measured: Sequence[Measurement], zeros: GroupedZeros, *, n: int
 ) -> list[Target]:
-    """Shares of each column's groups by all marginals that have it: means by 1 / variance.
+    """Average the shares of each column's groups over all marginals, weighted by 1 / variance.
 
-    They are what a fit starts from and has to meet, in place of one-way marginals alone: each pair
-    that was measured says as much again of its columns.
+    A fit starts from these margins and targets them, instead of one-way marginals alone, because
+    each measured pair holds further information on its columns.
     """
     targets = []
     for target in one_way:

@@ -1,4 +1,4 @@
-"""Which three-way marginals are measured: those that a fit to fewer columns misses most.
+"""Select the three-way marginals that a fit to fewer columns approximates worst.
 
 No two-way marginal shows whether a column follows from two others together that say nothing alone,
 nor whether a dependence turns with a third column. Of m columns there are
@@ -8,9 +8,9 @@ are compared with what the fit says of them, e. The score is
 
     K = floor(sum over cells of |c - e|) - what it would be if the cells were Poisson numbers.
 
-So many as the plan says are selected, one after the other, by permute-and-flip.
+As many as the plan states are selected, one after the other, by permute-and-flip.
 
-Lemma (ours, unreviewed): a changed record moves a score by at most 2, one that comes or goes by at
+Lemma (ours, unreviewed): a changed record moves a score by at most 2, an added or removed one by at
 most 1. Proof. e and what is taken off follow from noisy answers and fresh randomness: given these
 they are constants. A changed record moves c by 1 in two cells and the sum by at most 2; one that
 comes or goes in one cell, and by at most 1. e is in whole units of 2^-10, so that 2^10 times the
@@ -33,9 +33,8 @@ from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import COUNTS, noisy_choice
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import Fitted
-from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals
+from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals, mean_deviation
 from shoal.synthesis.maxent.one_way import OneWayMarginal, join_groups
 
 FINEST = 10
@@ -57,16 +56,16 @@ def select_three_way(
     noise: Noise,
     progress: Progress = silent,
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
-    """Select so many three-way marginals by what a fit misses; they come in the order of columns.
+    """Select three-way marginals by their deviation from a fit, sorted by their columns.
 
-    Each has at most so many cells, unless two groups per column are too many. Together the
-    selections cost the price. n is the number of records, or what is known of it.
+    Each has at most `cells` cells, unless two groups per column are already more. The selections
+    together spend `price`. n is the number of records, or an estimate of it.
 
     Cost in time: O(n m^3) for the scores.
     """
     progress("selecting three-way marginals", 0, marginals)
     candidates = _candidates(columns, domains, one_way, cells)
-    # With a column of one group, a marginal shows two columns, which were measured before.
+    # If a column has one group, the marginal shows only two columns, which were measured before.
     scores = np.array(
         [
             score(c.exact, n * _predict(fitted, c)) if min(c.exact.shape) > 1 else -2 * n
@@ -92,7 +91,7 @@ def _candidates(
     one_way: Sequence[OneWayMarginal],
     cells: int,
 ) -> list[CandidateMarginal]:
-    """All three-way marginals, counted in one pass over the records."""
+    """Count all three-way marginals in one pass over the records."""
     sets = list(combinations(range(len(one_way)), 3))
     most = [_finest([one_way[j].size for j in members], cells) for members in sets]
     names = sorted({(j, g) for members, g in zip(sets, most, strict=True) for j in members})
@@ -108,7 +107,7 @@ def _candidates(
 
 
 def score(exact: Ints, means: Floats) -> int:
-    """How many records lie elsewhere than expected, beyond what chance alone does.
+    """Return how many records lie in other cells than expected, beyond chance.
 
     >>> score(np.array([10, 0]), np.array([5.0, 5.0]))
     6
@@ -119,13 +118,13 @@ def score(exact: Ints, means: Floats) -> int:
 
 
 def _finest(sizes: Sequence[int], cells: int) -> int:
-    """The most groups per column for which a table has no more cells than that, at least two."""
+    """Return the most groups per column, at least two, for which a table has so few cells."""
     fits = [most for most in range(3, FINEST + 1) if prod(min(s, most) for s in sizes) <= cells]
     return max(fits, default=2)
 
 
 def _predict(fitted: Fitted, one: CandidateMarginal) -> Floats:
-    """What a fit says of a marginal: the shares of its cells."""
+    """Return the fit's shares of the cells of a marginal."""
     cell = np.zeros(len(fitted.weights), dtype=np.int64)
     for j, axis in zip(one.columns, one.axes, strict=True):
         cell = cell * axis.marginal.size + axis.codes[fitted.groups[:, j]]

@@ -1,4 +1,4 @@
-"""Structural zeros: combinations of codes that no record can have, and that no row gets.
+"""Structural zeros: combinations of codes that no record and no drawn row can have.
 
 Constraints are public. They join columns into components. Within a component codes that no
 constraint tells apart form an *atom*, and a table over atoms says which combinations are allowed
@@ -6,7 +6,7 @@ constraint tells apart form an *atom*, and a table over atoms says which combina
 of income.
 
 The model has this structure. Bins and groups of a column lie inside atoms, so a cell over groups is
-allowed or not as a whole (`GroupedZeros`), and what is drawn inside a group cannot break a
+allowed or not as a whole (`GroupedZeros`), and a code drawn within a group cannot violate a
 constraint. Forbidden cells have no mass in the prior, and hence none in the fit. Noise of a
 marginal in forbidden cells is set to zero, and a cover of pairs counts allowed cells alone.
 
@@ -54,7 +54,7 @@ _SPARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Columns that constraints join.
+    """A component of columns that are joined by constraints.
 
     Attributes:
         columns: by index, in increasing order.
@@ -67,7 +67,7 @@ class Component:
     allowed: Bools
 
     def cells(self, columns: Sequence[int], sizes: Sequence[Ints]) -> int:
-        """Allowed cells of a table of some of its columns.
+        """Return the number of allowed cells in a table of some of its columns.
 
         `sizes` has for each column of the component how many groups each atom has.
         """
@@ -80,7 +80,7 @@ class Component:
 
 
 class AllowedCells:
-    """How many cells a table of some columns has, as far as public: `pair_covers` asks.
+    """Public bounds on the number of cells in a table of some columns, for `pair_covers`.
 
     A column of more than `most` codes has about `most` groups, and each of its atoms at least one.
     """
@@ -91,7 +91,7 @@ class AllowedCells:
         self._known: dict[tuple[int, ...], float] = {}
 
     def root(self, columns: tuple[int, ...]) -> float:
-        """The root of the number of cells."""
+        """Return the square root of the number of cells."""
         if columns not in self._known:
             free = prod(self._sizes[j] for j in columns if j not in self._of)
             joined = {id(entry[0]): entry for j, entry in self._of.items() if j in columns}
@@ -105,7 +105,7 @@ def _allotments(component: Component, most: int) -> list[Ints]:
 
 
 def allot_groups(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
-    """How many groups each atom gets: about so many in all, one at least, by its mass or codes.
+    """Allot groups to atoms: about `most` in all, at least one each, by mass or codes.
 
     >>> allot_groups(np.array([3, 12, 2, 83]), 10)
     array([1, 1, 1, 8])
@@ -119,13 +119,13 @@ def allot_groups(codes: Ints, most: int, masses: Floats | None = None) -> Ints:
 
 
 class PriorTables(NamedTuple):
-    """What a sweep needs of a prior: see `shoal.synthesis.kernels.maxent.gibbs`.
+    """The arrays of a prior that `shoal.synthesis.kernels.gibbs` reads.
 
     Attributes:
         single: logarithm of the share of each group in its atom, by column.
-        component: of each column, -1 for none.
-        strides: of each column in the table of its component.
-        atoms: of each column and group.
+        component: component of each column, -1 for none.
+        strides: stride of each column in the table of its component.
+        atoms: atom of each group, by column.
         begins: where the table of each component begins.
         potential: logarithms of q, component after component; -inf where forbidden.
     """
@@ -139,7 +139,7 @@ class PriorTables(NamedTuple):
 
 
 class GroupedZeros:
-    """Components over groups, with the prior that follows from one-way shares of groups.
+    """Components over groups, with a prior from the one-way shares of groups.
 
     Args:
         components: the public ones.
@@ -184,7 +184,7 @@ class GroupedZeros:
         return fitted
 
     def share_in_atom(self, j: int) -> Floats:
-        """Share of each group of a column in its atom; in all, if the column is free."""
+        """Return each group's share of its atom, or of all if the column is free."""
         prior = self.priors[j]
         if j not in self._where:
             return prior
@@ -198,12 +198,12 @@ class GroupedZeros:
         return self._atoms[c][axis]
 
     def atoms_of(self, j: int, runs: Ints) -> Ints:
-        """The atom of each run of a column's groups; all are one if the column is free."""
+        """Return the atom of each run of a column's groups; a free column has one atom."""
         first = np.unique(runs, return_index=True)[1]
         return self._own(j)[first] if j in self._where else np.zeros(first.size, dtype=np.int64)
 
     def mask(self, columns: Sequence[int]) -> Bools:
-        """Which cells of a table of some columns are allowed; one axis per column."""
+        """Mask the allowed cells of a table of some columns; one axis per column."""
         allowed = np.ones([self.priors[j].size for j in columns], dtype=bool)
         for component in self.components:
             inside = [j for j in columns if j in component.columns]
@@ -213,7 +213,7 @@ class GroupedZeros:
         return allowed
 
     def table(self, columns: Sequence[int]) -> Floats:
-        """What the prior says of some columns, in increasing order; one axis per column."""
+        """Return the prior's marginal of some columns, in increasing order; one axis per column."""
         table = np.ones([self.priors[j].size for j in columns])
         for j in columns:
             table *= self.share_in_atom(j).reshape([-1 if k == j else 1 for k in columns])
@@ -229,12 +229,12 @@ class GroupedZeros:
         return a in self._where and b in self._where and self._where[a][0] == self._where[b][0]
 
     def _spread(self, table: Array, inside: Sequence[int], columns: Sequence[int]) -> Array:
-        """A table over atoms as one over groups, with an axis of 1 for every other column."""
+        """Expand a table over atoms to groups, with an axis of length 1 for every other column."""
         grouped = table[np.ix_(*(self._own(j) for j in inside))]
         return grouped.reshape([self.priors[j].size if j in inside else 1 for j in columns])
 
     def logarithms(self) -> Floats:
-        """Of the prior, on all cells."""
+        """Return the logarithm of the prior on all cells."""
         every = range(len(self.priors))
         base = np.zeros([prior.size for prior in self.priors])
         with np.errstate(divide="ignore"):
@@ -245,7 +245,7 @@ class GroupedZeros:
         return base
 
     def particles(self, count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        """So many rows of the prior; every stratum has its share."""
+        """Draw rows from the prior, each stratum in proportion to its probability."""
         groups = np.empty((count, len(self.priors)), dtype=np.uint8)
         for j, prior in enumerate(self.priors):
             if j not in self._where:
@@ -263,7 +263,7 @@ class GroupedZeros:
         return groups
 
     def tables(self) -> PriorTables:
-        """The prior as a sweep reads it."""
+        """Return the prior as arrays for the kernel of a Gibbs sweep."""
         m, widest = len(self.priors), max(prior.size for prior in self.priors)
         component, strides = np.full(m, -1, dtype=np.int64), np.zeros(m, dtype=np.int64)
         atoms = np.zeros((m, widest), dtype=np.int64)

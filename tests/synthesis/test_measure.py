@@ -11,14 +11,14 @@ from shoal.core import Kind, Price
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.coarseness import (
+from shoal.synthesis.maxent.measure import (
     FINE,
     _finer,
     _nests,
     mean_deviation,
     measure_coarseness,
+    measure_one_way,
 )
-from shoal.synthesis.maxent.measure import measure_one_way
 from shoal.synthesis.maxent.one_way import estimate_marginal
 
 COLUMNS = (
