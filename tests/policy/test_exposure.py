@@ -15,6 +15,7 @@ from shoal.cli.commands import app
 from shoal.core import Kind, Role
 from shoal.errors import InputError
 from shoal.policy import exposure
+from shoal.policy.guess import Guess
 
 
 def people(rows=600, seed=1):
@@ -398,3 +399,38 @@ def test_categories_from_which_a_quasi_identifier_follows_are_protected_too():
     assert guesses["diagnosis"].role is Role.QUASI_IDENTIFIER
     assert "'region' follows from it" in guesses["diagnosis"].reason
     assert guesses["condition"].role is Role.CONFIDENTIAL
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(1, 12), min_size=1, max_size=9),
+    st.integers(2, 6),
+    st.booleans(),
+)
+def test_rare_categories_are_joined_until_k_people_share_each(counts, k, several_rows):
+    cells = pl.Series([f"c{at}" for at, times in enumerate(counts) for _ in range(times)])
+    persons = pl.Series([at // 2 for at in range(len(cells))]) if several_rows else None
+    names = tuple(sorted(set(cells)))
+    made = Guess(Role.CONFIDENTIAL, Kind.NOMINAL, "a name", categories=names)
+
+    joined = exposure.join_rare(made, cells, persons, k)
+
+    after = cells.replace(dict(joined.spellings))
+    assert set(after) == set(joined.categories)
+    shared = exposure.persons_per_value(after, persons)
+    if joined is made:  # nothing rare, or less than two categories would be left
+        rare = exposure.persons_per_value(cells, persons).filter(pl.col("len") < k)
+        assert rare.height == 0 or len(names) - rare.height < 3
+    else:
+        assert shared["len"].min() >= k
+        assert "joined as 'other'" in joined.reason
+
+
+def test_an_other_that_is_there_takes_the_rare_ones():
+    cells = pl.Series(["a"] * 9 + ["b"] * 9 + ["other"] * 9 + ["d"] * 2)
+    made = Guess(Role.CONFIDENTIAL, Kind.NOMINAL, "a name", ("a", "b", "d", "other"))
+
+    joined = exposure.join_rare(made, cells, None, 5)
+
+    assert joined.spellings == {"d": "other"}
+    assert joined.categories == ("a", "b", "other")

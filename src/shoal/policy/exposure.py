@@ -27,6 +27,8 @@ MOST_STEPS = 100
 """So many multiples of its step cover a range whose limits are round numbers."""
 MOST_PAIRS = 20
 """Pairs of so many columns are looked at."""
+JOINED, MOST_JOINED = "other", 100
+"""The category of rare ones, and how many of them a line of the policy may name."""
 HARDLY = 0.01
 """A share of people that is hardly anybody."""
 RARE = 0.05
@@ -86,8 +88,14 @@ def coarsen(
         else made
         for name, made in guesses.items()
     }
+    if purpose.audience is not Audience.SCIENTIFIC_USE:
+        for name, made in left.items():
+            if _is_shown(made) and made.kind is Kind.NOMINAL and name not in purpose.keep:
+                result[name] = join_rare(result[name], cells[name], persons, k)
     coded = {name: round_values(cells[name], codings[name])
              for name, made in left.items() if _is_shown(made)}  # fmt: skip
+    for name in [name for name in coded if result[name].kind is Kind.NOMINAL]:
+        coded[name] = coded[name].cast(pl.String).replace(dict(result[name].spellings))
     if purpose.audience is not Audience.SCIENTIFIC_USE:
         for name in [name for name in coded if left[name].kind is Kind.NUMERIC]:
             stated = name in purpose.keep or AS_STATED in left[name].reason
@@ -141,6 +149,40 @@ def in_words(made: Guess, coding: Mapping[str, str], k: int) -> str:
     shared = "each value" if coding.keys() & {"step", "date_step", "prefix"} else "either end"
     why = "" if made.role is Role.QUASI_IDENTIFIER else f", so {k} people share {shared}"
     return f"; {', '.join(done)}{why}"
+
+
+def join_rare(made: Guess, values: pl.Series, persons: pl.Series | None, k: int) -> Guess:
+    """Join the categories of fewer than k people as one, with more where they are fewer than k.
+
+    Spellings of a category count with it. A column that would keep fewer than two categories
+    beside it, or has too many rare ones for a line of the policy, stays, and its rows are reported.
+    """
+    spelt = values.cast(pl.String).replace(dict(made.spellings))
+    counts = persons_per_value(spelt, persons).sort("len", "value")
+    counts = counts.filter(pl.col("value") != JOINED)
+    names, people = counts["value"].to_list(), counts["len"].to_list()
+
+    def joined_people(rare: int) -> int:
+        """Count the people in the joined category; one may have several of the rare ones."""
+        together = spelt.replace(dict.fromkeys(names[:rare], JOINED))
+        shared = persons_per_value(together, persons).filter(pl.col("value") == JOINED)
+        return int(shared["len"].sum())
+
+    rare = sum(count < k for count in people)
+    if rare or joined_people(0):
+        while rare < min(len(people), MOST_JOINED) and joined_people(rare) < k:
+            rare += 1
+    if (
+        not 0 < rare <= min(MOST_JOINED, len(names) - 2)
+        or not made.categories
+        or joined_people(rare) < k
+    ):
+        return made
+    joined = {**made.spellings, **dict.fromkeys(names[:rare], JOINED)}
+    joined = {before: joined.get(after, after) for before, after in joined.items()}
+    kept = [name for name in made.categories if name not in {*names[:rare], JOINED}]
+    reason = f"; categories of fewer than {k} people joined as '{JOINED}'"
+    return replace(made, spellings=joined, categories=(*kept, JOINED)).because(reason)
 
 
 def persons_per_value(values: pl.Series, persons: pl.Series | None) -> pl.DataFrame:
