@@ -260,29 +260,36 @@ def least(row: Floats, q: QueryPoint, space: MixedSpace) -> float:
 
 @vector_kernel
 def most(
-    row: Floats, q: QueryPoint, space: MixedSpace, origin: Floats, shift: Floats, norm: float
+    row: Floats, at: Floats, numbers: int, origin: Floats, shift: Floats, norm: float
 ) -> float:
-    """Bound the squared distance of q to the records below a node from above.
+    """Bound the squared distance of q to the records below a node from above, in its numbers.
 
-    Of the numbers, the smaller of two bounds: the far corner of the box, and, with o the origin and
+    The smaller of two bounds: the far corner of the box, and, with o the origin and
     shift = q - o, |x - o|^2 + |q - o|^2 - 2 (x - o) shift, largest over the box. The second
-    is not computed as distances are, hence its margin for rounding. Then what each column of codes
-    can add at most. -1 if there are no records.
+    is not computed as distances are, hence its margin for rounding. -1 if there are no records.
     """
-    d = q.at.size
+    d = at.size
     if row[2 * d + 1] == EMPTY:
         return -1.0
     corner = 0.0
     along = 0.0
-    for j in range(space.numbers):
+    for j in range(numbers):
         low = row[j]
         high = row[d + j]
-        t = max(abs(q.at[j] - low), abs(high - q.at[j]))
+        t = max(abs(at[j] - low), abs(high - at[j]))
         corner += t * t
         along += min((low - origin[j]) * shift[j], (high - origin[j]) * shift[j])
     reach = row[2 * d] + norm
     ball: float = reach - 2.0 * along + reach * (d * d + 16) * 2.0**-50 + 1e-300
-    total = min(corner, ball)
+    return min(corner, ball)
+
+
+@kernel
+def most_with_codes(total: float, row: Floats, q: QueryPoint, space: MixedSpace) -> float:
+    """Add what each column of codes can add at most; -1 stays, where there are no records."""
+    d = q.at.size
+    if total < 0.0:
+        return total
     for c in range(space.weight.size):
         j = space.numbers + c
         low = row[j]
@@ -395,9 +402,10 @@ def farthest(
 ) -> tuple[int, int]:
     """Find the record farthest from q; return it and the cost."""
     leaves = tree.size.size
+    at, numbers, coded = q.at, space.numbers, space.weight.size > 0
     norm = 0.0
-    for j in range(space.numbers):
-        shift[j] = q.at[j] - tree.origin[j]
+    for j in range(numbers):
+        shift[j] = at[j] - tree.origin[j]
         norm += shift[j] * shift[j]
     best = -1.0
     chosen = NOBODY
@@ -427,8 +435,11 @@ def farthest(
                 break
             node *= 2
             other = node + 1
-            bound = most(tree.nodes[node], q, space, tree.origin, shift, norm)
-            aside = most(tree.nodes[other], q, space, tree.origin, shift, norm)
+            bound = most(tree.nodes[node], at, numbers, tree.origin, shift, norm)
+            aside = most(tree.nodes[other], at, numbers, tree.origin, shift, norm)
+            if coded:
+                bound = most_with_codes(bound, tree.nodes[node], q, space)
+                aside = most_with_codes(aside, tree.nodes[other], q, space)
             work += 8
             if aside > bound:
                 node, other = other, node
