@@ -16,7 +16,6 @@ from shoal.io import memory
 from shoal.io.files import format_like
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
-from shoal.pipeline.forecast import size
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, list_versions
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import Plan
@@ -55,8 +54,8 @@ def evaluate_release(
     needed = EVALUATION_CELL * rows * raw.frame.width
     if wanted is None and needed > memory.available():
         return None, (
-            f"The release was not evaluated, because that takes {size(needed)} of memory, and less "
-            "is free. Use `shoal evaluate` on a sample of both tables."
+            "The release was not evaluated, because that takes more memory than is free. Use "
+            "`shoal evaluate` on a sample of both tables."
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
 
