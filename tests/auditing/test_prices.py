@@ -321,6 +321,50 @@ def test_all_rows_of_a_person_together_cost_what_the_entries_state(method, state
     assert holds(run, before, after) > 0.3
 
 
+@pytest.mark.parametrize("pair", ["extreme", "shifted", "turned"])
+@pytest.mark.parametrize("case", ["ir-laplace", "insensitive-laplace",
+                                  "insensitive-laplace, lexicographic"])  # fmt: skip
+def test_r_rows_of_a_person_move_groups_no_more_than_the_entries_state(case, pair):
+    """Two rows of the last person change; `extreme` by all there is to change."""
+    columns, before, after = persons(NUMBERS, 2, exact_contributions=2)
+    if pair != "extreme":
+        one, other = PAIRS[pair](NUMBERS)
+        number = before["person"]
+        before, after = (table.insert_column(0, number) for table in (one, other))
+    run = partial(released, columns=columns, protect={"method": case, "epsilon": 1, **FORMS[case]})
+
+    # Insensitive groups pay for a change of each, which two moves do not make.
+    assert holds(run, before, after) > (0.3 if case == "ir-laplace" and pair == "extreme" else 0)
+
+
+@pytest.mark.parametrize("method", ["ir-laplace", "ir-mdav-laplace", "mdav-laplace",
+                                    "stable-laplace"])  # fmt: skip
+def test_r_rows_of_a_person_in_one_column_cost_what_its_entry_states(method):
+    """The lists of a column, whose groups are blocks by rank; matched by size, as they are shown."""
+    columns, before, after = persons({"x": numeric()}, 2, exact_contributions=2)
+    protect = {"method": method, "epsilon": 1, "release_form": "linked-shuffled", "k": K}
+    run = partial(released, columns=columns, protect=protect)
+
+    assert holds(run, before, after, laws=Laws(unordered=True)) > 0.3
+
+
+@pytest.mark.parametrize("method", ["kanon-dp", "pram"])
+def test_confidential_cells_of_all_rows_of_a_person_cost_what_the_entries_state(method):
+    """With shares held fixed for `pram`: two persons exchange their values, at twice the price."""
+    values = {"s": nominal("confidential", **LEVELS)}
+    columns, before, after = persons(values, 3, exact_contributions=3)
+    if method == "pram":
+        low, high = ends(values, high=False)["s"], ends(values, high=True)["s"]
+        halves = [[low] * 3 + [high] * 3, [high] * 3 + [low] * 3]
+        before, after = (before.with_columns(s=pl.Series(half + [low] * (N - 6))) for half in halves)
+    keys = pl.Series("x", range(N))
+    protect = {"method": method, "epsilon": 1, "k": K}
+    run = partial(released, columns={"x": numeric(), **columns}, protect=protect)
+
+    worst = worst_shares(run, before.with_columns(keys), after.with_columns(keys), CHANGE)
+    assert 0.6 < max(worst.values()) <= (2 if method == "pram" else 1) + 1e-9
+
+
 @pytest.mark.parametrize("method", ["privtree", "dp-quadtree"])
 def test_rows_beyond_those_that_a_person_may_have_cost_nothing_more(method):
     """Five rows of a person become five others, of which two are looked at."""

@@ -230,7 +230,7 @@ class LocalRows:
             frame=frame,
             boxes=boxes,
             restore=self.restore,
-            privacy_losses=masked.privacy_losses,
+            privacy_losses=contributions.restate_losses(masked.privacy_losses, setting),
             suppressed=len(original) - rows.size,
             notes=masked.notes,
             tables=masked.extras,

@@ -14,7 +14,6 @@ the order. `counterexample` has a pair.
 """
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -37,7 +36,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import (
     G,
     Origin,
@@ -132,9 +131,7 @@ def _bought(
     touched = [groups] * len(given)
     if setting.parameters.order is RecordOrder.LEXICOGRAPHIC and given[0].distances is None:
         touched[0] = 1
-    prices = noisy_microaggregation.budgets(
-        given, Fraction(setting.parameters.epsilon), Split.EQUAL
-    )
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     return noisy_microaggregation.each(given, partition, prices, touched)
 
 

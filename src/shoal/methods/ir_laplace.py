@@ -24,7 +24,6 @@ often each category occurs in the table. Then one record can reorder the categor
 moves, and nothing is proved: so counts are not used.
 """
 
-from fractions import Fraction
 from functools import partial
 from typing import Annotated
 
@@ -37,7 +36,7 @@ from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
 from shoal.methods.method import CostModel, DistributedRun, Masked, Pair, Promises, Setting, Tools
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import (
     NoisyGroupParameters,
     NominalOrder,
@@ -110,7 +109,7 @@ def _run(
 ) -> Masked:
     parameters = setting.parameters
     given = noisy_microaggregation.put_on_grids(table, setting, ranked=parameters.nominal_order)
-    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = [
         (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)
@@ -125,7 +124,7 @@ def _run_distributed(
 ) -> Distributed:
     parameters = setting.parameters
     given = noisy_microaggregation.grids_in_blocks(rows, setting, ranked=parameters.nominal_order)
-    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     key = partial(_unit_key, ranked=parameters.nominal_order)
     orders = [RunOrder(partial(key, name=axis.name), (axis.name,)) for axis in given]
     grouped = rows.runs(orders, parameters.k)

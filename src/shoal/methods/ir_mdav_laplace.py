@@ -10,7 +10,6 @@ but one, and it carries its records' values with it: `counterexample` has group 
 + 1 widths. As a table, the release carries the two claims of `mdav-laplace`.
 """
 
-from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
@@ -23,7 +22,7 @@ from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import (
     NoisyGroupParameters,
     NominalOrder,
@@ -81,7 +80,8 @@ def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
 def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
     given = noisy_microaggregation.put_on_grids(table, setting, ranked=NominalOrder.DECLARED)
-    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), parameters.split)
+    epsilon = contributions.row_epsilon(setting)
+    prices = noisy_microaggregation.budgets(given, epsilon, parameters.split)
     parts = [
         (axis, mdav(axis.places[:, None], parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)

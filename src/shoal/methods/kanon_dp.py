@@ -18,6 +18,7 @@ from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import responses
 from shoal.methods.method import (
     TWO_NUMBERS,
+    ContributionProof,
     CostModel,
     Example,
     Masked,
@@ -74,7 +75,7 @@ METHOD = Method(
         (TWO_NUMBERS[0], replace(TWO_NUMBERS[1], role=Role.CONFIDENTIAL)),
     ),
     forms=noisy_microaggregation.LINKED,
-    promises=Promises(_claims, recordwise.not_claimed),
+    promises=Promises(_claims, recordwise.not_claimed, ContributionProof.EXACT),
     run=_run,
     refuse=lambda setting: recordwise.refuse(setting, NAME),
     input=recordwise.INPUT,

@@ -50,10 +50,8 @@ def _run(table: Table, setting: Setting[NoisyParameters], tools: Tools) -> Maske
     given = noisy_microaggregation.put_on_grids(table, setting)
     singletons = Partition(np.arange(len(table)))
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy_microaggregation.perturb(
-        table, tools, noisy_microaggregation.each(given, singletons, prices)
-    )
-    return Masked(protected, contributions.restate_losses(spent, setting))
+    parts = noisy_microaggregation.each(given, singletons, prices)
+    return Masked(*noisy_microaggregation.perturb(table, tools, parts))
 
 
 def _run_distributed(
@@ -64,9 +62,7 @@ def _run_distributed(
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.singly(), prices)
     changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(rows, tools, parts)
-    return Distributed(
-        changes, privacy_losses=contributions.restate_losses(privacy_losses, setting)
-    )
+    return Distributed(changes, privacy_losses=privacy_losses)
 
 
 METHOD = Method(

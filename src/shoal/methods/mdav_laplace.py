@@ -44,7 +44,7 @@ from shoal.io.table import Table
 from shoal.methods.grouping import microaggregation
 from shoal.methods.grouping.partition_encoding import encode
 from shoal.methods.method import CostModel, Masked, Pair, Promises, Setting, Tools
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import (
     NoisyParameters,
     Origin,
@@ -321,7 +321,7 @@ def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) ->
     parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
     for number, names in enumerate(sets):
         chosen = [axis for axis in given if axis.name in names]
-        price = _price(parameters, number, chosen, given)
+        price = _price(setting, number, chosen, given)
         prices = noisy_microaggregation.budgets(chosen, price, Split.PROPORTIONAL)
         if univariate and parameters.k is not None:
             for axis, share in zip(chosen, prices, strict=True):
@@ -361,15 +361,17 @@ def _group_records(
 
 
 def _price(
-    parameters: MdavLaplaceParameters,
+    setting: Setting[MdavLaplaceParameters],
     number: int,
     chosen: Sequence[ProtectedColumn],
     given: Iterable[ProtectedColumn],
 ) -> Fraction:
-    if parameters.epsilons is not None:
-        return Fraction(parameters.epsilons[number])
+    """Return the epsilon that a row spends on one set of columns."""
+    epsilons = setting.parameters.epsilons
+    if epsilons is not None:
+        return Fraction(epsilons[number]) / contributions.most(setting.schema)
     part, total = (sum((axis.width for axis in some), Fraction(0)) for some in (chosen, given))
-    return Fraction(parameters.epsilon) * part / total
+    return contributions.row_epsilon(setting) * part / total
 
 
 def _foresee_noise(

@@ -28,6 +28,7 @@ from shoal.mechanism.randomised_response import posterior, redrawn, response_mat
 from shoal.methods.method import (
     TWO_NUMBERS,
     CellFacts,
+    ContributionProof,
     CostModel,
     Example,
     Masked,
@@ -117,7 +118,7 @@ METHOD = Method(
         (TWO_NUMBERS[0], Column("b", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("x", "y"))),
     ),
     forms=noisy_microaggregation.LINKED,
-    promises=Promises(_claims, recordwise.not_claimed, counterexample=counterexample),
+    promises=Promises(_claims, recordwise.not_claimed, ContributionProof.EXACT, counterexample),
     run=_run,
     refuse=_refuse,
     input=recordwise.INPUT,

@@ -15,7 +15,6 @@ from shoal.io.table import Table
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import (
-    ContributionProof,
     CostModel,
     DistributedRun,
     Masked,
@@ -71,10 +70,8 @@ def _run(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> 
     partition = _group_records(table, setting, tools)
     given = noisy_microaggregation.put_on_grids(table, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy_microaggregation.perturb(
-        table, tools, noisy_microaggregation.each(given, partition, prices)
-    )
-    return Masked(protected, contributions.restate_losses(spent, setting))
+    parts = noisy_microaggregation.each(given, partition, prices)
+    return Masked(*noisy_microaggregation.perturb(table, tools, parts))
 
 
 def _run_distributed(
@@ -86,9 +83,7 @@ def _run_distributed(
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.group(partition), prices)
     changes, privacy_losses = noisy_microaggregation.perturb_in_blocks(rows, tools, parts)
-    return Distributed(
-        changes, privacy_losses=contributions.restate_losses(privacy_losses, setting)
-    )
+    return Distributed(changes, privacy_losses=privacy_losses)
 
 
 def _grouping(setting: Setting[NoisyGroupParameters]) -> list[str]:
@@ -105,7 +100,7 @@ METHOD = noisy_microaggregation.noisy_method(
     "public-laplace",
     "Group by public columns and add noise to the means of the others (differential privacy).",
     _run,
-    Promises(_claims, _not_claimed, ContributionProof.EXACT),
+    Promises(_claims, _not_claimed),
     source=SOURCE,
     parameters=NoisyGroupParameters,
     forms=ReleaseForms((ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED)),

@@ -23,7 +23,7 @@ from shoal.core import Claim
 from shoal.io.table import Table
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import CostModel, Masked, Promises, Setting, Tools
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
@@ -78,7 +78,7 @@ def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) 
         given, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, given)
     )
     partition = mdav(X, parameters.k, progress=tools.progress)
-    epsilon = Fraction(parameters.epsilon)
+    epsilon = contributions.row_epsilon(setting)
     if parameters.sensitivity is DeltaReading.SUMMED:
         prices = noisy_microaggregation.budgets(given, epsilon, Split.PROPORTIONAL)
     else:

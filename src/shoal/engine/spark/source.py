@@ -19,7 +19,7 @@ from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InternalError
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
-from shoal.methods.noise.contributions import rows_are_public
+from shoal.methods.noise import contributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class SparkCoerced:
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
         """Return the number of rows, if it is the same in neighbouring tables."""
-        return self.typed.rows if rows_are_public(setting) else None
+        return self.typed.rows if contributions.rows_are_public(setting) else None
 
     def run(
         self,
@@ -81,7 +81,7 @@ class SparkCoerced:
             records=rows,
             protected=replace_columns(rows, changes, moved) if data is None else data,
             form=setting.release_form,
-            privacy_losses=done.privacy_losses,
+            privacy_losses=contributions.restate_losses(done.privacy_losses, setting),
             notes=done.notes,
             tables=done.extras,
             noise=tools.noise,

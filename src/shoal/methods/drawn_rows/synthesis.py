@@ -335,7 +335,7 @@ def _run(
             progress=tools.progress,
             **known,
         )
-        losses = contributions.restate_losses((*task.measured, *drawn.privacy_losses), setting)
+        losses = (*task.measured, *drawn.privacy_losses)
         notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
         learnt.append(_Learnt(stratum, drawn, losses, notes))
     template = rows if isinstance(rows, Table) else rows.template

@@ -33,6 +33,16 @@ have the first N - max(a, b) of C, and so differ in at most r records: by 1, M c
 for any fixed priorities and records of the domain, which are drawn independently of the table, and
 so for the mixture. Both steps are a sequence. QED
 
+What step 1 is for the methods that add noise to groups: changing r values moves the sums of blocks
+by rank by r W at most (Lemma 1, r times), those of insensitive groups by r g W, those of fixed
+groups by r W; the noise has r times the scale. A claim that assumes the same groups in both tables
+assumes no more for a person. Groups are not merged until they hold k persons, as without noise
+(`shoal.methods.grouping.whole_persons`): merging reads whose rows they are, and would move groups
+that are fixed.
+
+The losses that a method reports are those of a row. The engine restates them for a person
+(`restate_losses`), once for all methods, and the accounting compares them with the claim.
+
 So M is run at e = (epsilon / r)(1 - share) and the number is measured at e0 = (epsilon / r) share,
 share = 1/20; the accounting states sensitivities and prices r times, which is what they are for a
 person.
@@ -108,7 +118,6 @@ def restate_losses(
     r = most(setting.schema)
     if r == 1 and not adds(setting):
         return tuple(privacy_losses)
-    neighbours = setting.parameters.neighbours
     return tuple(
         replace(
             entry,
@@ -116,7 +125,7 @@ def restate_losses(
             epsilon=None if entry.epsilon is None else r * entry.epsilon,
             rho=None if entry.rho is None else r * r * entry.rho,
             # With the number of rows fixed by (2), an added or removed person changes r rows.
-            neighbours=neighbours if adds(setting) else entry.neighbours,
+            neighbours=setting.parameters.neighbours if adds(setting) else entry.neighbours,
         )
         for entry in privacy_losses
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from shoal.core import (
     KNOWN_COLUMNS,
@@ -11,6 +12,7 @@ from shoal.core import (
     Kind,
     Neighbours,
     ReleaseForm,
+    Schema,
     Status,
     write_fraction,
 )
@@ -69,10 +71,8 @@ def privacy_claim(
     if parameters.neighbours is Neighbours.CHANGE_ONE:
         counted = "rows" if contributions.rows_are_public(setting) else "persons"
         known = [f"the number of {counted}"]
-    most = contributions.most(schema)
-    if most > 1 and status is not Status.REFUTED:
-        how = "exactly" if schema.persons and schema.persons.exact else "at most"
-        basis = f"{basis}; a person has {how} {most:,} rows, and each row costs epsilon / {most:,}"
+    if status is not Status.REFUTED:
+        basis = explain_rows(basis, schema)
     public = [name for name in schema.released if name not in {*setting.columns, strata}]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
@@ -101,7 +101,7 @@ def privacy_claim(
             protects=setting.columns,
             invariants=(*known, *invariants),
             privacy_unit="row" if schema.persons is None else "person",
-            rows=most,
+            rows=contributions.most(schema),
             delta=delta,
             rho=rho,
         ),
@@ -111,6 +111,15 @@ def privacy_claim(
         source=source,
         release_form=setting.release_form,
     )
+
+
+def explain_rows(basis: str, schema: Schema) -> str:
+    """Add to the basis of an epsilon what a person's rows cost, if there are several."""
+    most = contributions.most(schema)
+    if most == 1:
+        return basis
+    how = "exactly" if schema.persons and schema.persons.exact else "at most"
+    return f"{basis}; a person has {how} {most:,} rows, and each row costs epsilon / {most:,}"
 
 
 def _in_rho(rho: Fraction, delta: Fraction) -> str:
@@ -163,16 +172,26 @@ def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool
 
 
 def claim_shared_rows(
-    setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
+    setting: Setting[Any],
+    k: int,
+    source: str,
+    columns: tuple[str, ...] = (),
+    basis: str = "by construction: all records of a group are released with the same noisy centre",
 ) -> Claim:
     """Claim k-anonymity: noise is drawn once per group, so its records stay equal.
 
-    It covers all protected columns together, unless groups are of some columns.
+    It covers all protected columns together, unless groups are of some columns. Groups are not
+    merged by persons, which would move them. Of r rows per person, a group of k rows holds those of
+    at least k / r persons.
     """
+    rows = contributions.most(setting.schema)
+    persons = -(-k // rows)
+    if rows > 1:
+        basis = f"{basis}; of {k:,} records, no more than {rows:,} are one person's"
     return Claim(
-        guarantee=KAnonymity(k, columns or setting.columns),
+        guarantee=KAnonymity(persons, columns or setting.columns),
         status=of_persons(setting.schema),
-        basis="by construction: all records of a group are released with the same noisy centre",
+        basis=basis,
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
         release_form=setting.release_form,

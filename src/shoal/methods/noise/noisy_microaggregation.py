@@ -10,7 +10,7 @@ their widths; the accounting has an entry for each.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -49,6 +49,7 @@ from shoal.methods.distributed_rows import (
 )
 from shoal.methods.grouping.microaggregation import central_first
 from shoal.methods.method import (
+    ContributionProof,
     CostModel,
     DistributedRun,
     Example,
@@ -179,7 +180,11 @@ def noisy_method(
     distributed: DistributedRun[Any] | None = None,
     cost: CostModel,
 ) -> Method[Any]:
-    """Make a method that forms groups of k and adds noise to all released columns."""
+    """Make a method that forms groups of k and adds noise to all released columns.
+
+    Persons may have several rows, the same number each: a table in which all rows of one person
+    change is r changed rows away, whatever the groups (`contributions`, step 1).
+    """
     return Method(
         name=name,
         summary=summary,
@@ -187,7 +192,7 @@ def noisy_method(
         parameters=parameters,
         example=Example({"epsilon": 1, "k": 5}),
         forms=forms,
-        promises=promises,
+        promises=replace(promises, contributions=ContributionProof.EXACT),
         run=run,
         refuse=refuse or no_public_columns,
         input=MethodInput(protected_columns, clamped=protected, sort_by=sort_by),

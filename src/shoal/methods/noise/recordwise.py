@@ -29,7 +29,7 @@ would then change with the table. If t is stated for each column by itself, each
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -39,11 +39,9 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import (
-    KNOWN_COLUMNS,
     ONE_DRAW,
     Claim,
     DifferentialPrivacy,
-    KAnonymity,
     LDiversity,
     Neighbours,
     Partition,
@@ -60,7 +58,7 @@ from shoal.methods.grouping.microaggregation import MicroaggregationParameters, 
 from shoal.methods.grouping.partition_encoding import encode
 from shoal.methods.grouping.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
-from shoal.methods.noise import epsilon_claims, noisy_microaggregation
+from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.partition import mdav, mondrian
 from shoal.policy.values import MOST, Epsilon, Number, choice
 from shoal.privacy_models.stochastic_t_closeness import least_t
@@ -168,6 +166,11 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
             "roles instead."
         )
     _refuse_price(setting.parameters, method)
+    if setting.parameters.t is not None and contributions.most(schema) > 1:
+        raise InputError(
+            "[protect], t: stochastic t-closeness is about one draw for each person, and here a "
+            f"person has {contributions.most(schema):,} rows. State epsilon in place of t."
+        )
     noisy_microaggregation.check_domains(
         setting, confidential(schema), "the role quasi-identifier or confidential"
     )
@@ -218,15 +221,16 @@ def centre(table: Table, setting: Setting[RecordwiseParameters], partition: Part
 
 
 def epsilon(setting: Setting[RecordwiseParameters]) -> Fraction:
-    """Return the epsilon of a record, for all its confidential columns together."""
-    return price(setting) * len(confidential(setting.schema))
+    """Return the epsilon of a person, for all confidential columns and rows together."""
+    rows = contributions.most(setting.schema)
+    return price(setting) * len(confidential(setting.schema)) * rows
 
 
 def price(setting: Setting[RecordwiseParameters]) -> Fraction:
     """Return the epsilon of one confidential cell."""
     parameters, m = setting.parameters, len(confidential(setting.schema))
     if parameters.epsilon is not None:
-        return Fraction(parameters.epsilon) / m
+        return contributions.row_epsilon(setting) / m
     return _log(parameters.t or Decimal(1)) / (m if parameters.joint else 1)
 
 
@@ -252,15 +256,12 @@ def claims(
 
     Stochastic t-closeness rests on the first reading.
     """
-    k_anonymity = Claim(
-        guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
-        status=of_persons(setting.schema),
-        basis=(
-            "by construction: every group has at least k records, which share all quasi-identifiers"
-        ),
-        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
-        source=SOURCE,
-        release_form=setting.release_form,
+    k_anonymity = epsilon_claims.claim_shared_rows(
+        setting,
+        setting.parameters.k,
+        SOURCE,
+        keys(setting.schema),
+        "by construction: every group has at least k records, which share all quasi-identifiers",
     )
     spoken = [_weaken(setting, reading) for reading in readings]
     prices = [_price_claim(setting, reading) for reading in spoken]
@@ -268,10 +269,13 @@ def claims(
 
 
 def _weaken(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> EpsilonReading:
-    """Make a proof conditional if categories were copied from the data."""
+    """Make a proof conditional if categories were copied from the data; say what rows cost."""
     schema = setting.schema
+    if reading.status is Status.REFUTED:
+        return reading
+    reading = replace(reading, basis=epsilon_claims.explain_rows(reading.basis, schema))
     observed = [name for name in confidential(schema) if schema[name].observed]
-    if not observed or reading.status is Status.REFUTED:
+    if not observed:
         return reading
     given = f"the categories of {', '.join(observed)}, which were copied from the data, are public"
     return EpsilonReading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
@@ -281,6 +285,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
     schema = setting.schema
     public = [name for name in schema.released if name not in setting.columns]
     shown = (f"the public columns {', '.join(public)}",) if public else ()
+    rows = contributions.most(schema)
     return Claim(
         guarantee=DifferentialPrivacy(
             epsilon=epsilon(setting),
@@ -293,6 +298,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
                 "who is in the table",
             ),
             privacy_unit="row" if schema.persons is None else "person",
+            rows=rows,
         ),
         status=reading.status,
         basis=reading.basis,
@@ -309,9 +315,11 @@ def _closeness(
 
     Proposition 1 treats what is seen of a person as a draw from the class. Rows in the order of the
     file, or a public column beside them, may show whose draw it is; then t is exp(epsilon), which
-    holds for a class of one.
+    holds for a class of one. Of a person with several rows several draws are seen: no claim.
     """
     columns, schema = confidential(setting.schema), setting.schema
+    if contributions.most(schema) > 1:
+        return ()
     singled = setting.release_form is ReleaseForm.ROW_ALIGNED or any(
         name not in setting.columns for name in schema.released
     )
@@ -353,4 +361,8 @@ def not_claimed(setting: Setting[RecordwiseParameters]) -> tuple[str, ...]:
         "t-closeness of the released table is not promised, only of the distribution from which "
         "its confidential values were drawn."
     )
+    if contributions.most(schema) > 1:
+        closeness = (
+            "Stochastic t-closeness is not promised, because several values are drawn for a person."
+        )
     return differential, closeness

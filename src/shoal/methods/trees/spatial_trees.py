@@ -305,7 +305,7 @@ def _run(
         progress=tools.progress,
     )
     total, counts = tree.estimates(parameters.fit)
-    privacy_losses = contributions.restate_losses((*spent, *tree.privacy_losses), setting)
+    privacy_losses = (*spent, *tree.privacy_losses)
     if setting.release_form is ReleaseForm.TREE:
         boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
         return Distributed(data=boxes, privacy_losses=privacy_losses)
