@@ -148,3 +148,5 @@ def test_a_refuted_claim_says_what_refutes_it_and_no_two_claims_read_alike(name,
     assert sum(line.startswith("  refuted by  ") for line in lines) == len(refuted)
     blocks = "\n".join(lines).split("  claim  ")[1:]
     assert len(set(blocks)) == len(blocks) == len(claims)
+    assert len({str(claim.guarantee) for claim in claims}) == len(claims)
+    assert all(len(line) <= 200 for line in lines if line.startswith("  refuted by  "))

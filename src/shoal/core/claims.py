@@ -1,5 +1,6 @@
 """Claims, checks and estimates: what is promised, verified, and measured."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -93,13 +94,13 @@ class Claim:
 def claim_lines(claims: Iterable[Claim]) -> list[str]:
     """Write each claim on a line for the terminal; below it what refutes it and what it assumes.
 
-    If a line of the policy would settle an assumption, name that line.
+    Of a counterexample only the first clause, which says why; reports have all of it. If a line of the policy would settle an assumption, name that line.
     """
     lines = []
     for claim in claims:
         lines.append(f"  claim  {claim.status.value:<11} {claim.guarantee}")
         if claim.status is Status.REFUTED:
-            lines.append(f"  refuted by  {claim.basis}")
+            lines.append(f"  refuted by  {re.split('[;.] ', claim.basis)[0]}")
         for text in claim.assumes:
             how = next((how for words, how in SETTLED_BY.items() if text.endswith(words)), "")
             lines.append(f"  assumes  {text}{how and f' ({how})'}")

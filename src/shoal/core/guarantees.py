@@ -159,6 +159,7 @@ class DifferentialPrivacy:
         delta: probability with which the factor may be exceeded; 0 by default, which is pure.
         rho: the zero-concentrated differential privacy that epsilon and delta follow from, or that
             is the guarantee by itself; none of a pure one.
+        about: the tables that must look alike, in words, where two readings are claimed.
     """
 
     name: ClassVar[str] = "differential-privacy"
@@ -170,6 +171,7 @@ class DifferentialPrivacy:
     rows: int = 1
     delta: Fraction = field(default=Fraction(0), metadata=OMITTED)
     rho: Fraction | None = field(default=None, metadata=OMITTED)
+    about: str = field(default="", metadata=OMITTED)
 
     def __post_init__(self) -> None:
         concentrated = self.delta > 0 or self.epsilon is None
@@ -201,7 +203,8 @@ class DifferentialPrivacy:
             name = f"{both}-differential privacy"
         else:
             name = f"{write_fraction(self.epsilon)}-differential privacy"
-        return f"{name}{whom} of {what}{each}"
+        about = f", for {self.about}" if self.about else ""
+        return f"{name}{whom} of {what}{each}{about}"
 
 
 @dataclass(frozen=True)

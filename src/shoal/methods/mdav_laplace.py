@@ -218,6 +218,7 @@ def two_readings(
     refutation: str,
     assumes: Sequence[str],
     epsilon: Fraction | None = None,
+    about: str = epsilon_claims.MICROAGGREGATED,
 ) -> tuple[Claim, ...]:
     """Make two claims: the authors' one, with its assumption, and one for the original records."""
     return (
@@ -228,6 +229,7 @@ def two_readings(
             source=source,
             assumes=assumes,
             epsilon=epsilon,
+            about=about,
         ),
         epsilon_claims.privacy_claim(
             setting, Status.REFUTED, basis=refutation, source=epsilon_claims.OURS
@@ -254,7 +256,7 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
             epsilon_claims.claim_shared_rows(setting, k, SOURCE),
         )
     refutation = (
-        "counterexample, for the original records: groups depend on the data, and the release "
+        "counterexample: groups depend on the data, and the release "
         f"shows them; {ONE_OR_MANY if k is None else refuting_pair(setting, k).event}"
     )
     claims = two_readings(

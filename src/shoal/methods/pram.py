@@ -38,7 +38,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.methods.noise import noisy_microaggregation, recordwise
+from shoal.methods.noise import epsilon_claims, noisy_microaggregation, recordwise
 from shoal.methods.noise.recordwise import EpsilonReading, RecordwiseParameters
 
 NAME = "pram"
@@ -72,11 +72,13 @@ def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
         "post-processing; two tables that do have the same shares differ in at least two "
         "records, each of which costs epsilon",
         (FIXED_SHARES,),
+        "tables with the same shares of values",
     )
     refuted = EpsilonReading(
         Status.REFUTED,
-        "counterexample, for shares that follow the table: if nobody has a value, it is never "
-        "released; if one record has it, it is released with positive probability",
+        "counterexample: a value that nobody has is never released; if one record has it, it is "
+        "released with positive probability, since shares follow the table",
+        about=epsilon_claims.RECORDS,
     )
     return recordwise.claims(setting, [conditional, refuted])
 

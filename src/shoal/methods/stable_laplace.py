@@ -64,9 +64,10 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
         basis="the paper's Definition 3.1: between two neighbouring tables at most two groups "
         "differ, in one record each, so noise of scale 2 Delta / (k epsilon) suffices for them",
         source=SOURCE,
-        refutation="counterexample, for the original records: a mechanism sees one table only, "
-        f"and groups it as MDAV does; {counterexample(2).event} (here, for 4 / k)",
+        refutation="counterexample: a mechanism sees one table only, and groups it as MDAV does; "
+        f"{counterexample(2).event} (here, for 4 / k)",
         assumes=["the neighbouring table is grouped to match this one, as in Algorithm 1"],
+        about="a neighbouring table that is grouped to match",
     )
     return (*claims, epsilon_claims.claim_shared_rows(setting, k, SOURCE))
 

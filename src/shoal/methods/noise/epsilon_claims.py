@@ -27,6 +27,8 @@ FIXED_GROUPS = (
     "both tables have the same groups (the data set to be protected is the microaggregated one, "
     "not the original)"
 )
+MICROAGGREGATED = "the microaggregated table"
+RECORDS = "the original records"
 FILE_ORDER = "the order of the rows in the file reveals nothing about the protected columns"
 OURS = "ours, unreviewed"
 LIST_BASIS = (
@@ -45,6 +47,7 @@ def privacy_claim(
     invariants: Sequence[str] = (),
     epsilon: Fraction | None = None,
     rho: Fraction | None = None,
+    about: str = "",
 ) -> Claim:
     """Claim differential privacy, weakened by what the policy reads off the data.
 
@@ -104,6 +107,7 @@ def privacy_claim(
             rows=contributions.most(schema),
             delta=delta,
             rho=rho,
+            about=RECORDS if status is Status.REFUTED else about,
         ),
         status=status,
         basis=basis,

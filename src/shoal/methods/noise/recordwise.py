@@ -115,11 +115,13 @@ class EpsilonReading:
 
     Attributes:
         assumes: beyond what all readings assume.
+        about: the tables that it speaks of, in words, if there is another definition.
     """
 
     status: Status
     basis: str
     assumes: tuple[str, ...] = ()
+    about: str = ""
 
 
 def keys(schema: Schema) -> tuple[str, ...]:
@@ -278,7 +280,8 @@ def _weaken(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> 
     if not observed:
         return reading
     given = f"the categories of {', '.join(observed)}, which were copied from the data, are public"
-    return EpsilonReading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
+    assumes = (*reading.assumes, given)
+    return replace(reading, status=Status.CONDITIONAL, assumes=assumes)
 
 
 def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> Claim:
@@ -299,6 +302,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
             ),
             privacy_unit="row" if schema.persons is None else "person",
             rows=rows,
+            about=reading.about,
         ),
         status=reading.status,
         basis=reading.basis,
