@@ -340,7 +340,7 @@ def test_r_rows_of_a_person_move_groups_no_more_than_the_entries_state(case, pai
 @pytest.mark.parametrize("method", ["ir-laplace", "ir-mdav-laplace", "mdav-laplace",
                                     "stable-laplace"])  # fmt: skip
 def test_r_rows_of_a_person_in_one_column_cost_what_its_entry_states(method):
-    """The lists of a column, whose groups are blocks by rank; matched by size, as they are shown."""
+    """The lists of a column, whose groups are blocks by rank; matched by size, as shown."""
     columns, before, after = persons({"x": numeric()}, 2, exact_contributions=2)
     protect = {"method": method, "epsilon": 1, "release_form": "linked-shuffled", "k": K}
     run = partial(released, columns=columns, protect=protect)
@@ -356,7 +356,9 @@ def test_confidential_cells_of_all_rows_of_a_person_cost_what_the_entries_state(
     if method == "pram":
         low, high = ends(values, high=False)["s"], ends(values, high=True)["s"]
         halves = [[low] * 3 + [high] * 3, [high] * 3 + [low] * 3]
-        before, after = (before.with_columns(s=pl.Series(half + [low] * (N - 6))) for half in halves)
+        before, after = (
+            before.with_columns(s=pl.Series(half + [low] * (N - 6))) for half in halves
+        )
     keys = pl.Series("x", range(N))
     protect = {"method": method, "epsilon": 1, "k": K}
     run = partial(released, columns={"x": numeric(), **columns}, protect=protect)

@@ -276,7 +276,7 @@ def test_a_person_with_several_rows_gets_no_stochastic_closeness():
     rules = stated_for("kanon-dp", {"exact_contributions": 2})
     rules["protect"] |= {"t": 3}
     del rules["protect"]["epsilon"]
-    with pytest.raises(InputError, match="a person has 2 rows. State epsilon in place of t"):
+    with pytest.raises(InputError, match=r"a person has 2 rows\. State epsilon in place of t"):
         shoal.plan(rules)
 
 
