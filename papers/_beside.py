@@ -31,6 +31,12 @@ def compared(
         "plain Laplace": ("laplace", {}),
         f"IR + Laplace, k={k}, table": ("ir-laplace", {"k": k, "release_form": "row-aligned"}),
         f"IR + Laplace, k={k}, lists": ("ir-laplace", {"k": k, "release_form": "column-shuffled"}),
+        f"MDAV + Laplace, k={k}, table": ("mdav-laplace", {"k": k}),
+        f"IR_MDAV + Laplace, k={k}, table": (
+            "ir-mdav-laplace",
+            {"k": k, "release_form": "row-aligned"},
+        ),
+        f"S-MDAV, k={k}, table": ("stable-laplace", {"k": k, "sensitivity": "summed"}),
         f"INS, k={large}": ("insensitive-laplace", {"k": large}),
         "quadtree": ("dp-quadtree", {}),
         "kd-tree": ("dp-kdtree", {}),

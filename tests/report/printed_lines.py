@@ -275,6 +275,12 @@ def loss_entry(own, g):
     return {"draws": len(own.original) if by_cell else entry["draws"]}
 
 
+def noise_on_groups(own, g):
+    stated = own.policy["columns"][g["target"]]
+    low, high = stated.get("bounds") or (0, len(stated["categories"]) - 1)
+    return {**loss_entry(own, g), "scale": float((high - low) / Fraction(g["epsilon"]))}
+
+
 def clamped(own, g):
     cells, column = own.original[g["column"]], own.by_name.get(g["column"])
     outside = 0
@@ -655,7 +661,8 @@ LINES = [(printed.pattern(text), re.findall(r"<(\w+)>", text), handler) for text
      check_of),
     ("check holds [columns] (achieved <k>)",
      lambda own, _g: {"k": own.own["smallest", "the table"]}),
-    ("| [target] | [mechanism] | epsilon [epsilon] | <draws>", loss_entry),
+    ("| [target] | [mechanism] | epsilon [epsilon] | <draws> | -", loss_entry),
+    ("| [target] | [mechanism] | epsilon [epsilon] | <draws> | <scale> / n", noise_on_groups),
     ("Distribution of [column], original and release: [how] | [texts]", picture_of),
     ("[up] by [across], original and release: [how]. Association <was> before, <is> after. | [t]",
      map_of),

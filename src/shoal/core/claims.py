@@ -7,7 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from shoal.core.guarantees import Guarantee, KeptRule, Testable
+from shoal.core.guarantees import OMITTED, Guarantee, KeptRule, Testable
 from shoal.errors import InternalError
 
 
@@ -74,6 +74,7 @@ class Claim:
         basis: the reason, or for a refuted claim the counterexample, in plain words.
         assumes: what must hold outside the table for the claim to mean what it says.
         source: where the proof is published; "ours" if it is our own.
+        instead: of a refuted claim, what keeps its aim with a proof, and at what price.
     """
 
     guarantee: Guarantee
@@ -82,6 +83,7 @@ class Claim:
     assumes: tuple[str, ...]
     source: str
     release_form: ReleaseForm
+    instead: str = field(default="", metadata=OMITTED)
 
     @property
     def stands(self) -> bool:
@@ -94,13 +96,16 @@ class Claim:
 def claim_lines(claims: Iterable[Claim]) -> list[str]:
     """Write each claim on a line for the terminal; below it what refutes it and what it assumes.
 
-    Of a counterexample only the first clause, which says why; reports have all of it. If a line of the policy would settle an assumption, name that line.
+    Of a counterexample only the first clause, which says why; reports have all of it. If a line of
+    the policy would settle an assumption, name that line.
     """
     lines = []
     for claim in claims:
         lines.append(f"  claim  {claim.status.value:<11} {claim.guarantee}")
         if claim.status is Status.REFUTED:
             lines.append(f"  refuted by  {re.split('[;.] ', claim.basis)[0]}")
+        if claim.instead:
+            lines.append(f"  instead  {claim.instead}")
         for text in claim.assumes:
             how = next((how for words, how in SETTLED_BY.items() if text.endswith(words)), "")
             lines.append(f"  assumes  {text}{how and f' ({how})'}")

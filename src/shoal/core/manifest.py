@@ -55,6 +55,10 @@ class ClaimRecord(_Record):
     release_form: ReleaseForm = Field(
         strict=False, description="The release form for which the promise is claimed."
     )
+    instead: str = Field(
+        "",
+        description="Of a refuted promise, what keeps its aim with a proof, and at what price.",
+    )
 
 
 class CheckRecord(_Record):
@@ -112,6 +116,12 @@ class PrivacyLossRecord(_Record):
         None,
         description="What the entry costs in zero-concentrated differential privacy, where a delta "
         "is claimed and the entries add up to its rho. A pure epsilon counts as half its square.",
+    )
+    unit_scale: float | None = Field(
+        None,
+        description="Of noise on groups, the scale of the noise on a group's sum in the column's "
+        "unit. The mean of a group of |C| records has noise of this scale divided by |C|: what the "
+        "papers write as Delta / (|C| epsilon).",
     )
 
 

@@ -88,6 +88,8 @@ class PrivacyLoss:
         fixed: a record whose values change stays in its part, because the parts follow
             public facts only, such as public columns or row numbers.
         rho: the price in zero-concentrated differential privacy, if it is counted that way.
+        unit_scale: of noise on sums of groups, its scale in the column's unit; the mean of a group
+            C has noise of this over |C|, which the papers write as Delta / (|C| epsilon).
     """
 
     mechanism: str
@@ -101,6 +103,7 @@ class PrivacyLoss:
     part: str | None = None
     fixed: bool = False
     rho: Fraction | None = field(default=None, metadata=OMITTED)
+    unit_scale: float | None = field(default=None, metadata=OMITTED)
 
     def __post_init__(self) -> None:
         if (self.parallel is None) != (self.part is None):

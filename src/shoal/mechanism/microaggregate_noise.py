@@ -19,7 +19,7 @@ the sorted vector does not know who is who.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -111,6 +111,7 @@ def noise_on_groups(
             steps=grid.steps,
             purchase=Purchase(name, prices[j]),
             noise=noise,
+            width=widths[j],
         )
         released[:, j] = grid.decode(means)[partition.labels]
         privacy_losses.append(privacy_loss)
@@ -118,7 +119,13 @@ def noise_on_groups(
 
 
 def noisy_means(
-    units: Ints, partition: Partition, *, steps: int, purchase: Purchase, noise: Noise
+    units: Ints,
+    partition: Partition,
+    *,
+    steps: int,
+    purchase: Purchase,
+    noise: Noise,
+    width: Fraction | None = None,
 ) -> tuple[Floats, PrivacyLoss]:
     """Return the noisy mean of each group, in grid units, clamped to the grid.
 
@@ -128,13 +135,23 @@ def noisy_means(
         steps: width of the grid.
         purchase: the price, and how many groups one record can change by the width.
         noise: where draws come from.
+        width: of the grid in the column's unit, if that is public: the loss then states the scale
+            of the noise in that unit too.
     """
     sums = np.bincount(partition.labels, units, minlength=len(partition)).astype(np.int64)
-    return means_of_sums(sums, partition.sizes, steps=steps, purchase=purchase, noise=noise)
+    return means_of_sums(
+        sums, partition.sizes, steps=steps, purchase=purchase, noise=noise, width=width
+    )
 
 
 def means_of_sums(
-    sums: Ints, sizes: Ints, *, steps: int, purchase: Purchase, noise: Noise
+    sums: Ints,
+    sizes: Ints,
+    *,
+    steps: int,
+    purchase: Purchase,
+    noise: Noise,
+    width: Fraction | None = None,
 ) -> tuple[Floats, PrivacyLoss]:
     """Compute `noisy_means` from the sums and sizes of the groups; sums of blocks add up."""
     noisy, privacy_loss = noisy_answers(
@@ -144,6 +161,8 @@ def means_of_sums(
         target=purchase.target,
         noise=noise,
     )
+    if width is not None:
+        privacy_loss = replace(privacy_loss, unit_scale=float(privacy_loss.scale * width / steps))
     return np.clip(noisy / sizes, 0, steps), privacy_loss
 
 

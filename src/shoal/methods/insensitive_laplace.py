@@ -91,11 +91,17 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
             basis="counterexample: two rows of the same group are released equal, and moving "
             "one of them along the order makes them different with certainty",
             source=epsilon_claims.OURS,
+            instead="released in canonical form, the same groups have the same noise and a proof; "
+            "rows then follow the public order, not that of the file",
         )
     elif _scale_matters(setting):
         basis = f"counterexample: the order depends on the data; {counterexample(2).event}"
         claim = epsilon_claims.privacy_claim(
-            setting, Status.REFUTED, basis=basis, source=epsilon_claims.OURS
+            setting,
+            Status.REFUTED,
+            basis=basis,
+            source=epsilon_claims.OURS,
+            instead='scale = "public" orders by the stated bounds, with a proof and the same noise',
         )
     else:
         claim = epsilon_claims.privacy_claim(setting, Status.PROVED, basis=BASIS, source=SOURCE)

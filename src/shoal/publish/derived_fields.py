@@ -115,7 +115,7 @@ FIELDS: Mapping[str, DerivedField] = {
         "such a check is promised or required", _hides_checks,
     ),
     "privacy_losses": DerivedField(
-        "accounting", "sensitivities and draws of the noise", "the method draws noise",
+        "accounting", "sensitivities, draws and unit scales of the noise", "the method draws noise",
         among=lambda method: method.noisy,
     ),
     "draws": DerivedField("accounting"),

@@ -31,6 +31,10 @@ MICROAGGREGATED = "the microaggregated table"
 RECORDS = "the original records"
 FILE_ORDER = "the order of the rows in the file reveals nothing about the protected columns"
 OURS = "ours, unreviewed"
+STATED_BOUNDS = (
+    "state bounds that are known without the table (bounds = [low, high] for each column): the "
+    "claim is kept, with noise in proportion to their width"
+)
 LIST_BASIS = (
     "Lemma 1 of sanchez2014: a changed record moves the sorted block means of a column by at "
     "most width / k in total; the output does not show which row is in which block"
@@ -48,8 +52,11 @@ def privacy_claim(
     epsilon: Fraction | None = None,
     rho: Fraction | None = None,
     about: str = "",
+    instead: str = "",
 ) -> Claim:
     """Claim differential privacy, weakened by what the policy reads off the data.
+
+    A refuted claim says in `instead` what keeps its aim.
 
     Bounds from the data refute any proof; categories that were copied from the data make
     it conditional on their being public. Columns that are released beside the protected ones
@@ -80,7 +87,7 @@ def privacy_claim(
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
     if from_data and status is not Status.REFUTED:
-        status, source = Status.REFUTED, OURS
+        status, source, instead = Status.REFUTED, OURS, STATED_BOUNDS
         basis = (
             "counterexample: bounds were read off the data. If the largest value is lowered, "
             "the bound falls with it: values above the new bound have positive probability "
@@ -114,6 +121,7 @@ def privacy_claim(
         assumes=tuple(assumptions),
         source=source,
         release_form=setting.release_form,
+        instead=instead if status is Status.REFUTED else "",
     )
 
 
@@ -149,6 +157,18 @@ def has_fixed_blocks(rows: int, k: int) -> bool:
     return rows % k == 0 or (rows // k) % 2 == 1
 
 
+def keep_links(error: str) -> str:
+    """Say what keeps epsilon and the links between columns, beside the error of this method.
+
+    Figures are those of docs/papers/sanchez2014-beside.csv, which a test compares with these.
+    """
+    return (
+        "'auto' and 'maxent' keep epsilon and links between columns, by drawing new rows; on age "
+        "and hours of Adult at epsilon 1, counts over half of each range are off by 1.9% and "
+        f"0.49%, and here by {error}"
+    )
+
+
 def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) -> Claim:
     """Claim differential privacy for lists of block means that MDAV forms on single columns.
 
@@ -161,7 +181,14 @@ def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) ->
         )
     if has_fixed_blocks(setting.rows, k):
         return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
-    return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
+    return privacy_claim(
+        setting,
+        Status.REFUTED,
+        basis=refutation,
+        source=OURS,
+        instead="'ir-laplace' cuts at ranks that depend on k and the number of rows alone, so its "
+        "lists are proved, at the same noise; here, too, for a k that divides the number of rows",
+    )
 
 
 def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:

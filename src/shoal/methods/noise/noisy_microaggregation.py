@@ -149,6 +149,7 @@ class ProtectedColumn:
         embedding: places of such categories in a public box, squared distance in proportion
             to path length and 1 at most.
         order: category at each place of the grid, if a nominal is not ranked as declared.
+        from_data: whether the bounds were read off the data.
     """
 
     name: str
@@ -159,6 +160,12 @@ class ProtectedColumn:
     distances: Ints | None = None
     embedding: Floats | None = None
     order: Ints | None = None
+    from_data: bool = False
+
+    @property
+    def public_width(self) -> Fraction | None:
+        """The width, unless it was read off the data."""
+        return None if self.from_data else self.width
 
     @property
     def places(self) -> Floats:
@@ -332,8 +339,9 @@ def put_on_grid(
     else:
         low, high = table.limits(name)
         grid = public_grid(Fraction(low), Fraction(high))
+    width = Fraction(grid.high) - Fraction(grid.low)
     return ProtectedColumn(
-        name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low)
+        name, kind, grid, grid.encode(values), width, from_data=origin is Origin.FROM_DATA
     )
 
 
@@ -407,6 +415,7 @@ def perturb(
                 steps=axis.grid.steps,
                 purchase=purchase,
                 noise=tools.noise,
+                width=axis.public_width,
             )
             if monotone:
                 means = isotonic(means, partition.sizes)
@@ -452,7 +461,7 @@ def perturb_in_blocks(
         else:
             means, privacy_loss = means_of_sums(
                 answers[:, 0], groups.sizes, steps=axis.grid.steps, purchase=purchase,
-                noise=tools.noise,
+                noise=tools.noise, width=axis.public_width,
             )  # fmt: skip
             if monotone:
                 means = isotonic(means, groups.sizes)

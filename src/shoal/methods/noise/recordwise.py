@@ -116,12 +116,14 @@ class EpsilonReading:
     Attributes:
         assumes: beyond what all readings assume.
         about: the tables that it speaks of, in words, if there is another definition.
+        instead: if it is refuted, what keeps its aim.
     """
 
     status: Status
     basis: str
     assumes: tuple[str, ...] = ()
     about: str = ""
+    instead: str = ""
 
 
 def keys(schema: Schema) -> tuple[str, ...]:
@@ -309,6 +311,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
         assumes=(*one_row(schema), epsilon_claims.FILE_ORDER, *reading.assumes),
         source=f"{epsilon_claims.OURS}; after {SOURCE}, Section 4",
         release_form=setting.release_form,
+        instead=reading.instead,
     )
 
 
