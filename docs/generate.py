@@ -43,6 +43,7 @@ from shoal.methods.grouping.microaggregation import STATED
 from shoal.methods.noise.contributions import NOT_EMPTY
 from shoal.methods.noise.epsilon_claims import FILE_ORDER
 from shoal.methods.noise.noisy_microaggregation import Origin
+from shoal.methods.papers import PAPERS, Paper
 from shoal.policy import sections, spec
 from shoal.publish import derived_fields
 
@@ -529,8 +530,39 @@ def method_part(name: str) -> str:
             "\n".join(_claim_lines(method)),
             f"**Release forms.** {listed}",
             f"**Reference.** {method.reference.replace('sanchez2014', 'Sánchez et al. (2014)')}.",
+            *_paper_lines(name),
         ]
     )
+
+
+def _paper_lines(name: str) -> list[str]:
+    """Which of the five papers propose a method or compare it, with links to their pages."""
+    lines = {
+        "Proposed by": [one for one in PAPERS.values() if name in one.methods],
+        "Compared by": [one for one in PAPERS.values() if name in one.compared],
+    }
+    return [
+        f"**{how}** {', '.join(f'[{one.short}](../../papers/{one.key}.md)' for one in papers)}, "
+        "repeated there."
+        for how, papers in lines.items()
+        if papers
+    ]
+
+
+def papers_part(_name: str) -> str:
+    """The names that the five papers have for methods."""
+    called: dict[str, list[tuple[str, str, Paper]]] = {}
+    for paper in PAPERS.values():
+        for method, names in paper.names.items():
+            for known, stated in names.items():
+                called.setdefault(known, []).append((method, stated, paper))
+    rows = []
+    for known, uses in called.items():
+        method, stated, _ = uses[0]
+        who = " and ".join(f"[{one.key}](../papers/{one.key}.md)" for _, _, one in uses)
+        how = f" with {stated}" if stated else ""
+        rows.append((known, f"What {who} calls [`{method}`](methods/{method}.md){how}.", ""))
+    return _table("word, meaning, also called", rows)
 
 
 def _said_columns(method: Method[Any]) -> str:
@@ -563,13 +595,18 @@ def _claim_lines(method: Method[Any]) -> list[str]:
     for (status, promise, reason), cases in known.items():
         for where in _places(cases, planned, method):
             found.setdefault((status, where, reason), []).append(promise)
-    return [
-        f"- *{status}* ({where}): {', '.join(dict.fromkeys(promises))}. {reason}"
-        for (status, where, reason), promises in found.items()
-    ] + [
-        f"- Assumed {_carriers(said, made)}: {said}."
-        for said in sorted(shared - {STATED, KNOWN_COLUMNS})
-    ]
+    aims = dict.fromkeys(claim.instead for _, _, claim in made if claim.instead)
+    return (
+        [
+            f"- *{status}* ({where}): {', '.join(dict.fromkeys(promises))}. {reason}"
+            for (status, where, reason), promises in found.items()
+        ]
+        + [f"- What keeps the aim: {said}." for said in aims]
+        + [
+            f"- Assumed {_carriers(said, made)}: {said}."
+            for said in sorted(shared - {STATED, KNOWN_COLUMNS})
+        ]
+    )
 
 
 EVERYWHERE = {FILE_ORDER, NOT_EMPTY, STATED, KNOWN_COLUMNS}
@@ -673,6 +710,7 @@ PARTS = {
     "keys": keys_part,
     "method": method_part,
     "nouns": nouns_part,
+    "papers": papers_part,
     "words": words_part,
 }
 PART = re.compile(r"<!-- generated: (\S+) (\S+) -->\n.*?<!-- end of generated -->", re.DOTALL)

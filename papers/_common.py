@@ -24,6 +24,7 @@ from _plots import Axes, Curve, write
 from numpy.typing import NDArray
 
 import shoal
+from shoal.methods.papers import find_paper
 from shoal.metrics.information_loss import il1s, sae, sse, sse_over_sst
 
 Floats = NDArray[np.float64]
@@ -391,6 +392,12 @@ def write_sentences(path: Path, sentences: Sequence[Sentence]) -> None:
     """Write the verdicts as a table for programs."""
     rows = [[s.quote, s.asked, s.verdict, s.numbers, s.reading] for s in sentences]
     write_rows(path, ["sentence", "test", "verdict", "numbers", "reading"], rows)
+
+
+def list_methods(key: str) -> str:
+    """Shoal's methods for a paper, with links to their pages."""
+    linked = [f"[`{name}`](../reference/methods/{name}.md)" for name in find_paper(key).names]
+    return f"Methods: {', '.join(linked)}."
 
 
 def coverage_table(rows: Sequence[tuple[str, str, str]]) -> str:

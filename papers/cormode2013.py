@@ -279,6 +279,8 @@ on this page has a seed, so another run gives the same figures. Such releases ar
 (those of our own methods twice), and means are shown with standard errors. The others are
 deterministic and made once.
 
+{common.list_methods(TABLE)}
+
 Tables: {_about(first)}; {_about(second)}. {_instead(second)}
 
 ## How to read the figures

@@ -380,6 +380,8 @@ the construction of section 6 on {study.name} (quasi-identifiers
 leaves for later (section 8) has [a page of its own]({SECTION_8}.md). This page and its numbers are
 written by `papers/{TABLE}.py`, and nothing in it is random but by a seed.
 
+{common.list_methods(TABLE)}
+
 ![Fig. 3 and Fig. 4 of the paper]({TABLE}-fig34.svg)
 
 ![SSE / SST and number of classes against k, for several t]({TABLE}-loss.svg)

@@ -326,6 +326,8 @@ draw are run {times} and averaged. This page and its numbers are written by
 its tally as a whole, and the table of what is where are on
 [the paper's first page](domingoferrer2015.md).
 
+{common.list_methods("domingoferrer2015")}
+
 ![Loss of people by bands and value against t]({PAGE}-pairs.svg)
 
 ![Loss of values in the classes of k-anonymity against t]({PAGE}-local.svg)

@@ -243,6 +243,8 @@ microaggregation”, EDBT (2019). Figures 2, 4, 5 and 6, on {about}, mean of {re
 `papers/{TABLE}.py`; noise has no seed, so another run differs by chance.
 [Where to get the tables](data.md).
 
+{common.list_methods(TABLE)}
+
 ## The paper's sentences
 
 {tally} A sentence about both tables is one sentence; so is one whose curves were drawn with

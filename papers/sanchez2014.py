@@ -49,7 +49,7 @@ def main() -> None:
     facts = Facts(studies[0], ks, repeats)
     found = figure_sentences(tables[studies[0].name], ks, facts) + text_sentences(facts)
     common.write_sentences(asked.out / f"{TABLE}-sentences.csv", found)
-    rows = [row for s in studies for row in beside.compared(s, ks[-1], EPSILONS, min(repeats, 2))]
+    rows = [row for s in studies for row in beside.compared(s, ks[-1], EPSILONS, 2 * repeats)]
     common.write_rows(asked.out / f"{TABLE}-beside.csv", beside.HEADER, rows)
     sizes = tuple(k for k in categories.KS if k <= ks[-1])
     losses = categories.measured(*nominal, sizes, EPSILONS, min(repeats, 2))
@@ -159,6 +159,8 @@ univariate microaggregation”, Privacy in Statistical Databases (2014). Figure 
 {study.origin} This page and its numbers are written by `papers/{TABLE}.py`; noise has no seed, so
 another run differs by chance. [Where to get the tables](data.md).
 
+{common.list_methods(TABLE)}
+
 {figures}
 
 [All points]({TABLE}.csv), with standard deviations over runs.
@@ -214,7 +216,7 @@ specific tasks (e.g. counting queries)”. Their rows are nobody's, so SSE row b
 for them; two measures that need no rows do. *Rank SSE/SST* compares the sorted columns (mean over
 columns); 1 is as bad as publishing the mean. *COUNT* is the median relative error of
 {beside.QUERIES} counting queries over ranges that span half, or a fifth, of each column's range,
-where the true answer is not 0. Mean of {min(repeats, 2)} runs.
+where the true answer is not 0. Mean of {2 * repeats} runs.
 
 {_beside(rows)}
 

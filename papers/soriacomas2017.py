@@ -378,6 +378,8 @@ records), mean of {_times(repeats, "run")} at each of {len(ks)} values of k. {st
 page and its numbers are written by `papers/{TABLE}.py`; noise has no seed, so another run differs
 by chance. [Where the table can be had](data.md).
 
+{common.list_methods(TABLE)}
+
 ![SSE against k, logarithmic, epsilon 1 and 2]({TABLE}-sse.svg)
 
 ![SAE against k, logarithmic, epsilon 1 and 2]({TABLE}-sae.svg)

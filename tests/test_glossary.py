@@ -15,6 +15,7 @@ from shoal.evaluation.disclosure_risk import ATTACKS_BY_NAME
 from shoal.evaluation.results import Part
 from shoal.evaluation.utility import METRICS
 from shoal.methods import REGISTRY
+from shoal.methods.papers import PAPERS
 from shoal.policy.load import json_schema
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -162,7 +163,7 @@ def test_every_metric_has_an_entry_and_no_other(figures, part, heading, chosen):
 
 def test_every_entry_belongs_to_a_part_that_is_compared_with_the_code():
     compared = {FIELD, "Nouns of the code", "Statuses of a claim", "Neighbours", *KEYS, *CHOICES}
-    compared |= {"Metrics of utility", "Metrics of disclosure risk"}
+    compared |= {"Names of the five papers", "Metrics of utility", "Metrics of disclosure risk"}
 
     assert {entry.part for entry in ENTRIES} == compared
 
@@ -189,6 +190,13 @@ def test_what_a_sentence_names_in_code_marks_is_there():
     named = {name for entry in ENTRIES for name in re.findall(r"`([^`]+)`", entry.sentence)}
 
     assert not named - known
+
+
+def test_the_names_of_the_papers_are_those_that_the_code_understands():
+    listed = {entry.word for entry in ENTRIES if entry.part == "Names of the five papers"}
+
+    names = {name for paper in PAPERS.values() for known in paper.names.values() for name in known}
+    assert listed == names
 
 
 def test_no_part_has_a_word_twice():

@@ -54,6 +54,8 @@ compare people.csv --policy k.toml --grid grid.toml --repeats 1 --jobs 1 --out c
 audit --policy e.toml --trials 20
 closeness --t 2 --k 5
 methods mdav
+papers sanchez2014 --data people.csv --repeats 1
+cite
 schema
 budget init budget.db --source people --epsilon 1
 hierarchy intervals --low 0 --high 110 --widths 10 --out ages.csv
@@ -75,7 +77,7 @@ for line in sys.argv[1:]:
 LIBRARY = """
 import polars as pl, shoal
 CALLED = {"apply", "audit", "check", "compare", "draft", "evaluate", "inspect", "load_policy",
-          "plan", "protect", "read", "verify", "write_report"}
+          "plan", "protect", "read", "repeat_figure", "verify", "write_report"}
 people = pl.read_csv("people.csv")
 shoal.load_policy("k.toml"); shoal.read("people.csv")
 print(shoal.draft(people)); print(shoal.plan("e.toml", rows=30))
@@ -85,7 +87,8 @@ release = shoal.protect(people, "k.toml")
 release.write("written"); shoal.verify("written"); shoal.check(release.data, "k.toml")
 shoal.write_report(release, "report.html"); shoal.apply(release, people)
 shoal.evaluate(people, release.data, "k.toml", jobs=1); shoal.inspect(people, "k.toml", public=True)
-shoal.compare(people, "k.toml", candidates="grid.toml", repeats=1); shoal.audit("e.toml", trials=20)
+shoal.compare(people, "k.toml", candidates="grid.toml", repeats=1)
+shoal.repeat_figure("sanchez2014", people, runs=1); shoal.audit("e.toml", trials=20)
 missing = {name for name in shoal.__all__ if callable(getattr(shoal, name))} - CALLED
 assert all(name.endswith("Error") for name in missing), missing
 """

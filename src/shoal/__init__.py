@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
     from shoal.evaluation.inspect_table import inspect
+    from shoal.evaluation.repeat_figure import repeat_figure
     from shoal.io.files import read
     from shoal.pipeline.planning import plan
     from shoal.pipeline.protect_table import protect
@@ -44,6 +45,7 @@ _HOME = {
     "plan": ("shoal.pipeline.planning", "plan"),
     "protect": ("shoal.pipeline.protect_table", "protect"),
     "read": ("shoal.io.files", "read"),
+    "repeat_figure": ("shoal.evaluation.repeat_figure", "repeat_figure"),
     "verify": ("shoal.publish.verify_folder", "verify"),
     "write_report": ("shoal.report.html", "write_report"),
 }
@@ -76,6 +78,7 @@ __all__ = [
     "plan",
     "protect",
     "read",
+    "repeat_figure",
     "verify",
     "write_report",
 ]

@@ -26,10 +26,10 @@ def shoal(*arguments):
 
 
 FAMILIES = {(), ("budget",), ("keys",), ("hierarchy",)}
-WRITES = {"report", "finish", "sign", "demo", "studio", "schema", "warmup",
+WRITES = {"report", "finish", "sign", "demo", "studio", "schema", "warmup", "cite",
           "new", "intervals", "quantiles", "dates", "codes", "mask", "ordered",
           "mapping"}  # fmt: skip
-"""Commands that write a file, and say where it is."""
+"""Commands that write a file and say where it is, or print what has a form of its own."""
 
 
 def spelled():

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from shoal import sample
 from shoal.cli.commands import app
 from shoal.cli.console import Command, Panel
 from shoal.io import read
-from shoal.methods import REGISTRY
+from shoal.methods import REGISTRY, TO_START_WITH
 
 
 def shoal(*arguments):
@@ -146,10 +147,12 @@ def test_methods_lists_every_method_in_one_line_and_one_in_full():
     listed = shoal("methods").output.splitlines()
     full = shoal("methods", "mdav").output
 
-    assert [line.split()[0] for line in listed[: len(REGISTRY)]] == list(REGISTRY)
-    assert listed[len(REGISTRY) :] == [
-        "", "`shoal methods NAME` shows one with its parameters and claims."
-    ]  # fmt: skip
+    named = [line.split()[0] for line in listed if line.startswith("  ")]
+    assert named == list(REGISTRY)
+    assert listed[0] == "To start with:"
+    assert listed[1 + len(TO_START_WITH) :][:2] == ["", "Published methods, to repeat and compare:"]
+    published = [line for line in listed if line.startswith("  ")][len(TO_START_WITH) :]
+    assert all(re.search(r" \d{4}\.$", line) for line in published)  # each cites its paper
     for words in ("5-anonymity of a + b (proved)", "reference:", "k: The smallest number"):
         assert words in full
 

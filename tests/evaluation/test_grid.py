@@ -9,16 +9,19 @@ from shoal.core import ReleaseForm
 from shoal.errors import InputError
 from shoal.evaluation.comparison import grid
 from shoal.evaluation.comparison.grid import Candidate
-from shoal.methods import REGISTRY
+from shoal.methods import REGISTRY, TO_START_WITH
 
 
-def test_the_default_grid_starts_with_the_policy_and_has_every_method(policy):
-    stated = policies.load(policy)
+@pytest.mark.parametrize(("published", "methods"), [(False, TO_START_WITH), (True, REGISTRY)])
+def test_the_default_grid_starts_with_the_policy(policy, published, methods):
+    """It has the methods to start with, or every method."""
+    own = {"method": "vmdav", "k": 3}
+    stated = policies.load({**policy, "protect": own})
 
-    found = grid.default(stated)
+    found = grid.default(stated, published=published)
 
-    assert found[0] == Candidate("mdav", {"k": 3})
-    assert {candidate.method for candidate in found} == set(REGISTRY)
+    assert found[0] == Candidate("vmdav", {"k": 3})
+    assert {candidate.method for candidate in found} == {"vmdav", *methods}
     assert len({candidate.label for candidate in found}) == len(found)
 
 
@@ -113,7 +116,7 @@ def test_the_default_grid_of_two_secrets_tells_trees_which_one_to_count(policy):
                                             "categories": ["yes", "no"]}}  # fmt: skip
     stated = policies.load({**policy, "columns": columns})
 
-    trees = [one for one in grid.default(stated) if one.method == "dp-quadtree"]
+    trees = [one for one in grid.default(stated, published=True) if one.method == "dp-quadtree"]
 
     assert trees
     assert all(tree.parameters["count"] == "ill" for tree in trees)

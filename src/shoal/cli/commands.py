@@ -318,6 +318,10 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE", help="TOML file of methods and parameters to compare."),
     ] = None,
+    published: Annotated[
+        bool,
+        typer.Option("--published", help="Compare the published methods too; not with --grid."),
+    ] = False,
     on_sample: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File of other people to inspect in place of DATA."),
@@ -364,10 +368,13 @@ def compare(
 
     where: dict[str, Any] = {
         "candidates": grid,
+        "published": published,
         "reading": reading,
         "budget": budget,
         "tell": tell,
     }
+    if grid is not None and published:
+        raise InputError("--published adds methods to the default list; --grid replaces it.")
     if private_epsilon is not None:
         if on_sample is not None:
             raise InputError("Expected --on-sample or --private-epsilon, found both.")

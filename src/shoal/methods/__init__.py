@@ -7,28 +7,30 @@ from typing import TYPE_CHECKING, Any
 from shoal.errors import InputError, did_you_mean
 from shoal.methods.external import external_names, load_external
 from shoal.methods.method import Alternatives, Masked, Method, Parameters, Setting, Tools
+from shoal.methods.papers import explain_name
 
 if TYPE_CHECKING:
     from shoal.mechanism.microaggregate_noise import noise_on_groups
 
 TITLES = {
+    "local-suppression": "Rare cells left blank (local suppression)",
+    "full-domain": "Coarser categories for everybody (full-domain generalisation)",
+    "mondrian": "Groups by cuts at medians (Mondrian)",
+    "mdav": "Groups of similar people (MDAV)",
+    "auto": "Synthetic rows, the model chosen for you (auto)",
     "individual-ranking": "Blocks of similar values, column by column (individual ranking)",
     "optimal-univariate": "Blocks of similar values with optimal cuts (Hansen and Mukherjee)",
-    "mdav": "Groups of similar people (MDAV)",
     "vmdav": "Groups of similar people, larger where people are alike (V-MDAV)",
     "mu-approx": "Groups of similar people along nearest neighbours (mu-Approx)",
-    "mondrian": "Groups by cuts at medians (Mondrian)",
-    "full-domain": "Coarser categories for everybody (full-domain generalisation)",
-    "local-suppression": "Rare cells left blank (local suppression)",
     "bucketization": "Groups alike in their confidential values (bucketization)",
     "insensitive": "Groups of neighbours in a public order (insensitive microaggregation)",
-    "stable": "Groups that few changes disturb (stable microaggregation)",
+    "stable": "Groups of similar people (stable microaggregation of one table, which is MDAV)",
     "laplace": "Noise on every cell (Laplace)",
     "ir-laplace": "Noise on blocks of similar values, column by column (individual ranking)",
     "mdav-laplace": "Noise on groups of similar people (MDAV)",
     "ir-mdav-laplace": "Noise on groups of similar values, column by column (MDAV)",
     "insensitive-laplace": "Noise on groups in a public order (insensitive MDAV)",
-    "stable-laplace": "Noise on groups that few changes disturb (stable microaggregation)",
+    "stable-laplace": "Noise on groups of similar people, for two changed groups (S-MDAV)",
     "public-laplace": "Noise on groups by public columns (Laplace)",
     "dp-kdtree": "Synthetic rows from boxes cut at private medians (k-d tree)",
     "dp-quadtree": "Synthetic rows from boxes cut in halves (quadtree)",
@@ -37,11 +39,13 @@ TITLES = {
     "privtree": "Synthetic rows from boxes that follow the crowd (PrivTree)",
     "copula": "Synthetic rows from columns and their correlations (copula)",
     "maxent": "Synthetic rows from noisy counts (maximum entropy)",
-    "auto": "Synthetic rows, the model chosen for you (auto)",
 }
 """Every method by its name in a policy, with what people call it. With an underscore for each
-hyphen, the name is that of the method's file."""
+hyphen, the name is that of the method's file. Those to start with come first."""
 NAMES = tuple(TITLES)
+TO_START_WITH = NAMES[:5]
+"""Methods for a table of one's own; the others are there to repeat what is published, and to
+compare."""
 
 
 class _Registry(Mapping[str, Method[Any]]):
@@ -70,7 +74,7 @@ def find(name: str) -> Method[Any]:
     method = load_external(name)
     if method is None:
         known = (*NAMES, *external_names())
-        guess = did_you_mean(name, known)
+        guess = explain_name(name) or did_you_mean(name, known)
         raise InputError(f"No method named '{name}'.{guess} The methods are: {', '.join(known)}.")
     return method
 

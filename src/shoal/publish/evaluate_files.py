@@ -13,10 +13,12 @@ from shoal.core import Policy, Progress, silent
 from shoal.core.machine import cores
 from shoal.errors import InputError
 from shoal.evaluation import evaluate as evaluation
+from shoal.evaluation import repeat_figure as figures
 from shoal.evaluation.comparison import compare as comparison
 from shoal.evaluation.comparison import grid
 from shoal.evaluation.comparison.compare import Comparison, Selection
 from shoal.evaluation.comparison.grid import Candidate
+from shoal.evaluation.repeat_figure import RepeatedFigure
 from shoal.io import folders, text_files
 from shoal.io.folders import check_text, prepare, write_text
 from shoal.metrics.attacks.result import DIFFERENCE
@@ -139,6 +141,33 @@ def _same(one: Path, other: Path) -> bool:
         return False  # Whoever reads them says why.
 
 
+def repeat_figure(
+    key: str,
+    data: Path,
+    policy: Policy | Path | None = None,
+    out: Path | None = None,
+    *,
+    force: bool = False,
+    reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
+    progress: Progress = silent,
+    **options: Any,
+) -> RepeatedFigure:
+    """Repeat a paper's figure on a file; draw it to `out`. All of it is confidential.
+
+    Other options are those of `shoal.repeat_figure`.
+    """
+    check_text(out, force=force)
+    stated = None if policy is None else budget.apply_to(policy)
+    progress("reading the file", 0, 1)
+    marks = vars(reading) if stated is None else reading.marks(stated)
+    frame = io.read(data, **marks).frame
+    figure = figures.repeat_figure(key, frame, stated, note=data.name, progress=progress, **options)
+    if out is not None:
+        write_text(out, str(figure.draw()), force=force, confidential=True)
+    return figure
+
+
 def select(
     data: Path,
     policy: Policy | Path,
@@ -146,6 +175,7 @@ def select(
     *,
     epsilon: str,
     candidates: Path | None = None,
+    published: bool = False,
     reading: ReadingOptions = ReadingOptions(),
     budget: BudgetOptions = BudgetOptions(),
     tell: Callable[[str], None],
@@ -167,6 +197,7 @@ def select(
             stated,
             epsilon=price,
             candidates=listed,
+            published=published,
             note=out.name,
             tell=tell,
             progress=progress,

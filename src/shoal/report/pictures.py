@@ -5,12 +5,10 @@ from plain counts, and equal counts give equal bytes. Colours are attributes, wh
 override by class for its theme. Filled shapes show the release, lines the original.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -20,36 +18,30 @@ from shoal.core import Release, ReleaseForm
 from shoal.errors import InputError, count_noun, visible
 from shoal.report import released_columns
 from shoal.report.phrases import number, percent
+from shoal.report.shapes import (
+    ALARM,
+    HIGH,
+    INK,
+    PALE,
+    SEA,
+    SOFT,
+    WIDE,
+    Drawing,
+    coord,
+    draw_line,
+    draw_rect,
+    draw_svg,
+    draw_text,
+    join_pictures,
+    shorten,
+)
 
-INK, SOFT, SEA, ALARM, PALE = "#1a2330", "#4a5666", "#1f5f80", "#9b1c1c", "#e4eaf0"
-WIDE, HIGH = 200, 122
-"""Of the picture of a column."""
 LEVELS = 12
 """Shades of a map."""
 NOTHING = 1e-9
 """Changes below it are rounding."""
 CONFIDENTIAL = "Confidential: compares the release with the original"
 Counts = Sequence[float]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A picture, which a notebook shows and `save` writes to a file; `str` is its SVG."""
-
-    svg: str
-
-    def __str__(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"<a drawing of {len(self.svg):,} characters>"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the SVG to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
 
 
 def release(made: Release) -> Drawing:
@@ -60,7 +52,7 @@ def release(made: Release) -> Drawing:
             "Only rows on this machine are drawn; this table lies on Spark, or its rows are boxes. "
             "Draw a sample of it with a library of your own."
         )
-    return _sheet([(column(c), WIDE, HIGH) for c in columns])
+    return join_pictures([(column(c), WIDE, HIGH) for c in columns])
 
 
 def count_released(made: Release) -> list[dict[str, Any]] | None:
@@ -81,7 +73,7 @@ def evaluation(pictures: Mapping[str, Any]) -> Drawing:
         side = association_side(pictures["association"])
         parts.append((association(pictures["association"]), side, side))
     parts += [(pair(picture), *PAIR) for picture in pictures["pairs"]]
-    return _sheet(parts, title=CONFIDENTIAL)
+    return join_pictures(parts, title=CONFIDENTIAL)
 
 
 def draw_all(pictures: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +91,7 @@ def draw_all(pictures: Mapping[str, Any]) -> dict[str, Any]:
 def comparison(facts: Mapping[str, Any]) -> Drawing:
     """Draw the candidates of a comparison, risk against error of counts."""
     title = "Confidential: computed from the table that was compared on"
-    return _sheet([(frontier(facts), *FRONTIER)], title=title)
+    return join_pictures([(frontier(facts), *FRONTIER)], title=title)
 
 
 def column(one: Mapping[str, Any]) -> Markup:
@@ -108,13 +100,13 @@ def column(one: Mapping[str, Any]) -> Markup:
     shares = _shares(one["after"], one["missing"][-1])
     before = _shares(one["before"], one["missing"][0]) if both else None
     draw = _bars if one["kind"] == "categories" else _histogram
-    parts = [_text(6, 12, _short(one["name"], 22 if both else 30), bold=True)]
+    parts = [draw_text(6, 12, shorten(one["name"], 22 if both else 30), bold=True)]
     if both:
         parts.append(
-            _text(WIDE - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True)
+            draw_text(WIDE - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True)
         )
     parts.append(draw(one, shares, before))
-    return _svg(WIDE, HIGH, parts, _column_words(one))
+    return draw_svg(WIDE, HIGH, parts, _column_words(one))
 
 
 def describe_distance(distance: float) -> str:
@@ -149,23 +141,23 @@ def _histogram(one: Mapping[str, Any], shares: Counts, before: Counts | None) ->
     def steps(values: Counts) -> str:
         heights = [floor - (floor - top) * max(value, 0.0) / most for value in values]
         moves = zip(heights, steps_, strict=True)
-        return "".join(f"V{_n(y)}h{_n(step)}" for y, step in moves) + f"V{_n(floor)}"
+        return "".join(f"V{coord(y)}h{coord(step)}" for y, step in moves) + f"V{coord(floor)}"
 
     parts = [Markup('<path class="p-sea" fill="{}" fill-opacity=".45" d="M{} {}{}z"/>').format(
-        SEA, _n(left), _n(floor), steps(shares))]  # fmt: skip
+        SEA, coord(left), coord(floor), steps(shares))]  # fmt: skip
     if before is not None:
         parts.append(Markup(
             '<path class="p-line" fill="none" stroke="{}" stroke-width="1.3" d="M{} {}{}"/>'
-        ).format(INK, _n(left), _n(floor), steps(before)))  # fmt: skip
+        ).format(INK, coord(left), coord(floor), steps(before)))  # fmt: skip
     for place, (low, high) in enumerate(whiskers):
         x = left + sum(steps_[:place]) + steps_[place] / 2
         ends = [floor - (floor - top) * min(max(end, 0.0), most) / most for end in (low, high)]
-        parts.append(_line(x, ends[0], x, ends[1]))
-    parts.append(_line(left, floor, right, floor, width=0.7))
+        parts.append(draw_line(x, ends[0], x, ends[1]))
+    parts.append(draw_line(left, floor, right, floor, width=0.7))
     first, last = edges[0], edges[-1]
     parts += [
-        _text(left, HIGH - 10, _tick(first, one["kind"]), soft=True),
-        _text(right, HIGH - 10, _tick(last, one["kind"]), anchor="end", soft=True),
+        draw_text(left, HIGH - 10, _tick(first, one["kind"]), soft=True),
+        draw_text(right, HIGH - 10, _tick(last, one["kind"]), anchor="end", soft=True),
         _missing(one),
     ]
     return Markup("").join(parts)
@@ -183,24 +175,24 @@ def _bars(one: Mapping[str, Any], shares: Counts, before: Counts | None) -> Mark
         y = top + place * row
         width = (right - left) * max(share, 0.0) / most
         parts.append(
-            _text(
+            draw_text(
                 left - 4,
                 y + row / 2 + 3.5,
-                _short(label, 13),
+                shorten(label, 13),
                 anchor="end",
                 size=10 if row > 11 else 9,
             )
         )
-        parts.append(_rect("p-sea", SEA, (left, y + row * 0.15, width, row * 0.7), 0.45))
+        parts.append(draw_rect("p-sea", SEA, (left, y + row * 0.15, width, row * 0.7), 0.45))
         if before is not None:
             x = left + (right - left) * max(before[place], 0.0) / most
-            parts.append(_line(x, y + 0.5, x, y + row - 0.5, width=2))
+            parts.append(draw_line(x, y + 0.5, x, y + row - 0.5, width=2))
         if whiskers:
             low, high = (
                 left + (right - left) * min(max(end, 0.0), most) / most for end in whiskers[place]
             )
-            parts.append(_line(low, y + row / 2, high, y + row / 2))
-    parts += [_line(left, top, left, 102, width=0.7), _missing(one)]
+            parts.append(draw_line(low, y + row / 2, high, y + row / 2))
+    parts += [draw_line(left, top, left, 102, width=0.7), _missing(one)]
     return Markup("").join(parts)
 
 
@@ -214,7 +206,7 @@ def _missing(one: Mapping[str, Any]) -> Markup:
     if not any(shares):
         return Markup("")
     words = " \N{RIGHTWARDS ARROW} ".join(dict.fromkeys(map(percent, shares)))
-    return _text(WIDE / 2, HIGH - 10, f"missing {words}", anchor="middle", soft=True, size=9)
+    return draw_text(WIDE / 2, HIGH - 10, f"missing {words}", anchor="middle", soft=True, size=9)
 
 
 PAIR = (330, 136)
@@ -230,8 +222,8 @@ def pair(one: Mapping[str, Any]) -> Markup:
     ]
     across, up = one["names"]
     parts = [
-        _text(6, 12, f"{_short(up, 18)} by {_short(across, 18)}", bold=True),
-        _text(PAIR[0] - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True),
+        draw_text(6, 12, f"{shorten(up, 18)} by {shorten(across, 18)}", bold=True),
+        draw_text(PAIR[0] - 6, 12, describe_distance(one["distance"]), anchor="end", soft=True),
     ]
     size, gap, first = 84.0, 10.0, 56.0
     for place, (values, words) in enumerate(
@@ -239,7 +231,7 @@ def pair(one: Mapping[str, Any]) -> Markup:
     ):
         x = first + place * (size + gap)
         parts.append(_heat(values, x, 20.0, size, most))
-        parts.append(_text(x + size / 2, 130, words, anchor="middle", size=10))
+        parts.append(draw_text(x + size / 2, 130, words, anchor="middle", size=10))
     for axis, (x_first, x_last, y_first, y_last) in zip(
         one["axes"],
         ((first, first + size, 116, 116), (first - 3, first - 3, 104, 28)),
@@ -248,12 +240,12 @@ def pair(one: Mapping[str, Any]) -> Markup:
         low, high = _ends(axis)
         flat = axis is one["axes"][0]
         parts += [
-            _text(x_first, y_first, low, anchor="start" if flat else "end", size=9, soft=True),
-            _text(x_last, y_last, high, anchor="end", size=9, soft=True),
+            draw_text(x_first, y_first, low, anchor="start" if flat else "end", size=9, soft=True),
+            draw_text(x_last, y_last, high, anchor="end", size=9, soft=True),
         ]
     now, then = (f"{value:.2f}" for value in reversed(one["association"]))
     words = f"{up} by {across}, original and release: {describe_distance(one['distance'])}."
-    return _svg(*PAIR, parts, f"{words} Association {then} before, {now} after.")
+    return draw_svg(*PAIR, parts, f"{words} Association {then} before, {now} after.")
 
 
 def _heat(values: list[list[float]], x: float, y: float, size: float, most: float) -> Markup:
@@ -265,14 +257,17 @@ def _heat(values: list[list[float]], x: float, y: float, size: float, most: floa
         for j, value in enumerate(line):
             level = round(LEVELS * min(abs(value) / most, 1.0) ** 0.5)
             if level:
-                cell = f"M{_n(x + i * wide)} {_n(y + size - (j + 1) * high)}"
+                cell = f"M{coord(x + i * wide)} {coord(y + size - (j + 1) * high)}"
                 shades.setdefault((value < 0, level), []).append(
-                    f"{cell}h{_n(wide)}v{_n(high)}h-{_n(wide)}z"
+                    f"{cell}h{coord(wide)}v{coord(high)}h-{coord(wide)}z"
                 )
-    parts = [_rect("p-pale", PALE, (x, y, size, size))]
+    parts = [draw_rect("p-pale", PALE, (x, y, size, size))]
     parts += [
         Markup('<path class="{}" fill="{}" fill-opacity="{}" d="{}"/>').format(
-            "p-alarm" if less else "p-sea", ALARM if less else SEA, _n(level / LEVELS), "".join(d)
+            "p-alarm" if less else "p-sea",
+            ALARM if less else SEA,
+            coord(level / LEVELS),
+            "".join(d),
         )
         for (less, level), d in sorted(shades.items())
     ]
@@ -299,19 +294,19 @@ def association(values: Mapping[str, Any]) -> Markup:
     parts = []
     for row, i in enumerate(kept):
         y = MARGIN + row * CELL
-        parts.append(_text(MARGIN - 5, y + 14, _short(names[i], 14), anchor="end", size=10))
+        parts.append(draw_text(MARGIN - 5, y + 14, shorten(names[i], 14), anchor="end", size=10))
         x = MARGIN + row * CELL + 14
-        parts.append(_text(x, MARGIN - 5, _short(names[i], 14), size=10, turn=True))
+        parts.append(draw_text(x, MARGIN - 5, shorten(names[i], 14), size=10, turn=True))
         for place, j in enumerate(kept):
             if i == j:
                 continue
             value = (before if place < row else after)[i][j]
             x = MARGIN + place * CELL
-            parts.append(_rect("p-sea", SEA, (x, y, CELL - 1, CELL - 1), 0.04 + 0.41 * value))
+            parts.append(draw_rect("p-sea", SEA, (x, y, CELL - 1, CELL - 1), 0.04 + 0.41 * value))
             percents = f"{100 * value:.0f}"
-            parts.append(_text(x + CELL / 2 - 0.5, y + 14, percents, anchor="middle", size=9))
+            parts.append(draw_text(x + CELL / 2 - 0.5, y + 14, percents, anchor="middle", size=9))
     words = "Association of each two columns: below the diagonal original, above it release."
-    return _svg(side, side, parts, words)
+    return draw_svg(side, side, parts, words)
 
 
 FRONTIER, LINE = (560, 330), 11
@@ -343,13 +338,13 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
 
     beta = facts.get("settings", {}).get("axes") == "alpha-beta"
     risk = "increase in prediction accuracy" if beta else "linkage and inference, worst attack"
-    parts = [_line(left, top, left, floor), _line(left, floor, right, floor)]
+    parts = [draw_line(left, top, left, floor), draw_line(left, floor, right, floor)]
     parts += [
-        _text((left + right) / 2, floor + 32, f"risk: {risk}", anchor="middle"),
-        _text(6, top - 4, "median relative error of counts", size=11),
-        _text(left, floor + 15, "0", anchor="middle", soft=True, size=10),
-        _text(right, floor + 15, percent(most[0]), anchor="end", soft=True, size=10),
-        _text(left - 4, top + 10, percent(most[1]), anchor="end", soft=True, size=10),
+        draw_text((left + right) / 2, floor + 32, f"risk: {risk}", anchor="middle"),
+        draw_text(6, top - 4, "median relative error of counts", size=11),
+        draw_text(left, floor + 15, "0", anchor="middle", soft=True, size=10),
+        draw_text(right, floor + 15, percent(most[0]), anchor="end", soft=True, size=10),
+        draw_text(left - 4, top + 10, percent(most[1]), anchor="end", soft=True, size=10),
     ]
     best = sorted(
         (row["risk"]["value"], row["error"]["value"])
@@ -357,7 +352,7 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         if row["standing"] == "frontier"
     )
     if len(best) > 1:
-        line = "L".join(f"{_n(x)} {_n(y)}" for x, y in (at(*point) for point in best))
+        line = "L".join(f"{coord(x)} {coord(y)}" for x, y in (at(*point) for point in best))
         parts.append(Markup('<path class="p-line" fill="none" stroke="{}" stroke-width="1" '
                             'stroke-dasharray="4 3" d="M{}"/>').format(INK, line))  # fmt: skip
     best_one = this or facts.get("recommended")
@@ -367,7 +362,7 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
     for row in sorted(rows, key=lambda row: row["label"] not in ringed):
         x, y = at(row["risk"]["value"], row["error"]["value"])
         (x0, y0), (x1, y1) = (at(row["risk"][e], row["error"][e]) for e in ("low", "high"))
-        parts += [_line(x0, y, x1, y, faint=True), _line(x, y0, x, y1, faint=True)]
+        parts += [draw_line(x0, y, x1, y, faint=True), draw_line(x, y0, x, y1, faint=True)]
         colour, cls = _STANDINGS.get(row["standing"], (SOFT, "p-hollow"))
         hollow = row["standing"] not in _STANDINGS
         sentence = (f"{row['label']}: risk {percent(row['risk']['value'])}, error "
@@ -377,21 +372,34 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         )
         inner = "none" if hollow else colour
         place = Markup(' data-place="{}"').format(row["place"]) if "place" in row else ""
-        parts.append(mark.format(cls, place, inner, colour, _n(x), _n(y), visible(sentence)))
+        parts.append(
+            mark.format(
+                cls,
+                place,
+                inner,
+                colour,
+                coord(x),
+                coord(y),
+                visible(sentence),
+            )
+        )
         parts.append(Markup("</title></circle>"))
         if row["label"] in ringed:
-            parts.append(Markup('<circle class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
-                                'cx="{}" cy="{}" r="9"/>').format(ALARM, _n(x), _n(y)))  # fmt: skip
+            ring = Markup(
+                '<circle class="p-ring" fill="none" stroke="{}" stroke-width="2.5" cx="{}" cy="{}" '
+                'r="9"/>'
+            )
+            parts.append(ring.format(ALARM, coord(x), coord(y)))
         if row["standing"] == "frontier" or row["label"] in ringed or hollow:
-            end, name = x > (left + right) / 2, _short(row["label"], 34)
+            end, name = x > (left + right) / 2, shorten(row["label"], 34)
             wide = 5.6 * len(name)
             first, last = (x - 9 - wide, x - 9) if end else (x + 9, x + 9 + wide)
             if any(a < last and first < b and abs(y - at_y) < LINE for a, b, at_y in labels):
                 continue
             labels.append((first, last, y))
-            parts.append(_text(x - 9 if end else x + 9, y - 6, name,
+            parts.append(draw_text(x - 9 if end else x + 9, y - 6, name,
                                anchor="end" if end else "start", size=10))  # fmt: skip
-    return _svg(*FRONTIER, parts, f"Risk and error of {len(candidates)} candidates.")
+    return draw_svg(*FRONTIER, parts, f"Risk and error of {len(candidates)} candidates.")
 
 
 NODE_HIGH, LAYER_HIGH = 20, 46
@@ -419,7 +427,7 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
         for column, place in enumerate(layer)
     }
     parts = [
-        _line(x, y - NODE_HIGH / 2, at[up][0], at[up][1] + NODE_HIGH / 2, width=0.7, faint=True)
+        draw_line(x, y - NODE_HIGH / 2, at[up][0], at[up][1] + NODE_HIGH / 2, width=0.7, faint=True)
         for node, (x, y) in at.items()
         for j, level in enumerate(node)
         if (up := (*node[:j], level + 1, *node[j + 1 :])) in at
@@ -432,22 +440,22 @@ def lattice(found: Mapping[str, Any], fixed: Sequence[int] | None = None) -> Mar
     )
     for place, (node, name) in enumerate(zip(nodes, names, strict=True)):
         x, y = at[tuple(node["levels"])]
-        frame = [_n(v) for v in (x - wide / 2, y - NODE_HIGH / 2, wide, NODE_HIGH)]
+        frame = [coord(v) for v in (x - wide / 2, y - NODE_HIGH / 2, wide, NODE_HIGH)]
         keeps = node["loss"] is not None
         dashes = Markup(' stroke-dasharray="3 2"') if node["pruned"] else ""
         parts.append(box.format(
             place, visible(node_words(node, found["best"])), "p-sea" if keeps else "p-pale",
-            SEA if keeps else PALE, _n(0.3 if keeps else 1), *frame, SEA if keeps else SOFT,
+            SEA if keeps else PALE, coord(0.3 if keeps else 1), *frame, SEA if keeps else SOFT,
             2.5 if node["levels"] == fixed else 1, dashes, *frame,
-            _text(x, y + 4, name, anchor="middle", size=10),
+            draw_text(x, y + 4, name, anchor="middle", size=10),
         ))  # fmt: skip
         if node["levels"] == found["best"]:
             parts.append(Markup('<rect class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
                 'x="{}" y="{}" width="{}" height="{}" rx="8"/>').format(ALARM, *(
-                _n(v) for v in (x - wide / 2 - 4, y - NODE_HIGH / 2 - 4, wide + 8, NODE_HIGH + 8)
+                coord(v) for v in (x - wide / 2 - 4, y - NODE_HIGH / 2 - 4, wide + 8, NODE_HIGH + 8)
             )))  # fmt: skip
     high = 24 + NODE_HIGH + (len(layers) - 1) * LAYER_HIGH
-    return _svg(int(across), high, parts, f"Lattice of levels: {len(nodes)} combinations.")
+    return draw_svg(int(across), high, parts, f"Lattice of levels: {len(nodes)} combinations.")
 
 
 def node_words(one: Mapping[str, Any], best: Sequence[int] | None) -> str:
@@ -466,69 +474,6 @@ def _has_place(row: Mapping[str, Any]) -> bool:
     return all(row[axis] and isfinite(row[axis]["value"]) for axis in ("risk", "error"))
 
 
-def _sheet(parts: Sequence[tuple[Markup, int, int]], title: str = "") -> Drawing:
-    """Join pictures in rows on a white background, because a notebook may be dark."""
-    width = max([2 * WIDE + 220, *(wide for _, wide, _ in parts)])
-    x, y, row = 0, 20 if title else 0, 0
-    placed = [_text(6, 13, title, bold=True)] if title else []
-    for svg, wide, high in parts:
-        if x and x + wide > width:
-            x, y, row = 0, y + row + 8, 0
-        placed.append(Markup('<g transform="translate({} {})">{}</g>').format(x, y, svg))
-        x, row = x + wide + 8, max(row, high)
-    paper = _rect("p-paper", "#ffffff", (0, 0, width, y + row))
-    words = title or "Distributions of the released columns"
-    return Drawing(str(_svg(width, y + row, [paper, *placed], words)))
-
-
-def _svg(wide: int, high: int, parts: Iterable[Markup], words: str) -> Markup:
-    return Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 {0} {1}" width="{0}" '
-        'height="{1}" role="img" aria-label="{2}" font-family="system-ui, sans-serif">{3}</svg>'
-    ).format(wide, high, visible(words), Markup("").join(parts))
-
-
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    anchor: str = "start",
-    size: int = 11,
-    bold: bool = False,
-    soft: bool = False,
-    turn: bool = False,
-) -> Markup:
-    more = Markup("") if anchor == "start" else Markup(' text-anchor="{}"').format(anchor)
-    more += Markup(' font-weight="600"') if bold else Markup("")
-    more += Markup(' transform="rotate(-90 {0} {1})"').format(_n(x), _n(y)) if turn else Markup("")
-    return Markup('<text class="{}" fill="{}" font-size="{}" x="{}" y="{}"{}>{}</text>').format(
-        "p-soft" if soft else "p-ink", SOFT if soft else INK, size, _n(x),
-        _n(y), more, visible(text),
-    )  # fmt: skip
-
-
-def _line(
-    x0: float, y0: float, x1: float, y1: float, *, width: float = 1.2, faint: bool = False
-) -> Markup:
-    return Markup(
-        '<line class="p-line" stroke="{}" stroke-width="{}"{} x1="{}" y1="{}" x2="{}" y2="{}"/>'
-    ).format(
-        INK, width, Markup(' stroke-opacity=".35"') if faint else "",
-        *(_n(value) for value in (x0, y0, x1, y1)),
-    )  # fmt: skip
-
-
-def _rect(cls: str, colour: str, box: Sequence[float], opacity: float = 1.0) -> Markup:
-    return Markup(
-        '<rect class="{}" fill="{}" fill-opacity="{}" x="{}" y="{}" width="{}" height="{}"/>'
-    ).format(cls, colour, *(_n(value) for value in (opacity, *box)))
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
-
-
 def _tick(value: float, kind: str) -> str:
     if kind == "dates":
         try:
@@ -540,7 +485,7 @@ def _tick(value: float, kind: str) -> str:
 
 def _ends(axis: Mapping[str, Any]) -> tuple[str, str]:
     if axis["kind"] == "categories":
-        return _short(axis["labels"][0], 9), _short(axis["labels"][-1], 9)
+        return shorten(axis["labels"][0], 9), shorten(axis["labels"][-1], 9)
     return _tick(axis["edges"][0], axis["kind"]), _tick(axis["edges"][-1], axis["kind"])
 
 
@@ -552,8 +497,3 @@ def _shares(counts: Counts, missing: float) -> list[float]:
 def _normal(table: Sequence[Counts]) -> list[list[float]]:
     total = sum(map(sum, table))
     return [[count / total if total else 0.0 for count in line] for line in table]
-
-
-def _n(value: float) -> str:
-    """Write a coordinate with two decimals."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -24,9 +24,11 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import InputError, count_noun
 from shoal.io.text_files import check_options
-from shoal.methods import REGISTRY, Method, Setting, find, title_of
+from shoal.methods import NAMES, REGISTRY, TO_START_WITH, Method, Setting, find, title_of
+from shoal.methods.papers import PAPERS, cite_shortly, named_in_papers, papers_of
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.privacy_models.stochastic_t_closeness import least_t
+from shoal.report.papers import describe_paper
 from shoal.report.phrases import REMARK_WORDS, group_size
 
 MOST_NAMED = 12
@@ -110,21 +112,39 @@ def write_published_json(published: Any) -> str:
 
 
 def methods_text() -> str:
-    """List every registered method in one line: name, summary and promises."""
+    """List every registered method in one line: those to start with, then what is published."""
     width = max(map(len, REGISTRY))
-    lines = [f"{name:<{width}}  {method.summary}" for name, method in REGISTRY.items()]
-    return "\n".join([*lines, "", "`shoal methods NAME` shows one with its parameters and claims."])
+    lines = ["To start with:"]
+    for name, method in REGISTRY.items():
+        if name == NAMES[len(TO_START_WITH)]:
+            lines += ["", "Published methods, to repeat and compare:"]
+        where = papers_of(name)
+        cited = where[0].short if where else cite_shortly(method.reference)
+        source = "" if name in TO_START_WITH else f" {cited}."
+        lines.append(f"  {name:<{width}}  {method.summary}{source}")
+    more = (
+        "`shoal methods NAME` shows one with its parameters and claims; `shoal papers`, the papers."
+    )
+    return "\n".join([*lines, "", more])
 
 
 def method_text(name: str) -> str:
-    """Describe one method: what it claims in each release form, why, and on what assumptions."""
-    method = find(name)
+    """Describe one method: what it claims in each release form, why, and on what assumptions.
+
+    It may be named as one of the papers names it. The key of a paper describes the paper.
+    """
+    if name in PAPERS:
+        return describe_paper(name)
+    named = None if name in REGISTRY else named_in_papers(name)
+    method = find(name if named is None else named[1])
     lines = [_paragraph(method), "", "  claims in full, for the same example:"]
     for form in method.forms.offered:
         for claim in method.promises.claims(_example(method, form)):
             lines.append(f"  {form}: {claim.guarantee} ({claim.status})")
             lines += [f"    assumes {text}" for text in claim.assumes]
             lines.append(f"    because: {claim.basis}")
+            if claim.instead:
+                lines.append(f"    instead: {claim.instead}")
     return "\n".join(lines)
 
 
@@ -167,6 +187,9 @@ def _paragraph(method: Method[Any]) -> str:
     lines.append(f"  release forms: {', '.join(method.forms.offered)}")
     lines += [f"  {line}" for line in _promises(method)]
     lines.append(f"  reference: {method.reference}")
+    for paper in papers_of(method.name):
+        names = ", ".join(paper.methods[method.name])
+        lines.append(f"  in {paper.short} ({paper.key}){names and f': {names}'}")
     return "\n".join(lines)
 
 

@@ -250,7 +250,8 @@ class Studio:
         Args:
             workspace: with data and a policy.
             on_others: look at the others instead, which costs nothing.
-            options: repeats, max_risk, any_claim, rows, seed, axes: of `shoal.compare`;
+            options: published, repeats, max_risk, any_claim, rows, seed, axes: of
+                `shoal.compare`;
                 candidates: a grid as a mapping.
         """
         id_ = new_id()
@@ -310,7 +311,12 @@ class Studio:
         return self.folder(workspace) / "inspection.json"
 
     def start_select(
-        self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
+        self,
+        workspace: Workspace,
+        *,
+        epsilon: str,
+        candidates: Mapping[str, Any] | None = None,
+        published: bool = False,
     ) -> str:
         """Choose one method privately in a job, which spends epsilon."""
         id_ = new_id()
@@ -321,6 +327,7 @@ class Studio:
             id_,
             out=str(self.jobs.comparison(id_)),
             candidates=self._grid(id_, candidates),
+            published=published,
             epsilon=epsilon,
         )
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)

@@ -200,6 +200,7 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         given["out"],
         epsilon=given["epsilon"],
         candidates=given["candidates"],
+        published=given["published"],
         budget=_budget(given),
         tell=costs.append,
         progress=status,

@@ -609,7 +609,7 @@ def test_a_required_epsilon_names_the_nearest_that_can_give_it():
         shoal.plan(rules)
 
     assert "its claim is conditional" in str(stopped.value)
-    assert "These methods can promise it: laplace, ir-laplace (column-shuffled)" in str(
+    assert "These methods can promise it: auto, laplace, ir-laplace (column-shuffled)" in str(
         stopped.value
     )
 

@@ -88,6 +88,7 @@ def compare(
     policy: policies.PolicySource,
     *,
     candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    published: bool = False,
     on_sample: Any = None,
     folder: Path | None = None,
     repeats: int = REPEATS,
@@ -111,7 +112,8 @@ def compare(
             be None; it then only serves to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
-            default every method with a few sizes and prices.
+            default the policy's own choice and the methods to start with, at a few k or epsilons.
+        published: by default compare the published methods too.
         on_sample: public or synthetic people, or a release that is paid for, to compare on
             instead. The choice then costs no privacy.
         folder: where results are kept, so a second run costs nothing; made if necessary.
@@ -136,7 +138,7 @@ def compare(
     """
     policy = policies.load(policy)
     axes = Axes.of(axes)
-    listed = _list_candidates(candidates, policy)
+    listed = _list_candidates(candidates, policy, published=published)
     text_files.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.take(data if on_sample is None else on_sample, policy=policy).frame
     check_names(frame, policy.schema)
@@ -233,6 +235,7 @@ def select(
     *,
     epsilon: Fraction | Decimal | int,
     candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    published: bool = False,
     note: str = "",
     tell: Callable[[str], None] = _quiet,
     progress: Progress = silent,
@@ -244,6 +247,7 @@ def select(
         policy: with a `[budget]`, which is charged before the first draw.
         epsilon: of the whole selection.
         candidates: as for `compare`; those without a proved epsilon are left out.
+        published: as for `compare`.
         note: public words for the budget file.
         tell: called before the run with what it costs.
         progress: called with how much is done.
@@ -251,7 +255,7 @@ def select(
     policy = policies.load(policy)
     price = text_files.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
-    listed = _list_candidates(candidates, policy)
+    listed = _list_candidates(candidates, policy, published=published)
     frame = io.take(data, policy=policy).frame
     check_names(frame, policy.schema)
     return private_selection.select(
@@ -268,10 +272,13 @@ def selection_costs(epsilon: float) -> str:
 
 
 def _list_candidates(
-    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None, policy: Policy
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None,
+    policy: Policy,
+    *,
+    published: bool,
 ) -> tuple[Candidate, ...]:
     if candidates is None:
-        return grid.default(policy)
+        return grid.default(policy, published=published)
     if isinstance(candidates, str | Path):
         return grid.read(Path(candidates))
     listed = grid.of(candidates) if isinstance(candidates, Mapping) else tuple(candidates)

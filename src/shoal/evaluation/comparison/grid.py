@@ -15,7 +15,7 @@ from shoal.core import Policy, ReleaseForm
 from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.io import text_files
-from shoal.methods import REGISTRY, Method, find
+from shoal.methods import NAMES, REGISTRY, TO_START_WITH, Method, find
 from shoal.pipeline.planning import suggest_parameters
 
 GROUP_SIZES = (5, 15, 50)
@@ -89,15 +89,17 @@ class Candidate:
         )
 
 
-def default(policy: Policy) -> tuple[Candidate, ...]:
-    """List the policy's own choice, then every method with a few group sizes or epsilons.
+def default(policy: Policy, *, published: bool = False) -> tuple[Candidate, ...]:
+    """List the policy's own choice, then the methods to start with, each at a few k or epsilons.
+
+    With `published`, the published methods follow, which are there to repeat and compare.
 
     Whether a method fits the schema is left to the plan, so one that does not is listed
     with the reason.
     """
     current = Candidate(policy.method, dict(policy.parameters), policy.columns, policy.release_form)
     grid = [current]
-    for method in REGISTRY.values():
+    for method in (REGISTRY[name] for name in (NAMES if published else TO_START_WITH)):
         form = method.forms.offered[0] if method.forms.must_choose else None
         if policy.release_form in method.forms.offered and method.name == policy.method:
             form = policy.release_form

@@ -24,7 +24,6 @@ from shoal.studio.pages import rendering
 from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.fields import as_number
 from shoal.studio.pages.home import job_values
-from shoal.studio.pages.protect import FITS
 from shoal.studio.shapes import before_and_after
 
 router = APIRouter(include_in_schema=False)
@@ -84,14 +83,18 @@ def run(here: Present, form: Form) -> Response:
         if form.get("understood") != "yes":
             raise InputError(UNREAD)  # noqa: TRY301
         candidates = _grid(form, here.policy)
+        published = form.get("grid") == "published"
         if form.get("look") == "private":
             epsilon = form.get("epsilon", "").strip()
-            here.studio.start_select(here.workspace, epsilon=epsilon, candidates=candidates)
+            here.studio.start_select(
+                here.workspace, epsilon=epsilon, candidates=candidates, published=published
+            )
         else:
             here.studio.start_compare(
                 here.workspace,
                 on_others=form.get("look") == "others",
                 candidates=candidates,
+                published=published,
                 **_details(form),
             )
     except InputError as error:
@@ -142,7 +145,10 @@ def _show(
     job = here.job(JobKind.COMPARE, JobKind.SELECT)
     control = workspace.others if studio.path(workspace, workspace.others) else None
     booked = studio.add_budget(workspace, policy)
-    every = grid.default(policy)
+    listed = {
+        key: len(grid.default(policy, published=key == "published"))
+        for key in ("to-start-with", "published")
+    }
     comparison = _read_result(here)
     return screen(
         here,
@@ -153,7 +159,8 @@ def _show(
         found=comparison,
         candidate=None,
         picked=None,
-        grid_own=given.get("grid") == "own",
+        grid=given.get("grid", "to-start-with"),
+        grid_sizes={key: count_noun(number, "candidate") for key, number in listed.items()},
         grid_methods=_methods(here, policy, given),
         grid_values=[
             {"key": key, "title": title, "value": given.get(f"grid.{key}", value)}
@@ -162,8 +169,6 @@ def _show(
                 ("epsilon", "Privacy losses (epsilon)", "0.5, 2"),
             )
         ],
-        grid_words=f"{count_noun(len(every), 'candidate')}; one that does not fit the columns is "
-        "listed with the reason.",
         details=[
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
@@ -203,7 +208,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 
 
 def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[str, Any]]:
-    """List the methods that may be compared, suitable ones first; the policy's own is ticked."""
+    """List the methods that may be compared, those to start with first; the policy's is ticked."""
     offers = [offer for offer in planning.offers(policy, here.seen) if not offer.refused]
     generated = given.get("grid") != "own"
     return [
@@ -215,7 +220,7 @@ def _methods(here: Here, policy: Policy, given: Mapping[str, str]) -> list[dict[
             if generated
             else bool(given.get(f"method.{offer.method.name}")),
         }
-        for offer in sorted(offers, key=lambda one: list(FITS).index(one.fit))
+        for offer in offers
     ]
 
 

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from shoal.core import Policy, Role
 from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
-from shoal.methods import find, title_of
+from shoal.methods import TO_START_WITH, find, title_of
 from shoal.pipeline import audiences, forecast, planning
 from shoal.pipeline.planning import Offer
 from shoal.report import phrases, pictures
@@ -29,12 +29,8 @@ CHANGED = (
 )
 FEW = 2
 """Sets of columns that a card lists."""
-FITS = {
-    "fits": "These methods fit",
-    "may fail": "These methods may fail once the table is read",
-    "cannot": "These methods cannot be used",
-}
-"""What a card may say, and the heading above such cards."""
+FITS = ("fits", "may fail", "cannot")
+"""What a card may say, in the order in which cards are listed."""
 TRIED = {
     "table": "A release of {rows} rows drawn at random from your table. A release of the whole "
     "table loses less. The rows below are confidential.",
@@ -184,8 +180,11 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
     draft = here.workspace.drafts.get(invalid_input.REQUIRE)
     offers = planning.offers(policy, here.seen)
     cards = [_offer(offer, policy) for offer in offers]
-    lists = {fit: [c for c in cards if c["fit"] == fit and not c["chosen"]] for fit in FITS}
     counts = {fit: sum(offer.fit == fit for offer in offers) for fit in FITS}
+    others = sorted(
+        (card for card in cards if not card["chosen"]), key=lambda card: FITS.index(card["fit"])
+    )
+    able = [card for card in others if card["fit"] != "cannot"]
     stated = protect_fields.as_form(here.document.get("require", {}))
     return screen(
         here,
@@ -203,7 +202,13 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         rules=[rule.text for rule in policy.constraints.rules],
         released=policy.schema.released,
         comparisons=protect_fields.COMPARISONS,
-        lists=[{"fit": fit, "words": FITS[fit], "offers": listed} for fit, listed in lists.items()],
+        to_start_with=[card for card in able if card["name"] in TO_START_WITH],
+        folded={
+            "Published methods, to repeat and compare": [
+                card for card in able if card["name"] not in TO_START_WITH
+            ],
+            "Methods that cannot be used": [c for c in others if c["fit"] == "cannot"],
+        },
         offers_words=f"Of {len(offers)} methods, {counts['fits']} fit your columns, the "
         f"requirements and the audience, {counts['may fail']} may fail once the table is read, and "
         f"{counts['cannot']} cannot be used.",
