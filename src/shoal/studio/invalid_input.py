@@ -58,12 +58,15 @@ def wrong_fields(error: ShoalError, known: Collection[str], *table: str) -> tupl
     >>> end = InputError("x.", field=("columns", "a.b", "bounds", 1))
     >>> wrong_fields(end, ["kind", "bounds"], "columns", "a.b")
     ('bounds',)
+    >>> wrong_fields(InputError("x.", field=("protect", "groups")), ["groups.age"], "protect")
+    ('groups.age',)
     """
     place = error.field[len(table) :]
     if error.field[: len(table)] != table or not place:
         return ()
-    path = ".".join(map(str, place))
-    return tuple(field for field in known if f"{path}.".startswith(f"{field}."))
+    path = ".".join(map(str, place)) + "."
+    parts = {field: f"{field}." for field in known}
+    return tuple(f for f, part in parts.items() if path.startswith(part) or part.startswith(path))
 
 
 def _text(text: str) -> str:

@@ -22,10 +22,13 @@ COMPARISONS = {
 RELEASE_FORM = "How released rows relate to the original"
 FIRST = ("k", "epsilon", "t", "release_form")
 """Settings that are shown at once, beside those that are required or stated."""
-UNASKED = ("columns", "groups", "epsilons", "sets")
+UNASKED = ("columns",)
 """Keys of `[protect]` that no field shows; the page leaves them as the policy states them."""
 BY_COLUMN = ("importance", "intervals", "levels", "weights")
 """Parameters with a value for each protected column."""
+SETS = ("groups", "sets")
+"""Parameters that list sets of columns: each column has a field for the numbers of its sets."""
+SETS_HELP = "Columns with the same number are one set; several numbers are separated by commas."
 LISTED = {
     "l-diversity": ("l", "kind", "c"),
     "t-closeness": ("t", "distance"),
@@ -65,7 +68,17 @@ def parameters(
         if name in UNASKED:
             continue
         if name in BY_COLUMN:
-            fields += [_of_column(name, column, schema, stated) for column in protected]
+            fields += [
+                _of_column(name, column, schema, stated.get(name, {}).get(column))
+                for column in protected
+            ]
+            continue
+        if name in SETS:
+            fields += [
+                _of_column(name, column, schema, _number_sets(stated.get(name) or (), column))
+                | {"words": SETS_HELP}
+                for column in protected
+            ]
             continue
         required = name in schema.get("required", ())
         field = _parameter(name, schema, stated.get(name), required=required)
@@ -106,7 +119,7 @@ def _parameter(
         "words": stated.get("description", ""),
         "required": required,
         "default": "" if required else f"{shown} by default",
-        "value": as_text(value),
+        "value": _write_list(value),
         "choices": [("true", "yes"), ("false", "no")]
         if kind == "boolean"
         else [(str(choice), str(choice)) for choice in resolved.get("enum", ())],
@@ -114,22 +127,29 @@ def _parameter(
     }
 
 
-def _of_column(
-    name: str, column: str, schema: Mapping[str, Any], stated: Mapping[str, Any]
-) -> dict[str, Any]:
+def _of_column(name: str, column: str, schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """Make one column's field of a parameter that has a value for each column."""
-    value = stated.get(name, {}).get(column)
-    listed = value if isinstance(value, list) else [] if value is None else [value]
     return {
         "name": f"{name}.{column}",
         "title": f"{schema['properties'][name]['title']}: {column}",
         "words": schema["properties"][name].get("description", ""),
         "required": False,
         "default": "not stated by default",
-        "value": ", ".join(as_text(item) for item in listed),
+        "value": _write_list(value),
         "choices": [],
         "number": False,
     }
+
+
+def _write_list(value: Any) -> str:
+    """Write one value or several, separated by commas."""
+    listed = value if isinstance(value, list) else [] if value is None else [value]
+    return ", ".join(as_text(item) for item in listed)
+
+
+def _number_sets(sets: Iterable[Iterable[str]], column: str) -> list[int]:
+    """Number the sets that a column is in, from 1."""
+    return [number for number, names in enumerate(sets, 1) if column in names]
 
 
 def _list_choices(name: str, policy: Policy, protected: Iterable[str]) -> list[str]:
@@ -151,20 +171,31 @@ def read_parameters(
     """Read a method's parameters from a form; empty fields are not stated."""
     schema = method.parameters.model_json_schema(mode="validation")
     given_values: dict[str, Any] = {}
+    numbered: dict[str, dict[str, list[str]]] = {}
     for name, typed in given.items():
         text = typed.strip()
         key, _, column = name.partition(".")
         known = key == "release_form" or key in schema["properties"]
         if not text or not known or key in UNASKED:
             continue
-        if column and key in BY_COLUMN:
-            several = [as_number(part.strip()) for part in text.split(",")]
+        several = [as_number(part.strip()) for part in text.split(",")]
+        if key in SETS:
+            for number in several:
+                numbered.setdefault(key, {}).setdefault(str(number), []).append(column)
+        elif column and key in BY_COLUMN:
             single = key != "intervals" and len(several) == 1
             given_values.setdefault(key, {})[column] = several[0] if single else several
         else:
             kind = _resolve(schema["properties"].get(key, {}), schema).get("type", "string")
-            given_values[key] = as_value(text, kind)
+            given_values[key] = several if kind == "array" else as_value(text, kind)
+    given_values |= {key: _order_sets(sets) for key, sets in numbered.items()}
     return given_values | {key: before[key] for key in UNASKED if key in before}
+
+
+def _order_sets(sets: Mapping[str, list[str]]) -> Any:
+    """List sets of columns by their numbers; what is no number is handed on."""
+    wrong = next((text for text in sets if not text.isdecimal()), None)
+    return wrong or [sets[number] for number in sorted(sets, key=int)]
 
 
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
