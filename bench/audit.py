@@ -106,9 +106,16 @@ def _plan(
 
 
 def asked(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
-    """`maxent` that measures what groups lose; with so few records, noise decides."""
+    """`maxent` that selects a fine pair, or none; with so few records, noise decides."""
     chosen = _plan(codes, attributes, price, **lent)
-    chosen = replace(chosen, coarseness_share=Fraction(1, 10))
+    chosen = replace(
+        chosen,
+        groups=2,
+        fine_pairs=1,
+        fine_groups=9,
+        fine_cells=len(codes[0]),
+        fine_share=(1 - chosen.one_way_share) / 4,
+    )
     return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 
@@ -116,7 +123,9 @@ def chose(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
     """`maxent` that chooses two three-way marginals for half of what single columns leave."""
     chosen = _plan(codes, attributes, price, **lent)
     half = (1 - chosen.one_way_share) / 2
-    chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
+    chosen = replace(
+        chosen, three_way=2, three_way_share=half, fine_pairs=0, fine_share=Fraction(0)
+    )
     return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 

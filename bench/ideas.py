@@ -311,15 +311,10 @@ def _pairs_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> 
     )
 
 
-def _never_asked(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """What groups lose is not measured: marginals whatever they lose."""
-    return replace(maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(0))
-
-
-def _always_grown(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    """What groups lose is measured for almost nothing, and a tree is grown whatever it is."""
+def _no_fine_pairs(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
+    """No pair is measured over finer groups."""
     return replace(
-        maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(1, 10**6)
+        maxent_plan(attributes, n=n, epsilon=epsilon), fine_pairs=0, fine_share=Fraction(0)
     )
 
 
@@ -436,8 +431,7 @@ VARIANTS = {
     "spectral": Variant(maxent_plan, {"fit_distribution": _spectral}),
     "tree": Variant(maxent_plan, {}, tree_of_pairs),
     "pairs alone": Variant(_pairs_alone, {}),
-    "never asked": Variant(_never_asked, {}),
-    "mass tree": Variant(_always_grown, {"LOST": -(10**9)}),
+    "no fine pairs": Variant(_no_fine_pairs, {}),
 }
 """`after` is what a release does; those below it are `after` with one thing changed, those above
 it are earlier states."""

@@ -410,14 +410,16 @@ LONG = [Domain("a", Kind.ORDINAL, 300), *FOUR[1:]]
 
 
 def paths(attributes, n):
-    """Ways of `maxent`: a question and then a tree or tables, and tables of three columns."""
+    """Ways of `maxent`: pairs over finer groups, tables of three columns, or a forest."""
     chosen = maxent_plan(attributes, n=n, epsilon=Fraction(1))
     half = (1 - chosen.one_way_share) / 2
-    threes = replace(chosen, three_way=1, three_way_share=half, coarseness_share=Fraction(0))
-    asked = replace(chosen, coarseness_share=Fraction(1, 10))
+    nothing = {"fine_pairs": 0, "fine_share": Fraction(0)}
+    threes = replace(chosen, three_way=1, three_way_share=half, **nothing)
+    fine = replace(chosen, groups=2, fine_pairs=2, fine_groups=9, fine_cells=n,
+                   fine_share=half / 4)  # fmt: skip
     forest = replace(chosen, marginals=PairMarginals.FOREST, cover=Cover((), (), 0.0), pairs=2,
-                     coarseness_share=Fraction(0))  # fmt: skip
-    return {"asked": asked, "threes": threes, "plain": chosen, "forest": forest}
+                     **nothing)  # fmt: skip
+    return {"fine": fine, "threes": threes, "plain": chosen, "forest": forest}
 
 
 def drawn(codes, noise, *, mechanism, attributes, price=WHOLE, **more):
@@ -436,7 +438,7 @@ def corners(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain", "forest"])
 def test_no_draw_of_maxent_costs_more_than_its_entry_states(attributes, path):
     run = partial(drawn, mechanism=maxent, attributes=attributes,
                   plan=paths(attributes, N)[path])  # fmt: skip
@@ -464,7 +466,7 @@ def gone(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own", "forest"])
 def test_a_record_that_comes_or_goes_costs_what_the_entries_of_maxent_state(attributes, path):
     """The plan, which the noisy number decides, is the same for both tables."""
     plan = paths(attributes, N).get(path)
@@ -485,7 +487,7 @@ def test_a_record_that_comes_or_goes_costs_what_the_entries_of_a_tree_state(attr
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own", "forest"])
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
 def test_what_moves_costs_the_rho_that_the_entries_state(attributes, path, neighbours):
     """Squared moves over twice the variance, and ranges of choices: no run exceeds its entries."""

@@ -42,13 +42,13 @@ RUNS = {
     "copula, tree": lambda codes, attributes, epsilon, noise: copula(
         codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS, margins=Margins.TREE
     ),
-    "maxent, asked": lambda codes, attributes, epsilon, noise: maxent(
+    "maxent, fine": lambda codes, attributes, epsilon, noise: maxent(
         codes,
         attributes,
         price=Price(epsilon),
         noise=noise,
         rng=ROWS,
-        plan=asking(attributes, len(codes[0]), epsilon),
+        plan=seeking(attributes, len(codes[0]), epsilon),
     ),
     "maxent": lambda codes, attributes, epsilon, noise: maxent(
         codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS
@@ -60,14 +60,18 @@ def choosing(codes, attributes, epsilon, noise):
     """`maxent` that chooses two tables of three columns; its fit, of all cells, draws nothing."""
     chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
     half = (1 - chosen.one_way_share) / 2
-    chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
+    chosen = replace(
+        chosen, three_way=2, three_way_share=half, fine_pairs=0, fine_share=Fraction(0)
+    )
     return maxent(codes, attributes, price=Price(epsilon), noise=noise,
                   rng=np.random.default_rng(1), plan=chosen)  # fmt: skip
 
 
-def asking(attributes, n, epsilon):
-    """A plan that asks what groups lose; with so few records noise takes either way."""
-    return replace(maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(1, 10))
+def seeking(attributes, n, epsilon):
+    """A plan that selects a pair over finer groups, or none; with so few records noise decides."""
+    chosen = maxent_plan(attributes, n=n, epsilon=epsilon)
+    share = (1 - chosen.one_way_share) / 4
+    return replace(chosen, groups=2, fine_pairs=1, fine_groups=9, fine_cells=n, fine_share=share)
 
 
 def bound(name, attributes, epsilon):

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import pytest
@@ -27,9 +26,9 @@ from shoal.mechanism.records import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, UNITS
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent import (
-    GROWN,
     MaxentPlan,
     PairMarginals,
+    fine_pairs,
     is_line,
     maxent,
     maxent_plan,
@@ -39,6 +38,7 @@ from shoal.synthesis.maxent import (
 from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.generate import exchange_rows
 from shoal.synthesis.maxent.pair_covers import Cover, cover
+from shoal.synthesis.maxent.plan import FINE_SELECTION, FINEST
 from shoal.synthesis.maxent.posterior import two_way_targets
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
@@ -109,31 +109,30 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
 
     assert drawn.facts["marginals"] == tables.value
     assert len(drawn.rows[0]) == n
-    asked = "dependence lost by grouping values" in drawn.facts
+    fine = len(drawn.facts.get("pairs over finer groups", ()))
     threes = len(drawn.facts.get("three-way marginals", ()))
     assert threes == maxent_plan(attributes, n=n, epsilon=Fraction(epsilon)).three_way
     tables = drawn.facts["number of marginals"] + threes
-    assert len(drawn.measurements) == len(attributes) + asked + tables
+    assert len(drawn.measurements) == len(attributes) + fine + tables
     accounting.verify(
         drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
-def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
-    def asked(m, n, epsilon, size=15):
-        columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j in range(m))
-        return maxent_plan(columns, n=n, epsilon=Fraction(epsilon)).coarseness_share
+def test_fine_pairs_are_planned_where_a_selection_can_find_one():
+    def planned(m, n, epsilon, size=40):
+        columns = tuple(Domain(str(j), Kind.NOMINAL, size) for j in range(m))
+        plan = maxent_plan(columns, n=n, epsilon=Fraction(epsilon))
+        assert (plan.fine_pairs > 0) == (plan.fine_share > 0)
+        assert plan.fine_pairs * plan.fine_share <= (1 - plan.one_way_share) * FINE_SELECTION
+        assert not plan.fine_pairs or plan.groups < plan.fine_groups <= FINEST
+        return plan.fine_pairs
 
-    assert asked(5, 6000, "1") == Fraction(60, 6000)
-    assert asked(5, 30162, "0.1") == Fraction(600, 30162)
-    assert asked(3, 500, "1") == 0  # more than a tenth of epsilon
-    assert asked(8, 10_000, "0.1") == 0  # r below 50
-    assert asked(2, 6000, "1") == 0
-    assert asked(5, 6000, "1", size=2) == 0  # no code shares its group
-    assert asked(4, 30162, "10") == 0  # triples
-    assert maxent_plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).coarseness_share == Fraction(
-        1, 100
-    )
+    assert planned(10, 10_000, "1") == 6
+    assert planned(10, 100_000, "1") == 9  # a forest
+    assert planned(10, 2000, "1") == 0  # a selection would cost more than a fifth
+    assert planned(10, 30_000, "1", size=2) == 0  # no code shares its group
+    assert planned(21, 30_000, "1") == 0  # a forest without a cover
 
 
 def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
@@ -176,57 +175,52 @@ def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair(
     assert learnt - chance < 0.5 * (public - chance)
 
 
-def tied(seed, n, m=5, size=16):
-    """Columns that follow from the first, all but a tenth of their cells."""
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, size, n)
-    columns = [first]
-    for _ in range(m - 1):
-        follows = rng.permutation(size)[first]
-        columns.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), follows))
-    return columns, tuple(Domain(str(j), Kind.NOMINAL, size) for j in range(m))
+def without_fine(chosen):
+    return replace(chosen, fine_pairs=0, fine_share=Fraction(0))
 
 
-def pair_distance(columns, rows, size=16):
-    pairs = [
-        np.abs(table_counts([columns[a], columns[b]], [size] * 2)
-               - table_counts([rows[a], rows[b]], [size] * 2)).sum() / 2 / len(rows[0])
-        for a, b in combinations(range(len(columns)), 2)
-    ]  # fmt: skip
-    return np.mean(pairs)
+def test_columns_that_determine_each_other_are_measured_over_finer_groups():
+    """Two of six columns have forty codes, of which each determines the other."""
+    rng = np.random.default_rng(3)
+    n, price = 20_000, Fraction(1)
+    first = rng.integers(0, 40, n)
+    columns = [first, rng.permutation(40)[first], *(rng.integers(0, 6, n) for _ in range(4))]
+    attributes = [Domain(name, Kind.NOMINAL, 40 if name in "ab" else 6) for name in "abcdef"]
+    chosen = maxent_plan(attributes, n=n, epsilon=price)
 
-
-def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
-    columns, attributes = tied(4, 4000)
-    price = Fraction(1)
-    chosen = maxent_plan(attributes, n=4000, epsilon=price)
-
-    def drawn(tables, noise):
-        return maxent(columns, attributes, price=Price(price), noise=noise, plan=tables,
+    def drawn(plan, noise):
+        return maxent(columns, attributes, price=Price(price), noise=noise, plan=plan,
                       rng=np.random.default_rng(0))  # fmt: skip
 
-    noise = SeededNoise(5)
-    tree = drawn(chosen, noise)
-    tables = drawn(replace(chosen, coarseness_share=Fraction(0)), SeededNoise(5))
+    def distance(made):
+        found = (table_counts([x[0], x[1]], [40, 40]) for x in (columns, made.rows))
+        return np.abs(np.subtract(*found)).sum() / 2 / n
 
-    assert tree.facts["marginals"] == GROWN
-    assert tree.facts["dependence lost by grouping values"] > 0.25
-    assert tables.facts["marginals"] == "blocks"
-    assert pair_distance(columns, tree.rows) < 0.8 * pair_distance(columns, tables.rows)
+    noise = SeededNoise(5)
+    fine, coarse = drawn(chosen, noise), drawn(without_fine(chosen), SeededNoise(5))
+
+    assert fine.facts["pairs over finer groups"] == ["a x b"]
+    assert fine.facts["groups per column"][:2] == [40, 40]
+    assert distance(fine) < 0.2
+    assert distance(coarse) > 0.6
     accounting.verify(
-        tree.privacy_losses, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        fine.privacy_losses, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
-def test_independent_columns_get_tables():
+def test_of_independent_columns_no_pair_is_selected_and_the_cover_has_what_is_left():
     rng = np.random.default_rng(0)
-    _, attributes = tied(0, 10)
-    columns = [rng.integers(0, 16, 4000) for _ in attributes]
+    attributes = [Domain(name, Kind.NOMINAL, 16) for name in "abcdef"]
+    columns = [rng.integers(0, 16, 20_000) for _ in attributes]
+    chosen = maxent_plan(attributes, n=20_000, epsilon=Fraction(1))
 
     drawn = maxent(columns, attributes, price=Price(Fraction(1)), noise=SeededNoise(1), rng=rng)
 
-    assert drawn.facts["dependence lost by grouping values"] < 0.25
-    assert drawn.facts["marginals"] == "blocks"
+    assert chosen.fine_pairs > 1
+    assert drawn.facts["pairs over finer groups"] == []
+    selections = [entry for entry in drawn.privacy_losses if entry.mechanism == SELECTION]
+    assert [entry.epsilon for entry in selections] == [chosen.fine_share]
+    assert sum(entry.epsilon for entry in drawn.privacy_losses) == 1
 
 
 def test_tables_of_three_columns_are_paid_for_where_much_is_there():
@@ -299,7 +293,7 @@ def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
 def test_a_question_that_leaves_nothing_is_refused():
     with pytest.raises(InputError, match="must leave a share of epsilon"):
         MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
-             coarseness_share=Fraction(1, 2))  # fmt: skip
+             fine_pairs=1, fine_share=Fraction(1, 2))  # fmt: skip
 
 
 def test_the_plan_needs_no_data_and_follows_the_rule():
@@ -574,10 +568,10 @@ def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
                 assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1
 
 
-def price_list(chosen, domains, price, *, grown):
+def price_list(chosen, domains, price, *, selections, pairs):
     """The table of draws on the front page of `maxent`: sensitivity and price of each."""
     epsilon, counts = price.amount, 2 if price.neighbours is CHANGE else 1
-    rest = (1 - chosen.one_way_share - chosen.coarseness_share) * epsilon
+    rest = (1 - chosen.one_way_share - selections * chosen.fine_share) * epsilon
     path = PATH[price.neighbours]
     most, splits = path / SHALLOWEST, UNITS * path
     for domain, weight in zip(domains, chosen.weights, strict=True):
@@ -586,20 +580,25 @@ def price_list(chosen, domains, price, *, grown):
             yield from [(splits, min(own / 2, most)), (counts, own - min(own / 2, most))]
         else:
             yield counts, own
-    if chosen.coarseness_share:
-        yield 2 * counts * comb(len(domains), 2), chosen.coarseness_share * epsilon
-    if grown:
-        yield from [(splits, min(2 * rest / 5, most)), (counts, rest - min(2 * rest / 5, most))]
-        return
+    for _ in range(selections):
+        yield 2 * counts, chosen.fine_share * epsilon
+    three = chosen.three_way_share * epsilon
+    fine = Fraction(4 * pairs, 5 * (pairs + 3)) * (rest - three)
+    for _ in range(pairs):
+        yield counts, fine / pairs
     for part in (1, 3):
         for _ in range(chosen.pairs):
             yield counts, part * rest / (4 * chosen.pairs)
-    three = chosen.three_way_share * epsilon
     for weight in chosen.cover.weights:
-        yield counts, (rest - three) * weight / sum(chosen.cover.weights)
+        yield counts, (rest - three - fine) * weight / sum(chosen.cover.weights)
     for part in (1, 9):
         for _ in range(chosen.three_way):
             yield counts, part * three / (10 * chosen.three_way)
+
+
+FINE = {"fine_pairs": 2, "fine_groups": 20, "fine_cells": 40, "fine_share": Fraction(1, 40)}
+NOTHING = {"fine_pairs": 0, "fine_share": Fraction(0), "three_way": 0,
+           "three_way_share": Fraction(0)}  # fmt: skip
 
 
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
@@ -623,29 +622,27 @@ def test_a_rho_is_worth_more_than_its_epsilon_where_marginals_are_many():
 
 
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
-@pytest.mark.parametrize("path", ["asked", "three-way", "forest"])
+@pytest.mark.parametrize("path", ["fine", "three-way", "forest"])
 def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
-    """Squares of L2 moves: 2 or 1 of counts, (4 P)^2 or (2 P)^2 of what groups lose."""
+    """Squares of L2 moves: 2 or 1 of counts; and 4 or 2 of a score of fine pairs."""
     chosen = maxent_plan(MIXED, n=500, epsilon=Fraction(1))
     half = (1 - chosen.one_way_share) / 2
-    nothing = {"coarseness_share": Fraction(0), "three_way": 0, "three_way_share": Fraction(0)}
     changed = {
-        "asked": {"coarseness_share": Fraction(1, 10)},
+        "fine": FINE,
         "three-way": {"three_way": 2, "three_way_share": half},
         "forest": FOREST,
     }[path]
     price = Price(Fraction(1, 10), neighbours, PrivacyMeasure.RHO)
 
     drawn = maxent(records(1, 500, MIXED), MIXED, price=price, noise=SeededNoise(1),
-                   rng=np.random.default_rng(1), plan=replace(chosen, **nothing | changed),
+                   rng=np.random.default_rng(1), plan=replace(chosen, **NOTHING | changed),
                    total=RecordTotal(510.0, 50.0))  # fmt: skip
 
     moved = 2 if neighbours is CHANGE else 1
-    lost = (2 * moved * comb(len(MIXED), 2)) ** 2
     for entry in drawn.privacy_losses:
         assert entry.neighbours is neighbours
-        if "lost" in entry.target:
-            assert entry.sensitivity == lost
+        if "fine" in entry.target:
+            assert entry.sensitivity == 2 * moved
         elif entry.mechanism in {GAUSSIAN, EXPONENTIAL}:
             assert entry.sensitivity == moved
         else:
@@ -657,27 +654,28 @@ def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
 @pytest.mark.parametrize("price", [
     Price(Fraction(1)), Price(Fraction(10)), Price(Fraction(1), ADD), Price(Fraction(10), ADD),
 ], ids=["1", "10", "1 added", "10 added"])  # fmt: skip
-@pytest.mark.parametrize("path", ["plain", "asked", "grown", "three-way", "alone", "forest"])
+@pytest.mark.parametrize("path", ["plain", "fine", "none", "three-way", "alone", "forest"])
 def test_entries_are_those_of_the_proof(path, price, monkeypatch):
     epsilon = price.amount
     domains = MIXED[:1] if path == "alone" else MIXED
     chosen = maxent_plan(domains, n=500, epsilon=epsilon)
     if path != "alone":
         half = (1 - chosen.one_way_share) / 2
-        nothing = {"coarseness_share": Fraction(0), "three_way": 0, "three_way_share": Fraction(0)}
-        chosen = replace(chosen, **nothing | {
-            "plain": {}, "asked": {"coarseness_share": Fraction(1, 10)},
-            "grown": {"coarseness_share": Fraction(1, 10)},
+        chosen = replace(chosen, **NOTHING | {
+            "plain": {}, "fine": FINE, "none": FINE,
             "three-way": {"three_way": 2, "three_way_share": half}, "forest": FOREST,
         }[path])  # fmt: skip
-    monkeypatch.setattr(module, "LOST", -9 if path == "grown" else 9)
+    # "None" is never selected, or always.
+    monkeypatch.setattr(fine_pairs, "NOISE", 9 if path == "none" else -9)
 
     drawn = maxent(records(1, 500, domains), domains, price=price, noise=SeededNoise(1),
                    rng=np.random.default_rng(1), plan=chosen,
                    total=RecordTotal(510.0, 50.0))  # fmt: skip
 
     stated = [(entry.sensitivity, entry.epsilon) for entry in drawn.privacy_losses]
-    assert stated == list(price_list(chosen, domains, price, grown=path == "grown"))
+    made = {"fine": (2, 2), "none": (1, 0)}.get(path, (0, 0))
+    asked = price_list(chosen, domains, price, selections=made[0], pairs=made[1])
+    assert stated == list(asked)
     assert sum(price for _, price in stated) == epsilon
     for entry in drawn.privacy_losses:
         twice = 2 if entry.mechanism == SELECTION else 1

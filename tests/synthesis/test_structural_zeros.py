@@ -13,7 +13,7 @@ from shoal.mechanism.records import HeldColumns, RecordTotal
 from shoal.synthesis.adaptive_tree import tree_histogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import fit as module
-from shoal.synthesis.maxent import maxent, plan_of, posterior
+from shoal.synthesis.maxent import maxent, posterior
 from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.pair_covers import cover
 from shoal.synthesis.maxent.structural_zeros import AllowedCells, Component, GroupedZeros
@@ -147,9 +147,6 @@ def test_a_cover_counts_allowed_cells_alone(made):
         assert cells.root(members) ** 2 == pytest.approx(counted * others)
     plain = cover(small)
     assert cover(small, allowed=free).cost == pytest.approx(plain.cost)
-    price = Price(Fraction(1))
-    with_zeros = plan_of(domains, n=5000, price=price, zeros=[zeros])
-    assert with_zeros.coarseness_share == 0
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(5)])

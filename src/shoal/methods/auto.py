@@ -28,7 +28,7 @@ from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, maxent
+from shoal.synthesis.maxent import MaxentPlan, PairMarginals, maxent
 from shoal.synthesis.privtree import Fill, privtree
 
 
@@ -70,7 +70,7 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     return Synthesizer(generate, notes, marginals, padded=isinstance(plan, Margins))
 
 
-_HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "one-way marginals alone"}
+_HOW = {PairMarginals.NONE.value: "one-way marginals alone"}
 
 
 def _may_be_copula(setting: Setting[AutoParameters]) -> bool:

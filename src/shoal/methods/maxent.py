@@ -35,8 +35,7 @@ METHOD = synthetic_method(
         "a changed record moves the counts of each marginal by 2 in total, and the trees of "
         "columns of more than 256 values as in privtree; which marginals are measured is public, "
         "or selected by permute-and-flip, which is paid for; how values are grouped depends on "
-        "noisy counts alone, and whether a tree replaces the marginals depends on a noisy answer "
-        "that is paid for; rows are drawn from the noisy answers alone"
+        "noisy counts alone; rows are drawn from the noisy answers alone"
     ),
     added=(
         "a record that comes or goes moves the counts of each marginal by 1, and the trees of "

@@ -151,7 +151,7 @@ def _why(
         *([pairs_text(plan.pairs, comb(m, 2))] if plan.pairs else []),
         *([] if plan.marginals is PairMarginals.NONE else [groups_text(plan, zeros)]),
         *([_GAUSSIAN] if price.rho is not None else []),
-        *([_COARSENESS] if plan.coarseness_share else []),
+        *([_FINE] if plan.fine_pairs else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
 
@@ -181,9 +181,9 @@ AS_MUCH = "the epsilon of equally large Laplace noise"
 _CONSTRAINED = "There are constraints: only maxent draws rows that keep them by its structure."
 _GAUSSIAN = "Noise is Gaussian, which many marginals need: privacy losses are counted in rho."
 _THREE_WAY = "selected with noise where pairs of columns explain too little."
-_COARSENESS = (
-    "A noisy test first checks how much dependence such groups lose; if they lose too much, a "
-    "tree replaces the marginals."
+_FINE = (
+    "Pairs of columns whose dependence such groups would hide are selected with noise, and "
+    "measured over finer groups."
 )
 
 

@@ -103,7 +103,6 @@ class Sort(StrEnum):
     TREE = "tree"
     BLOCKS = "blocks"
     CONCORDANCES = "concordances"
-    LOSS = "loss"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +114,7 @@ class Measurement:
         groups: what it counts of them. A table: for each column the group of each code, or for
             ordered codes the first code of each bin and the number of codes at the end. A tree: the
             lower and upper ends of its leaves, as positions in the public orders. Blocks by rank:
-            their first ranks, and n. Concordances of every two columns, and what groups lose (of
-            no column in particular): nothing.
+            their first ranks, and n. Concordances of every two columns: nothing.
         counts: the noisy answers; a table has one axis per column. They may be negative.
         scale: of the noise that they have.
         mechanism: which noise that is: discrete Laplace, or Gaussian.

@@ -74,8 +74,6 @@ def stack_strata(
 def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int, Texts]:
     """Describe what each answer counts, for each measured column."""
     columns = measured.columns
-    if measured.sort is Sort.LOSS:
-        return {}
     if measured.sort is Sort.TREE:
         lower, upper = measured.groups
         return {j: _sides(space[j], lower[:, i], upper[:, i]) for i, j in enumerate(columns)}

@@ -7,10 +7,9 @@
    codes over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
    stands alone takes all of epsilon, and rows are drawn from what is believed of its counts. From
    the noisy counts, codes are put into at most G groups per column (`one_way`).
-3. If it can be had for little, measure one number: how much of two-way marginals such groups lose
-   (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a tree over all
-   columns is grown with what is left of epsilon, and rows are drawn from its leaves (`mass_tree`).
-4. Otherwise measure marginals over groups that together show every two columns: one of all columns
+3. Select pairs of columns whose dependence such groups would hide, if there are any, and measure
+   them over finer groups (`fine_pairs`).
+4. Measure marginals over groups that together show every two columns: one of all columns
    (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, `pair_covers`), or of every
    three (TRIPLES). The plan selects them; they share what is left of epsilon, but for a tenth of it
    where there is much. Beyond 20 columns pairs are too many: a few of them that form a FOREST are
@@ -46,37 +45,36 @@ its scale; the largest move of a score for permute-and-flip, which costs twice t
     2     counts of a column's codes                2        1        e_j
     2     all splits of a column's tree             3.607    2.607    s_j = min(e_j / 2, S)
     2     counts of the leaves of that tree         2        1        e_j - s_j
-    3     what groups lose, floored                 4 P      2 P      c
-    3     all splits of the tree of all columns     3.607    2.607    s = min(2 rest / 5, S)
-    3     counts of the leaves of that tree         2        1        rest - s
-    4     counts of marginal k of the cover         2        1        (rest - t) w_k / sum w
+    3     a score, in each of s selections          4        2        f
+    3     counts of each of K fine pairs            2        1        u / K
+    4     counts of marginal k of the cover         2        1        (rest - t - u) w_k / sum w
     4     a score, in each of q selections          2        1        rest / (4 q)
     4     counts of each pair of the forest         2        1        3 rest / (4 q)
     6     a score, in each of q selections          2        1        t / (10 q)
     6     counts of each selected marginal          2        1        9 t / (10 q)
 
 Shares: e_j = one_way_share epsilon v_j / sum v for column j, v and w being the plan's weights of
-columns and of the cover's blocks; c = coarseness_share epsilon; t = three_way_share epsilon;
-rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and S the most for
-which the splits of a tree are proved (PATH / SHALLOWEST), 2.500 for D and 1.807 for A.
+columns and of the cover's blocks; f = fine_share epsilon; t = three_way_share epsilon;
+rest = (1 - one_way_share) epsilon - s f; u = 4 K / (5 (K + 3)) of rest - t. S is the most for which
+the splits of a tree are proved (PATH / SHALLOWEST), 2.500 for D and 1.807 for A. The plan has room
+for more selections than the s that are made where "none" is selected, and K of them are pairs.
 
 Counts: the cells of a marginal, and the leaves of a given tree, divide the records. A changed
 record leaves one and enters another, by 1 each; an added or removed one does so in one. Splits: a
 record changes counts along two paths, or along one, but only near the threshold is a split in
 doubt, and the penalty for depth keeps all but a few nodes of a path away from it; D and A are in
 records, of which entries count 64ths, whatever the depth (proved in `adaptive_tree`, for halves
-that do not depend on the records except by earlier answers). What groups lose: of each pair, the
-fine counts move by 2 in all, or by 1, and what the groups say of them as much (proved in
-`coarseness`). Scores: the floored distance of a marginal's counts from constants (proved in
-`select` and `forest`).
+that do not depend on the records except by earlier answers). Scores: the floored distance of a
+marginal's counts from constants (proved in `select` and `forest`), or from what counts over groups
+say of them, which move too (proved in `fine_pairs`).
 
 Adaptive composition. What is asked follows from public quantities and earlier noisy answers alone:
-groups from one-way counts, tree or cover from the noisy loss, the constants of a score from the
-first fit or from one-way counts, the last counts from the selections. So prices add up. Steps 2 and
-3 cost one_way_share epsilon + c; then either the tree costs s + rest - s, or the cover and
-three-way marginals cost (rest - t) + q t / (10 q) + 9 q t / (10 q) = rest, or a forest costs
-q rest / (4 q) + 3 q rest / (4 q) = rest. Together that is epsilon. (Where one-way marginals are
-all, one_way_share = 1, and nothing is left.)
+groups from one-way counts, the constants of a score from the first fit or from one-way counts, the
+next counts and their prices from the selections. So prices add up. One-way marginals and the
+selections of step 3 cost one_way_share epsilon + s f; then fine pairs, the cover and three-way
+marginals cost u + (rest - t - u) + q t / (10 q) + 9 q t / (10 q) = rest, or, with s = 0, a forest
+costs q rest / (4 q) + 3 q rest / (4 q) = rest. Together that is epsilon, whatever s and K are.
+(Where one-way marginals are all, one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
 (`one_way`, `posterior`, `fit`, `implied`, `generate`, the facts) sees noisy answers, their scales,
@@ -86,11 +84,11 @@ what comes later follows its mean with the totals of the marginals (`shoal.mecha
 The exact number is not looked at: a `Columns` is asked for counts alone. QED
 
 Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
-the same composition; shares are shares of rho. Counts, and what groups lose, get discrete Gaussian
-noise of scale sqrt(D2 / (2 rho)), rounded up, D2 being the square of how far they move in L2: 2 for
-counts, of which two move by 1, or 1 for an added or removed record; (4 P)^2 or (2 P)^2 for what
-groups lose. Selections are by the exponential mechanism, of scale D / sqrt(2 rho). Splits keep
-Laplace noise at the pure price sqrt(2 rho), rounded down, which is a rho of no more.
+the same composition; shares are shares of rho. Counts get discrete Gaussian noise of scale
+sqrt(D2 / (2 rho)), rounded up, D2 being the square of how far they move in L2: 2, of which two move
+by 1, or 1 for an added or removed record. Selections are by the exponential mechanism, of scale
+D / sqrt(2 rho). Splits keep Laplace noise at the pure price sqrt(2 rho), rounded down, which is a
+rho of no more.
 
 A person with up to r rows multiplies D or A, and the price, by r, or a rho by r^2
 (`shoal.methods.noise.contributions`).
@@ -110,23 +108,25 @@ References:
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Price, Progress, silent
+from shoal.core import Noise, Price, PrivacyLoss, Progress, silent
 from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
+from shoal.synthesis.maxent.fine_pairs import FinePairs, select_fine_pairs
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
-from shoal.synthesis.maxent.mass_tree import mass_tree
 from shoal.synthesis.maxent.measure import (
-    measure_coarseness,
+    CandidateMarginal,
     measure_cover,
     measure_one_way,
     measure_selected,
@@ -154,7 +154,6 @@ from shoal.synthesis.maxent.select import select_three_way
 from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros
 
 __all__ = [
-    "GROWN",
     "WEAK",
     "WORTH",
     "MaxentPlan",
@@ -166,11 +165,9 @@ __all__ = [
     "worth",
 ]
 
-LOST = Fraction(1, 4)
-"""Mean total variation that groups may lose on two-way marginals before a tree is grown."""
+_EVEN = 3
+"""Fine pairs that share two fifths of what is left with the cover; more of them get more."""
 _STRENGTH = "number of rows n times epsilon, per pair of columns"
-GROWN = "a tree"
-"""What the facts say in place of tables where a tree was grown."""
 
 
 def maxent(
@@ -246,40 +243,24 @@ def maxent(
             {**facts, **drawn.facts},
         )
 
-    # Measure the discretisation error of groups; if it is large, a tree replaces marginals.
-    rest = price * (1 - plan.one_way_share - plan.coarseness_share)
-    if plan.coarseness_share:
-        progress("measuring the discretisation error", 0, 1)
-        part = price * plan.coarseness_share
-        lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=part, noise=noise)
-        privacy_losses.append(loss)
-        measurements.append(answer)
-        facts |= {
-            "dependence lost by grouping values": lost,
-            "share of epsilon for the dependence test": float(plan.coarseness_share),
-        }
-        if lost > LOST:
-            grown = mass_tree(
-                columns,
-                domains,
-                one_way,
-                total=total,
-                price=rest,
-                noise=noise,
-                rng=rng,
-                progress=progress,
-            )
-            return SyntheticRows(
-                grown.rows,
-                (*privacy_losses, *grown.privacy_losses),
-                (*measurements, *grown.measurements),
-                {**facts, "marginals": GROWN, **grown.facts},
-            )
+    # Select pairs that groups would hide, and measure them over finer groups.
+    three = price * plan.three_way_share
+    rest = price * (1 - plan.one_way_share) - three
+    fine, fine_tables, losses = _measure_fine_pairs(
+        columns, domains, one_way, plan, n=n, price=price, noise=noise, progress=progress
+    )
+    privacy_losses += losses
+    measurements += fine_tables
+    for loss in losses:
+        rest = rest - replace(price, amount=loss.epsilon or loss.rho or Fraction(0))
+    if plan.fine_pairs:
+        facts["pairs over finer groups"] = [
+            " x ".join(domains[j].name for j in pair) for pair in fine.pairs
+        ]
 
     # Measure the marginals of the plan's cover, and fit.
-    three = price * plan.three_way_share
     measured, losses = measure_cover(
-        columns, domains, one_way, plan.cover, price=rest - three, noise=noise, progress=progress
+        columns, domains, one_way, plan.cover, price=rest, noise=noise, progress=progress
     )
     privacy_losses += losses
     measurements += measured
@@ -297,45 +278,49 @@ def maxent(
         learns=plan.learns,
         margins=[target.shares for target in margins],
         ordered=[has_order(domain) for domain in domains],
+        cells=prod(marginal.size for marginal in fine.one_way),
     )
     sizes = [marginal.size for marginal in one_way]
-    fit = partial(
-        fit_distribution,
-        sizes,
-        priors,
-        particles=min(max(2 * n, min(12 * n, 100_000)), 300_000),
-        rng=rng,
-        zeros=grouped,
-        progress=progress,
-    )
-    fitted, targets = _fit_twice(fit, [*margins, *believed], pairs, grouped, tau=plan.tau)
+    particles = min(max(2 * n, min(12 * n, 100_000)), 300_000)
+    fit = partial(fit_distribution, particles=particles, rng=rng, progress=progress)
+    again = partial(fit, sizes, priors, zeros=grouped)
+    fitted, targets = _fit_twice(again, [*margins, *believed], pairs, grouped, tau=plan.tau)
+
+    # Fit again with the pairs over finer groups.
+    if fine.pairs:
+        priors = [
+            marginal.prior(n_rows) if j in fine.coarse else prior
+            for j, (marginal, prior) in enumerate(zip(fine.one_way, priors, strict=True))
+        ]
+        one_way, grouped = fine.one_way, group_zeros(zeros, fine.one_way, priors)
+        believed, _, _ = posterior_targets(
+            fine_tables,
+            grouped,
+            n=n_rows,
+            tau=plan.tau,
+            learns=True,
+            margins=priors,
+            ordered=[has_order(domain) for domain in domains],
+        )
+        targets = [fine.lift(target, sizes) for target in targets]
+        targets += [one_way[j].target(j, n_rows) for j in fine.coarse] + believed
+        sizes = [marginal.size for marginal in one_way]
+        again = partial(fit, sizes, priors, zeros=grouped)
+        fitted = again(targets, tau=fitted.tau)
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
-        part = three * SELECTION_SHARE
-        selected, losses = select_three_way(
-            columns,
-            domains,
-            one_way,
-            fitted,
-            n=n_rows,
-            marginals=plan.three_way,
-            cells=room(n, three, plan.three_way),
-            price=part,
-            noise=noise,
+        selected, three_way, losses = _measure_three_way(
+            columns, domains, one_way, fitted, plan, n=(n, n_rows), price=three, noise=noise,
             progress=progress,
-        )
-        privacy_losses += losses
-        three_way, losses = measure_selected(
-            selected, price=three - part, noise=noise, progress=progress
-        )
+        )  # fmt: skip
         privacy_losses += losses
         measurements += three_way
         targets += [
             Target.of(marginal, n_rows, tuple(axis.codes for axis in candidate.axes))
             for marginal, candidate in zip(three_way, selected, strict=True)
         ]
-        first, fitted = fitted, fit(targets, tau=fitted.tau, start=fitted)
+        first, fitted = fitted, again(targets, tau=fitted.tau, start=fitted)
         facts["three-way marginals"] = [
             " x ".join(domains[j].name for j in marginal.columns) for marginal in selected
         ]
@@ -347,9 +332,77 @@ def maxent(
     # Generate rows.
     progress("drawing rows", 0, 1)
     rows = generate_rows(fitted, one_way, n_rows, rng)
-    facts |= {
-        "number of marginals": len(measured),
-        "groups per column": sizes,
+    facts |= {"number of marginals": len(measured), "groups per column": sizes}
+    facts |= _describe_fit(fitted, parts)
+    return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+
+
+def _measure_fine_pairs(
+    columns: Columns,
+    domains: Sequence[Domain],
+    one_way: list[OneWayMarginal],
+    plan: MaxentPlan,
+    *,
+    n: int,
+    price: Price,
+    noise: Noise,
+    progress: Progress,
+) -> tuple[FinePairs, list[Measurement], list[PrivacyLoss]]:
+    """Select the plan's fine pairs and measure them; the price is that of the whole mechanism."""
+    if not plan.fine_pairs:
+        return FinePairs((), one_way, {}, ()), [], []
+    each = price * plan.fine_share
+    fine, selections = select_fine_pairs(
+        columns, domains, one_way, plan, n=n, price=each, noise=noise, progress=progress
+    )
+    if not fine.pairs:
+        return fine, [], selections
+    left = price * (1 - plan.one_way_share - plan.three_way_share) - each * len(selections)
+    share = Fraction(4 * len(fine.pairs), 5 * (len(fine.pairs) + _EVEN))
+    tables, losses = measure_selected(
+        fine.candidates, price=left * share, noise=noise, progress=progress
+    )
+    return fine, tables, [*selections, *losses]
+
+
+def _measure_three_way(
+    columns: Columns,
+    domains: Sequence[Domain],
+    one_way: Sequence[OneWayMarginal],
+    fitted: Fitted,
+    plan: MaxentPlan,
+    *,
+    n: tuple[int, int],
+    price: Price,
+    noise: Noise,
+    progress: Progress,
+) -> tuple[list[CandidateMarginal], list[Measurement], list[PrivacyLoss]]:
+    """Select the plan's three-way marginals by what a fit misses, and measure them.
+
+    n is the number of records as far as it was known before the pairs, and after them.
+    """
+    part = price * SELECTION_SHARE
+    selected, selections = select_three_way(
+        columns,
+        domains,
+        one_way,
+        fitted,
+        n=n[1],
+        marginals=plan.three_way,
+        cells=room(n[0], price, plan.three_way),
+        price=part,
+        noise=noise,
+        progress=progress,
+    )
+    measured, losses = measure_selected(
+        selected, price=price - part, noise=noise, progress=progress
+    )
+    return selected, measured, [*selections, *losses]
+
+
+def _describe_fit(fitted: Fitted, parts: Sequence[float]) -> dict[str, Any]:
+    """Describe a fit, and which parts of each pair's dependence were kept, if that was learnt."""
+    facts: dict[str, Any] = {
         "tau": fitted.tau,
         "fit": "on all cells" if fitted.dense else "by particles",
         "effective sample size, relative": fitted.spread,
@@ -363,7 +416,7 @@ def maxent(
             float(np.median(parts)),
             max(parts),
         ]
-    return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+    return facts
 
 
 def _fit_twice(

@@ -21,6 +21,9 @@ from shoal.synthesis.maxent.structural_zeros import Component, GroupedZeros, all
 
 LINE = 256
 """Ordered codes beyond which a column is counted over the leaves of a tree."""
+Grouping = Callable[[Floats, int], Ints]
+_MOST_CODES = 255
+"""Groups that the rows of a fit can tell apart."""
 _ALIKE = 16
 """Ordered codes beyond which neighbours are taken to be alike."""
 
@@ -131,6 +134,19 @@ def join_groups(marginal: OneWayMarginal, domain: Domain, most: int) -> JoinedCo
     return JoinedCodes(fewer, codes)
 
 
+def split_groups(marginal: OneWayMarginal, domain: Domain, most: int) -> OneWayMarginal:
+    """Split the groups of a column into at most about `most` finer ones."""
+    members = np.arange(marginal.members.size)
+    if members.size > most:
+        grouping: Grouping = quantiles if marginal.line else _grouping(domain)
+        members = _within(marginal.members, marginal.projected, most, grouping)
+    summed = np.bincount(members, marginal.projected).astype(np.float64)
+    if summed.size > _MOST_CODES:
+        return marginal
+    precision = marginal.precision * summed.size / marginal.size
+    return replace(marginal, members=members, summed=summed, precision=precision)
+
+
 def is_line(domain: Domain) -> bool:
     """Whether a column is counted over the leaves of a tree."""
     return has_order(domain) and domain.size > LINE
@@ -231,7 +247,7 @@ def _smooth(believed: Floats | Ints, found: NoisyHistogram, members: Ints) -> Fl
     return evened
 
 
-def _grouping(domain: Domain) -> Callable[[Floats, int], Ints]:
+def _grouping(domain: Domain) -> Grouping:
     """Return how codes are binned: as runs if they have an order, else freely."""
     return neighbours if has_order(domain) else anyhow
 
@@ -256,9 +272,7 @@ def group_zeros(
     return GroupedZeros(zeros, atoms, priors=priors)
 
 
-def _within(
-    atoms: Ints | None, masses: Floats, most: int, grouping: Callable[[Floats, int], Ints]
-) -> Ints:
+def _within(atoms: Ints | None, masses: Floats, most: int, grouping: Grouping) -> Ints:
     """Bin codes into about `most` groups, each within an atom."""
     if atoms is None or most >= masses.size:
         return grouping(masses, most)
@@ -326,7 +340,7 @@ def anyhow(masses: Floats, most: int) -> Ints:
     return labels
 
 
-def quantiles(counts: Ints, most: int) -> Ints:
+def quantiles(counts: Floats | Ints, most: int) -> Ints:
     """Bin a number's leaves, in order, into at most `most` runs of about equal counts.
 
     Runs end where leaves end: a leaf was counted as a whole, so there is no count for a part of it.

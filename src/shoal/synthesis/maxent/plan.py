@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import comb, log, prod, sqrt
+from typing import Any
 
 from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.errors import InputError
@@ -24,14 +25,16 @@ from shoal.synthesis.maxent.structural_zeros import AllowedCells, Component
 MOST_GROUPS = 32
 WEAK = 50
 """r below which hardly more than one-way marginals survives."""
-COARSENESS = 60
-"""Measuring what groups lose costs that over n: the answer's noise then has scale 1/30."""
+FINEST = 128
+"""Groups per column that a fine pair has at most."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
 """How many times an epsilon counts: an added or removed record needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
+FINE_SELECTION = Fraction(1, 5)
+"""Most of what one-way marginals leave that selecting fine pairs may cost."""
 FOREST_SELECTION = Fraction(1, 4)
 """The same of the pairs of a forest."""
 WIDE = 20
@@ -62,7 +65,11 @@ class MaxentPlan:
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair; for
             add-remove neighbours epsilon counts twice.
         cover: the columns of each marginal of step 4, and its share of the remaining epsilon.
-        coarseness_share: of epsilon, for measuring what groups lose; 0 if that is not measured.
+        fine_pairs: how many pairs of columns may be measured over finer groups.
+        fine_groups: the largest number of these per column.
+        fine_cells: how many cells a marginal may have that gets a tenth of what one-way marginals
+            leave, for a total variation of `NOISE` from noise.
+        fine_share: of epsilon, for each selection of such a pair.
         learns: whether the shrinkage of two-way marginals is estimated from them.
         three_way: how many three-way marginals are selected after a first fit.
         three_way_share: of epsilon, for selecting and measuring them.
@@ -77,7 +84,10 @@ class MaxentPlan:
     tau: float
     strength: Fraction
     cover: Cover
-    coarseness_share: Fraction = Fraction(0)
+    fine_pairs: int = 0
+    fine_groups: int = 0
+    fine_cells: int = 0
+    fine_share: Fraction = Fraction(0)
     learns: bool = False
     three_way: int = 0
     three_way_share: Fraction = Fraction(0)
@@ -93,8 +103,12 @@ class MaxentPlan:
                 "columns measures marginals of several columns too, or spends all of epsilon on "
                 "one-way marginals."
             )
-        if no_pairs and self.coarseness_share:
-            raise InputError("A plan for one-way marginals alone has no dependence test.")
+        most = 0 if no_pairs or self.pairs else m - 1
+        if not 0 <= self.fine_pairs <= most or (self.fine_share > 0) != (self.fine_pairs > 0):
+            raise InputError(
+                "Fine pairs form a forest beside a cover of all pairs, and each selection of one "
+                "has a price."
+            )
         grown = self.marginals is PairMarginals.FOREST
         if grown and not 1 <= self.pairs < m:
             raise InputError("A forest needs at least one pair, and fewer than columns.")
@@ -103,9 +117,10 @@ class MaxentPlan:
             wanted = set(combinations(range(m), 2))
         if wanted != {pair for block in self.cover.blocks for pair in combinations(block, 2)}:
             raise InputError("The marginals of a plan must cover every pair of columns.")
-        if min(self.coarseness_share, self.three_way_share) < 0:
+        if min(self.fine_share, self.three_way_share) < 0:
             raise InputError("A plan's shares must not be negative.")
-        if not no_pairs and self.coarseness_share + self.three_way_share >= 1 - self.one_way_share:
+        after = self.fine_pairs * self.fine_share + self.three_way_share
+        if not no_pairs and after >= 1 - self.one_way_share:
             raise InputError("A plan must leave a share of epsilon for its two-way marginals.")
         if not 0 <= self.three_way <= comb(len(self.weights), 3) or bool(self.three_way) != (
             self.three_way_share > 0
@@ -158,10 +173,10 @@ def maxent_plan(
     (`posterior.by_levels`) for r < 2500 where the fit cannot hold all cells, and for r < 50 always.
     Where it holds them, wider marginals say more than their pairs, to which what is learnt applies.
 
-    What groups lose is measured, for the price 60 / n, where that is at most a tenth of epsilon,
-    r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
-    answer would be too dear, or could not change anything. With structural zeros it is not
-    measured, because a tree would not keep them; and a cover counts allowed cells alone.
+    Pairs that groups would hide may be selected and measured over finer groups (`fine_pairs`), less
+    than m of them. A selection costs what lets it miss the best pair by a total variation of about
+    0.1, and all of them at most a fifth of what one-way marginals leave. There are as many finer
+    groups per column as a marginal of a tenth of it has cells with that noise, at most 128.
 
     With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
     leave is for three-way ones: as many as have room for six groups per column with a total
@@ -190,8 +205,7 @@ def plan_in_rho(
 
     A share s of epsilon gives one-way marginals a noise of 1 / s, one of rho 1 / sqrt(s). With x =
     s / (1 - s) and K blocks, x' = K x^2 / m keeps the ratio of their noise to that of the cover;
-    the share is that of x', or s if that is less. What groups lose is measured with as much noise
-    as for epsilon.
+    the share is that of x', or s if that is less.
     """
     price = Price(rho, neighbours, PrivacyMeasure.RHO)
     return _make_plan(domains, _terms_in_rho(domains, n, price), zeros)
@@ -248,30 +262,20 @@ class _Terms:
         odds = self.blocks * (share / (1 - share)) ** 2 / m
         return min(share, odds / (1 + odds))
 
-    def coarseness(self) -> Fraction:
-        """Return the budget share for measuring the discretisation error, with noise of scale 1/30.
-
-        In rho D^2 / (2 sigma^2), with D = 4 P and a mean of sigma / (2 n P) = sqrt(2) / 30.
-        """
-        if self.pure:
-            return Fraction(COARSENESS, self.n) / self.worth
-        asked = Fraction(COARSENESS, 2 * self.n * WORTH[self.price.neighbours])
-        return asked * asked / self.price.amount
-
     def costliest(self, share: Fraction, pairs: int) -> float:
         """Return the largest acceptable cost of a cover, given the share of one-way marginals."""
         if self.pure:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
-    def count_near_misses(self, price: Price, candidates: int) -> int:
-        """Estimate how many of the candidates narrowly miss selection because of noise.
+    def count_near_misses(self, price: Price, candidates: int, moves: int = 2) -> int:
+        """Count the selections of which each misses the best by a total variation of `NOISE`.
 
         A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
         the best score by about ln(c) times that, in records that are counted twice: a total
         variation of `NOISE` is a score of 2 n `NOISE`.
         """
-        reach = 2 / WORTH[price.neighbours]
+        reach = moves / WORTH[price.neighbours]
         missed = log(candidates) * reach / (2 * self.n * float(NOISE))
         if price.rho is None:
             return int(float(price.amount) / (2 * missed))
@@ -327,12 +331,6 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
             groups, chosen = _finest(sizes, terms, one_way, zeros)
         one_way = terms.one_way(one_way, m)
         marginals = _name_pairs(chosen)
-    finer = any(lines) or max(sizes) > groups
-    coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
-    coarse = coarse and not zeros
-    coarseness = terms.coarseness() if coarse else Fraction(0)
-    if coarseness > Fraction(1, 10):
-        coarseness = Fraction(0)
     fine = prod(min(size, groups) for size in sizes) > DENSE
     three_way, three_way_share = 0, (1 - one_way) / 10
     if (
@@ -351,11 +349,28 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
         tau=tau,
         strength=strength,
         cover=chosen,
-        coarseness_share=coarseness,
+        **_plan_fine_pairs(terms, one_way, sizes, groups),
         learns=strength < (_LEARNT if fine else WEAK),
         three_way=three_way,
         three_way_share=three_way_share,
     )
+
+
+def _plan_fine_pairs(
+    terms: _Terms, one_way: Fraction, sizes: Sequence[int], groups: int
+) -> dict[str, Any]:
+    """Plan how many pairs may be measured over finer groups, and how fine."""
+    m, left = len(sizes), 1 - one_way
+    finest = room(terms.n, terms.price * left, 10, selection=Fraction(0))
+    selections = terms.count_near_misses(terms.price * left * FINE_SELECTION, comb(m, 2) + 1, 4)
+    if not selections or min(max(sizes), finest) <= groups:
+        return {}
+    return {
+        "fine_pairs": min(selections, m - 1),
+        "fine_groups": min(finest, FINEST),
+        "fine_cells": finest,
+        "fine_share": left * FINE_SELECTION / selections,
+    }
 
 
 def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fraction) -> MaxentPlan:
@@ -418,7 +433,7 @@ def foresee_errors(
     ]
     means = [2 / (worth * p) if pure else 0.8 / sqrt(worth * p) for p in counted]
     one_way = tuple(min(mean / n, 1.0) for mean in means)
-    left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
+    left = 1 - plan.one_way_share - plan.fine_share - plan.three_way_share
     sizes = [min(domain.size, plan.groups) for domain in domains]
     pairs: dict[tuple[int, int], float] = {}
     if plan.pairs:

@@ -246,11 +246,13 @@ def posterior_targets(
     learns: bool,
     margins: Sequence[Floats],
     ordered: Sequence[bool],
+    cells: int = 0,
 ) -> tuple[list[Target], list[Target], list[float]]:
     """Make the targets of a fit besides one-way marginals.
 
-    Margins are the shares of each column's groups. If the weight of pairs is learnt (`by_levels`),
-    the noisy pairs and their posterior shares are returned as well.
+    Margins are the shares of each column's groups. `cells` is how many the last fit has, if these
+    groups are not its own: beyond `DENSE` it takes two-way marginals. If the weight of pairs is
+    learnt (`by_levels`), the noisy pairs and their posterior shares are returned as well.
     """
     sizes = [prior.size for prior in zeros.priors]
     targets = [Target.of(marginal, n) for marginal in measured]
@@ -259,7 +261,7 @@ def posterior_targets(
             replace(target, shares=target.shares * zeros.mask(target.columns).ravel())
             for target in targets
         ]
-    if prod(sizes) > DENSE or learns:
+    if max(cells, prod(sizes)) > DENSE or learns:
         targets = two_way_targets(targets, sizes, zeros)
     if not learns:
         return targets, [], []
