@@ -28,6 +28,7 @@ from shoal.metrics.attacks import naive_bayes
 from shoal.metrics.boxes import WeightedBoxes
 
 QUERIES = 2000
+OWN_BOX = "the person's own box"
 
 
 Workload = tuple[count_queries.Queries, Floats]
@@ -144,7 +145,7 @@ class Asked:
             "smoothed by one record": self.accuracy(tree, smoothing=1.0)[0],
             "counts in the middle": self.accuracy(tree, kernel="middle")[0],
             "counts over twice the width": self.accuracy(tree, kernel="wide")[0],
-            "the person's own box": self._own_box(tree),
+            OWN_BOX: self._own_box(tree),
         }
         if not boost:
             return found

@@ -52,9 +52,9 @@ COVERED = [
         "[methods](../reference/methods/dp-kdtree.md); Figure 4",
     ),
     (
-        "noise on the histogram, nothing else",
-        '`fit = "none"`, `stop_below = 0`',
-        "the same; dashed in Figures 4 and 5",
+        "“noise is added to the histogram counts” of the leaves",
+        '`levels = "leaves"`, `fit = "none"`, a `height`',
+        "the same; dashed with squares in Figures 4 to 6",
     ),
     (
         "naive Bayes on boxes, uniform kernel, negative counts as 0",
