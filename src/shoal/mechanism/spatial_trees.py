@@ -34,12 +34,13 @@ from noisy counts and chosen cuts. Height and prices are settled before the firs
 numbers or from a noisy total that was paid for, and the prices add up to epsilon. So the
 probabilities of any sequence of draws differ by a factor of at most exp(epsilon) (sequential
 composition, step by step on fixed earlier outputs). If leaves alone are counted, the levels are
-one: its counts have all that medians leave, and all of epsilon where boxes are cut in the middle.
-A step in which nothing is left to draw costs nothing, and its price is booked all the same; how
-many draws a step takes follows from outputs. If a record changes its values instead, and the
-number of records is public, that is a removal and an addition: 2 epsilon. Everything after the draws is post-processing. The argument for trees of full
-height is Cormode et al.'s; thresholds with boxes that are counted again, and permute-and-flip in
-place of the exponential mechanism, are ours, unreviewed.
+one: its counts have all that medians leave, and all of epsilon where boxes are cut in the middle. A
+step in which nothing is left to draw costs nothing, and its price is booked all the same; how many
+draws a step takes follows from outputs. If a record changes its values instead, and the number of
+records is public, that is a removal and an addition: 2 epsilon. Everything after the draws is
+post-processing. The argument for trees of full height is Cormode et al.'s; thresholds with boxes
+that are counted again, and permute-and-flip in place of the exponential mechanism, are ours,
+unreviewed.
 
 Not promised: a box may hold any number of people, also one or none. The time of a run depends on
 the records.
