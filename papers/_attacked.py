@@ -22,7 +22,7 @@ import polars as pl
 from _common import SEED, Floats
 from _trees import Study, Tree
 
-from shoal.core import SpatialDecomposition
+from shoal.core import BoxKernel, SpatialDecomposition
 from shoal.metrics import count_queries
 from shoal.metrics.attacks import naive_bayes
 from shoal.metrics.boxes import WeightedBoxes
@@ -117,20 +117,14 @@ class Asked:
             smoothing: records of which nothing is known, added to each value.
             kernel: even; middle, where all of a box lies; wide, over twice its width.
         """
-        half = (tree.upper - tree.lower) / 2
-        middle = np.floor((tree.lower + tree.upper) / 2)
-        lower, upper = {
-            "even": (tree.lower, tree.upper),
-            "middle": (middle, middle + 1),
-            "wide": (tree.lower - half, tree.upper + half),
-        }[kernel]
         model = naive_bayes.learn(
-            np.maximum(lower, self.lows[:-1]),
-            np.minimum(upper, self.highs[:-1]),
+            tree.lower,
+            tree.upper,
             tree.counts,
             discrete=(True,) * len(tree.columns),
             domains=np.column_stack([self.lows, self.highs])[:-1],
             smoothing=smoothing,
+            kernel=BoxKernel(kernel),
         )
         found = self._found(naive_bayes.guess(model, self.places[:, :-1]))
         return found.attack.main.value, found.top.value
