@@ -82,8 +82,8 @@ class BudgetUse:
 class BoxKernel(StrEnum):
     """How an attacker spreads the count of a box.
 
-    `even`: over the box, as cormode2013 does. `middle`: all of it lies in the middle. `wide`:
-    evenly over twice the width.
+    `even`: The count lies evenly over the box, as cormode2013 has it. `middle`: All of it lies in
+    the middle. `wide`: It lies evenly over twice the width.
     """
 
     EVEN = "even"
