@@ -401,7 +401,9 @@ def test_groups_of_public_columns_and_public_strata_cost_what_the_entries_state(
     public = nominal("other", categories=["u", "v"], public=True)
     for columns in map(without_missing, (NUMBERS, mixed)):
         tables = [pl.concat([keys, f], how="horizontal") for f in extreme(columns)]
-        for protect in ({"method": "public-laplace", "k": K}, {"method": "privtree", "strata": "p"},
+        for protect in ({"method": "public-laplace", "k": K},
+                        {"method": "public-laplace", "group_by": "p"},
+                        {"method": "privtree", "strata": "p"},
                         {"method": "maxent", "strata": "p"}):  # fmt: skip
             run = partial(released, columns={"p": public, **columns},
                           protect={"epsilon": 1, **protect})  # fmt: skip

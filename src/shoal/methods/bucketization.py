@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -75,7 +75,7 @@ class BucketizationParameters(MicroaggregationParameters):
     """Parameters of bucketization."""
 
     k: Size = Field(
-        default_factory=int,  # not called: `_least_class` fills it, or refuses
+        default_factory=lambda: 2,  # the least that a class may have at all
         title="Smallest group (k)",
         description="The smallest number of records that a group may have. Required, unless l is "
         "stated: then n / (b l), rounded down.",
@@ -97,15 +97,11 @@ class BucketizationParameters(MicroaggregationParameters):
         "l) records, which must be k or more. By default as many classes as possible.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _least_class(cls, stated: Any) -> Any:
-        """Let k follow from l; two records is the least that a class may have at all."""
-        if not isinstance(stated, Mapping) or stated.get("k") is not None:
-            return stated
-        if stated.get("l") is None:
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if self.l is None and "k" not in self.model_fields_set:
             fail("expected k, or l, from which k follows, found neither.", "k")
-        return {**stated, "k": 2}
+        return self
 
 
 def _confidential(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
