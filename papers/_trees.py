@@ -56,7 +56,7 @@ LEAVES = {"leaf-only private kd-tree": "dp-kdtree", "leaf-only private quadtree"
 PLAIN = {"plain private kd-tree": "dp-kdtree", "plain private quadtree": "dp-quadtree"}
 """Noise on the counts of all levels and no fit, so the leaves have 41% of epsilon on Adult."""
 CUT_TO_THE_END = {
-    **{tree: {"fit": "none", "levels": "leaves"} for tree in LEAVES},
+    **{tree: {"levels": "leaves", "fit": "none"} for tree in LEAVES},
     **{tree: {"fit": "none", "stop_below": 0} for tree in PLAIN},
 }
 PLAIN_HEIGHT = 12
