@@ -69,7 +69,7 @@ def test_a_paper_is_run_again_on_the_sample(paper, run, tmp_path):
 
     page = (tmp_path / f"{paper}.md").read_text("utf-8")
     assert page.splitlines()[0].endswith(", on the shipped sample")
-    assert "reference" not in page.split("## ")[0]
+    assert "reference table" not in page.split("## ")[0]
     for plot in PLOTS[paper]:
         drawn = ET.parse(tmp_path / f"{paper}-{plot}.svg").getroot()  # noqa: S314 (our own file)
         assert len(drawn.findall(".//{*}g[@id='axes_1']//{*}path")) > 4
