@@ -22,12 +22,13 @@ import polars as pl
 from _common import SEED, Floats
 from _trees import Study, Tree
 
-from shoal.core import SpatialDecomposition
+from shoal.core import BoxKernel, SpatialDecomposition
 from shoal.metrics import count_queries
 from shoal.metrics.attacks import naive_bayes
 from shoal.metrics.boxes import WeightedBoxes
 
 QUERIES = 2000
+OWN_BOX = "the person's own box"
 
 
 Workload = tuple[count_queries.Queries, Floats]
@@ -116,20 +117,14 @@ class Asked:
             smoothing: records of which nothing is known, added to each value.
             kernel: even; middle, where all of a box lies; wide, over twice its width.
         """
-        half = (tree.upper - tree.lower) / 2
-        middle = np.floor((tree.lower + tree.upper) / 2)
-        lower, upper = {
-            "even": (tree.lower, tree.upper),
-            "middle": (middle, middle + 1),
-            "wide": (tree.lower - half, tree.upper + half),
-        }[kernel]
         model = naive_bayes.learn(
-            np.maximum(lower, self.lows[:-1]),
-            np.minimum(upper, self.highs[:-1]),
+            tree.lower,
+            tree.upper,
             tree.counts,
             discrete=(True,) * len(tree.columns),
             domains=np.column_stack([self.lows, self.highs])[:-1],
             smoothing=smoothing,
+            kernel=BoxKernel(kernel),
         )
         found = self._found(naive_bayes.guess(model, self.places[:, :-1]))
         return found.attack.main.value, found.top.value
@@ -144,7 +139,7 @@ class Asked:
             "smoothed by one record": self.accuracy(tree, smoothing=1.0)[0],
             "counts in the middle": self.accuracy(tree, kernel="middle")[0],
             "counts over twice the width": self.accuracy(tree, kernel="wide")[0],
-            "the person's own box": self._own_box(tree),
+            OWN_BOX: self._own_box(tree),
         }
         if not boost:
             return found

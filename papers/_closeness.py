@@ -246,7 +246,11 @@ COVERED = (
         "branches of a hierarchy stay together; several columns by `joint_buckets`",
         BUCKETIZATION,
     ),
-    ("k, and l of k = N/((t+1) l) (6.2)", "`k` and `l` of `bucketization`", BUCKETIZATION),
+    (
+        "k, and l of k = N/((t+1) l) (6.2)",
+        "`l` of `bucketization`, from which `k` follows",
+        BUCKETIZATION,
+    ),
     ("Sizes eᵢ, bounds of the counts (6.2)", "`class_sizes`, `count_bounds`", "`shoal.partition`"),
     ("Table 1", "tested, for l = 1 and 3", "this page"),
     ("The algorithm of 6.3", "`bucketization`, k-anonymity and t-closeness proved", BUCKETIZATION),

@@ -271,6 +271,8 @@ class Sentence:
         outcome: case by case, most often epsilon by epsilon; no case if it cannot be tested.
         numbers: what it rests on; why it cannot be tested.
         reading: how the sentence is read here, if not in the plainest way.
+        beside: on a table that stands for one of the paper's, beside a row on the paper's own: it
+            is shown, and does not count.
     """
 
     quote: str
@@ -278,6 +280,7 @@ class Sentence:
     outcome: Mapping[str, bool]
     numbers: str
     reading: str = ""
+    beside: bool = False
 
     @property
     def holds(self) -> bool:
@@ -309,7 +312,7 @@ def standing(rows: Sequence[Sentence]) -> str:
     It holds if every test of its plainest reading holds in every case; else it holds under a
     stated reading if every test of one such reading does.
     """
-    tested = [row for row in rows if row.outcome]
+    tested = [row for row in rows if row.outcome and not row.beside]
     if not tested:
         return STANDINGS[3]
     readings = {row.reading: True for row in tested}
@@ -390,8 +393,11 @@ def sentence_table(sentences: Sequence[Sentence]) -> str:
 
 def write_sentences(path: Path, sentences: Sequence[Sentence]) -> None:
     """Write the verdicts as a table for programs."""
-    rows = [[s.quote, s.asked, s.verdict, s.numbers, s.reading] for s in sentences]
-    write_rows(path, ["sentence", "test", "verdict", "numbers", "reading"], rows)
+    rows = [
+        [s.quote, s.asked, s.verdict, s.numbers, s.reading, "yes" if s.beside else ""]
+        for s in sentences
+    ]
+    write_rows(path, ["sentence", "test", "verdict", "numbers", "reading", "beside"], rows)
 
 
 def list_methods(key: str) -> str:

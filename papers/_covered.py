@@ -13,8 +13,8 @@ COVERED = [
     ),
     (
         "variant: the tuples of highest confidence",
-        "“surest guesses”, the hundredth",
-        "the same; this page",
+        "“surest guesses”, a hundredth or any number",
+        "the same; `[evaluate] surest`",
     ),
     (
         "Definition 2, relative error and α",
@@ -24,7 +24,7 @@ COVERED = [
     (
         "COUNT queries over half of the domain of each attribute",
         "the same, rounded up; by two other readings here",
-        "`count_queries.half_ranges`; `papers/_attacked.py`",
+        "`count_queries.half_ranges`; `[evaluate] query_columns`, `round_down`",
     ),
     (
         "trees of boxes with histograms",
@@ -52,9 +52,9 @@ COVERED = [
         "[methods](../reference/methods/dp-kdtree.md); Figure 4",
     ),
     (
-        "noise on the histogram, nothing else",
-        '`fit = "none"`, `stop_below = 0`',
-        "the same; dashed in Figures 4 and 5",
+        "“noise is added to the histogram counts” of the leaves",
+        '`levels = "leaves"`, `fit = "none"`, a `height`',
+        "the same; dashed with squares in Figures 4 to 6",
     ),
     (
         "naive Bayes on boxes, uniform kernel, negative counts as 0",
@@ -64,7 +64,7 @@ COVERED = [
     (
         "different kernels",
         "the middle, twice the width",
-        "`papers/_attacked.py`; the table above",
+        "`naive_bayes.learn`; `[evaluate] kernel`; the table above",
     ),
     (
         "more sophisticated Bayes classifiers, other classifiers",
@@ -103,7 +103,7 @@ COVERED = [
     ),
     (
         "models judged by their distance to the origin",
-        "on the frontier, tied with it, or beaten, by intervals",
+        "the same, beside standings by intervals: on the frontier, tied with it, or beaten",
         "`shoal compare`, [how](../how-to/compare.md#the-axes)",
     ),
     (

@@ -35,9 +35,7 @@ from shoal.metrics.boxes import WeightedBoxes
 
 KS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LS = (2, 3, 4, 5, 6, 7, 8)
-TS = tuple(
-    map(Decimal, ("0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35", "0.4", "0.45", "0.5"))
-)
+TS = (*(Decimal(t) / 100 for t in range(5, 50, 5)), *(Decimal(t) / 10 for t in range(5, 11)))
 EPSILONS = tuple(map(Decimal, ("0.01", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")))
 HEIGHTS = (2, 4, 6, 8, 10, 12, 14)
 SIZES = (10, 20, 50, 100)
@@ -53,10 +51,16 @@ K, L = "k-anonymity", "l-diversity"
 HALTED = {"ordered": "halted beyond t (ordered)", "equal": "halted beyond t (equal)"}
 KD, QUAD = "private kd-tree", "private quadtree"
 PRIVATE = {KD: "dp-kdtree", QUAD: "dp-quadtree"}
+LEAVES = {"leaf-only private kd-tree": "dp-kdtree", "leaf-only private quadtree": "dp-quadtree"}
+"""The nearest reading of the paper's text: noise on the leaves' histograms, and no other count."""
 PLAIN = {"plain private kd-tree": "dp-kdtree", "plain private quadtree": "dp-quadtree"}
-"""Trees of the paper's text: noise on the counts and no more, and every box is cut to the end."""
+"""Noise on the counts of all levels and no fit, so the leaves have 41% of epsilon on Adult."""
+CUT_TO_THE_END = {
+    **{tree: {"levels": "leaves", "fit": "none"} for tree in LEAVES},
+    **{tree: {"fit": "none", "stop_below": 0} for tree in PLAIN},
+}
 PLAIN_HEIGHT = 12
-"""Cuts of a plain tree, whatever epsilon is, so that a box of Adult holds seven people."""
+"""Cuts of such trees, whatever epsilon is, so that a box of Adult holds seven people."""
 
 PLAIN_EPSILONS = tuple(map(Decimal, ("0.01", "0.1", "0.5", "1", "10")))
 
@@ -88,8 +92,11 @@ CHOICES = """\
   `equal`.
 - The order of categories: education by years, the others by name.
 - Private trees: the paper says kd-trees and quadtrees, and draws one curve. Both are grown. Their
-  heights follow from the number of rows and epsilon unless a figure varies them; plain trees have
-  12 cuts throughout, and split epsilon over levels as the others do.
+  heights follow from the number of rows and epsilon unless a figure varies them. It says of the
+  noise that it “is added to the histogram counts” of the leaves, and mentions no other count. The
+  nearest reading are the leaf-only trees: all of epsilon on the leaves, but for the share of
+  medians, and no fit. Plain trees count all levels as ours do, which leaves less for the leaves,
+  and fit nothing. Both have 12 cuts, unless a figure varies them.
 - The Census table of the paper is an extract of IPUMS USA that is not ours to hand on, and its
   salary classes are not stated. `SHOAL_IPUMS` names an extract of your own.
 """
@@ -104,6 +111,7 @@ class Study:
         stated: the baseline accuracy that the paper states, where the table is the paper's.
         about: what stands where the paper has something else, for the page.
         secret_asked: whether the second workload restricts the confidential column; see `Asked`.
+        stands_in: the paper has another table in its place.
     """
 
     name: str
@@ -112,6 +120,7 @@ class Study:
     stated: float | None = None
     about: str = ""
     secret_asked: bool = True
+    stands_in: bool = True
 
     @property
     def confidential(self) -> str:
@@ -128,6 +137,12 @@ class Study:
         """Share of the most frequent confidential value."""
         counts = self.frame[self.confidential].value_counts()["count"]
         return float(counts.max()) / self.frame.height
+
+    @property
+    def proportional(self) -> float:
+        """Accuracy of guessing each value as often as it occurs: the sum of squared shares."""
+        counts = self.frame[self.confidential].value_counts()["count"].to_numpy()
+        return float(((counts / self.frame.height) ** 2).sum())
 
     @property
     def rho(self) -> float:
@@ -209,7 +224,8 @@ def adult() -> Study:
     columns["education"]["kind"] = "ordinal"
     columns["education"]["categories"] = schooling.sort("education-num")["education"].to_list()
     columns["hours-per-week"] = {**_WHOLE, "bounds": [1, 99]}
-    return Study("Adult", frame.select(names), columns, 0.11, secret_asked=False)
+    frame = frame.select(names)
+    return Study("Adult", frame, columns, 0.11, secret_asked=False, stands_in=False)
 
 
 def sample(rows: int) -> Study:
@@ -318,7 +334,7 @@ def ipums(path: Path, rows: int = 100_000) -> Study:
             frame = frame.with_columns(pl.col(code).cast(pl.String))
     frame = frame.rename(IPUMS).with_columns(_salaries(frame["INCWAGE"]))
     columns["salary"] = {"role": "confidential", "kind": "ordinal", "categories": _CLASSES}
-    return Study("an IPUMS extract", frame.select(*columns), columns)
+    return Study("an IPUMS extract", frame.select(*columns), columns, stands_in=False)
 
 
 def workers(rows: int) -> Study:
@@ -365,7 +381,11 @@ def figure(study: Study, number: int, *, runs: int = RUNS) -> list[Point]:
     if number == 4:
         return [
             point
-            for kind, epsilons in ((PRIVATE, EPSILONS), (PLAIN, PLAIN_EPSILONS))
+            for kind, epsilons in (
+                (PRIVATE, EPSILONS),
+                (LEAVES, EPSILONS),
+                (PLAIN, PLAIN_EPSILONS),
+            )
             for epsilon in epsilons
             for tree in kind
             for point in private(study, 4, tree, epsilon, runs)
@@ -375,7 +395,7 @@ def figure(study: Study, number: int, *, runs: int = RUNS) -> list[Point]:
     one = Decimal(1)
     points = [k_anonymous(study, 6, 8, height=height) for height in study.heights]
     points += [k_anonymous(study, 6, 8, percent=percent) for percent in SIZES]
-    for tree in PRIVATE:
+    for tree in (*PRIVATE, *LEAVES):
         for height in study.heights:
             points += private(study, 6, tree, one, runs, height=height)
         for percent in SIZES:
@@ -425,12 +445,12 @@ def private(
     percent: int = 100,
 ) -> list[Point]:
     """A private tree, so many times over; neighbours are present or absent, as in the paper."""
-    method = {**PRIVATE, **PLAIN}[tree]
+    method = {**PRIVATE, **LEAVES, **PLAIN}[tree]
     protect: dict[str, Any] = {"method": method, "epsilon": epsilon, "neighbours": "add-remove"}
     text = f"epsilon = {epsilon}"
-    if tree in PLAIN:
+    if tree in CUT_TO_THE_END:
         most = next(h for h in reversed(study.heights) if h <= PLAIN_HEIGHT)
-        protect |= {"fit": "none", "stop_below": 0, "height": most}
+        protect |= {**CUT_TO_THE_END[tree], "height": most}
     if height is not None:
         protect["height"] = height
         text += f", height {height}"

@@ -27,6 +27,7 @@ def read(path: Path) -> list[Sentence]:
                 {} if row["verdict"] == "cannot be tested" else {"": row["verdict"] == "holds"},
                 row["numbers"],
                 row["reading"],
+                bool(row.get("beside")),
             )
             for row in csv.DictReader(file)
         ]

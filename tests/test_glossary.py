@@ -50,7 +50,7 @@ CHOICES = {
     "Audiences": ["Audience"],
     "Roles": ["Role"],
     "Kinds": ["Kind"],
-    "Other choices": ["Transform", "Diversity", "Distance", "Extract"],
+    "Other choices": ["Transform", "Diversity", "Distance", "Extract", "BoxKernel"],
 }
 
 

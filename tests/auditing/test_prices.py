@@ -22,7 +22,9 @@ from shoal.core import GAUSSIAN, Kind, Neighbours, Price, PrivacyMeasure, Releas
 from shoal.core.concentrated import rho_of
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.consistent_counts import CountFit
 from shoal.mechanism.records import RecordTotal
+from shoal.mechanism.spatial_trees import UNKNOWN_TOTAL, Design, SpatialAxis, grow
 from shoal.policy.load import load
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
@@ -198,6 +200,11 @@ FORMS = {
     "dp-kdtree": {},
     "dp-quadtree": {},
     "dp-kdtree, boxes": {"method": "dp-kdtree", "output": "tree"},
+    **{
+        f"{method}, leaves": {"method": method, "levels": "leaves", "output": "tree",
+                              "fit": "none", "height": 4}
+        for method in ("dp-kdtree", "dp-quadtree")
+    },
 }  # fmt: skip
 
 
@@ -394,7 +401,9 @@ def test_groups_of_public_columns_and_public_strata_cost_what_the_entries_state(
     public = nominal("other", categories=["u", "v"], public=True)
     for columns in map(without_missing, (NUMBERS, mixed)):
         tables = [pl.concat([keys, f], how="horizontal") for f in extreme(columns)]
-        for protect in ({"method": "public-laplace", "k": K}, {"method": "privtree", "strata": "p"},
+        for protect in ({"method": "public-laplace", "k": K},
+                        {"method": "public-laplace", "group_by": "p"},
+                        {"method": "privtree", "strata": "p"},
                         {"method": "maxent", "strata": "p"}):  # fmt: skip
             run = partial(released, columns={"p": public, **columns},
                           protect={"epsilon": 1, **protect})  # fmt: skip
@@ -581,6 +590,46 @@ def test_a_counted_column_costs_what_its_entry_states(method):
     run = partial(released, columns=columns, protect={"method": method, "epsilon": 1})
 
     assert holds(run, *extreme(columns)) > 0.3
+
+
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+@pytest.mark.parametrize("method", ["dp-quadtree", "dp-kdtree"])
+def test_leaves_alone_cost_all_that_the_entries_state_and_no_more(method, neighbours):
+    """The tree of the 2013 paper: one draw on the histograms, which has all that medians leave."""
+    columns = {"x": numeric(), "y": numeric(), "s": nominal("confidential", **LEVELS)}
+    protect = {"epsilon": 1, "neighbours": str(neighbours), **FORMS[f"{method}, leaves"]}
+    run = partial(released, columns=columns, protect=protect)
+    before, after = extreme(columns)
+    pair = (before, after) if neighbours is CHANGE else (after, after.head(N - 1))
+
+    assert holds(run, *pair, neighbours) > 0.999
+    entries, _ = run(after, SeededNoise(1))
+    assert accounting.total(entries, neighbours=neighbours) == 1
+    assert entries[-1].target == "counts of values in boxes"
+    times = 2 if neighbours is CHANGE else 1
+    assert times * entries[-1].epsilon == (1 if method == "dp-quadtree" else Fraction(7, 10))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+@pytest.mark.parametrize("structure", [Fraction(0), Fraction(3, 10)])
+def test_no_run_of_20_000_with_leaves_alone_loses_more_than_the_entries_state(
+    structure, neighbours
+):
+    """Both ways, so 2 x 20,000 runs for each relation and each sort of cut; losses are exact."""
+    design = Design(Fraction(1), 3, structure=structure, leaves_only=True)
+    cells = np.array([[0, 0], [0, 7], [7, 0], [7, 7], [3, 4], [0, 0]])
+    values = np.array([0, 1, 2, 0, 1, 2])
+
+    def run(rows, noise):
+        tree = grow(cells[rows], [SpatialAxis(8)] * 2, values=values[rows], bins=3,
+                    root=UNKNOWN_TOTAL, design=design, noise=noise)  # fmt: skip
+        return tree.privacy_losses, (tree.lower.tolist(), tree.estimates(CountFit.NONE)[1].tolist())
+
+    first, other = np.array([0, 1, 2, 4]), np.array([0, 1, 2, 3])
+    pair = (first, other) if neighbours is CHANGE else (first, first[:-1])
+
+    assert holds(run, *pair, neighbours, seeds=range(40_000)) > 0.999
 
 
 def test_a_height_follows_the_noisy_number():

@@ -68,7 +68,8 @@ def policy(method, **changes):
     if method == "public-laplace":
         for name in ("âge.x", "level"):
             columns[name]["public"] = True
-    protect = {"method": method, **EXACT.get(method, {}), **changes}
+    stated = {"method": method, **EXACT.get(method, {}), **changes}
+    protect = {key: value for key, value in stated.items() if value is not None}
     if method in {"individual-ranking", "optimal-univariate"}:
         protect["columns"] = [name for name in columns if name != "id"]
     return {"version": 1, "columns": columns, "protect": protect}

@@ -87,6 +87,16 @@ def test_exact_methods_on_blocks_equal_one_machine_however_rows_are_cut(
     assert same(one, many)
 
 
+def test_groups_that_public_columns_name_on_blocks_equal_one_machine():
+    changes = {"k": None, "group_by": ["level", "âge.x"]}
+
+    one, many = both(
+        "public-laplace", cases.people(50), np.random.default_rng(2), 17, [20], **changes
+    )
+
+    assert same(one, many)
+
+
 def test_nominals_by_marginality_on_blocks_equal_one_machine(tmp_path):
     tree = tmp_path / "region.csv"
     tree.write_text("north,n,cold,all\nsouth,warm,all\nöst,n,cold,all\nwest,warm,all\n", "utf-8")

@@ -151,6 +151,27 @@ def test_naive_bayes_is_smoothed_as_the_policy_says(original, control):
         shoal.evaluate(original, original, {**policy(), "evaluate": {"smoothing": -1}})
 
 
+def test_the_attacker_and_the_queries_are_those_that_the_policy_states(original, control):
+    """Boxes of Mondrian: kernels differ; so many of the surest; queries over named columns."""
+    release = shoal.protect(original, policy())
+
+    def found(**stated):
+        return shoal.evaluate(original, release, policy(**stated), control=control)
+
+    even, middle, wide = (
+        one(found(kernel=kernel, surest=7), "naive Bayes") for kernel in ("even", "middle", "wide")
+    )
+    assert len({even.value, middle.value, wide.value}) == 3
+    asked = found(surest=7, query_columns=["age", "ill"], round_down=True)
+    assert "Of the 7 people" in one(asked, "surest guesses").sentence
+    assert [figure.subject for figure in asked.of("COUNT queries")] == ["age, ill"]
+    assert "over half of the range of age, ill" in one(asked, "COUNT queries").sentence
+    with pytest.raises(InputError, match=r"\[evaluate\] query_columns: no column named 'agee'"):
+        found(query_columns=["agee"])
+    with pytest.raises(InputError, match="kernel"):
+        found(kernel="round")
+
+
 def test_a_faithful_copy_loses_nothing(original):
     found = shoal.evaluate(original, original, policy(), only="utility", aligned=True)
 

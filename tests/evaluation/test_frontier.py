@@ -24,6 +24,11 @@ def exact(risk, error):
     return Point(*(Estimate(x, x, x, 0.95) for x in (risk, error)))
 
 
+def test_the_distance_to_the_origin_has_both_axes_and_no_risk_below_0():
+    assert exact(0.3, 0.4).distance == pytest.approx(0.5)
+    assert exact(-0.3, 0.4).distance == 0.4
+
+
 def better_or_equal(one, other):
     pairs = [(one.risk.value, other.risk.value), (one.error.value, other.error.value)]
     return all(x <= y for x, y in pairs) and any(x < y for x, y in pairs)

@@ -57,6 +57,7 @@ def designs(draw):
         height=height,
         stride=draw(st.integers(1, height)),
         structure=draw(st.sampled_from([Fraction(0), Fraction(3, 10)])),
+        leaves_only=draw(st.booleans()),
         patience=draw(st.sampled_from([None, 0.5, 2.0])),
     )
 
@@ -194,7 +195,8 @@ def slow(space, design):
             parts, then = ([box], turn) if stopped else slow_cut(cells, axes, design, box, turn)
             made += [(part, then, stopped) for part in parts]
         boxes = made
-        if number % design.stride == 0 and number < design.height and design.patience is not None:
+        counted = number % design.stride == 0 and not design.leaves_only
+        if counted and number < design.height and design.patience is not None:
             deviation = float(spatial_trees._variance(price.levels[number // design.stride])) ** 0.5
             boxes = [
                 (box, turn, stopped or sum(((cells >= box[0]) & (cells < box[1])).all(axis=1))
@@ -225,6 +227,29 @@ def test_prices_are_exact_and_rise_towards_the_leaves(height, stride, dimensions
     assert height * split.cut + sum(split.levels) == Fraction(1, 7)
     assert len(split.levels) == -(-height // stride) + histogram
     assert list(split.levels) == sorted(split.levels)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 6), st.booleans())
+def test_leaves_alone_have_all_that_medians_leave(height, stride, dimensions, histogram):
+    design = Design(Fraction(1, 7), height, stride, Fraction(3, 10), leaves_only=True)
+
+    split = prices(design, dimensions, histogram=histogram)
+
+    assert split.levels == (Fraction(1, 10),)
+    assert height * split.cut == Fraction(3, 70)
+
+
+def test_a_root_that_nobody_counted_is_the_sum_of_its_leaves():
+    cells = np.arange(32)[:, None]
+    design = Design(Fraction(1), 3, leaves_only=True)
+
+    tree = grow(cells, [SpatialAxis(32)], design=design, root=spatial_trees.UNKNOWN_TOTAL,
+                noise=SeededNoise(1))  # fmt: skip
+
+    total, leaves = tree.estimates(CountFit.LEAST_SQUARES)
+    assert leaves.ravel().tolist() == tree.levels[-1].counts.tolist()
+    assert total == pytest.approx(leaves.sum())
+    assert total != 32
 
 
 def test_levels_of_a_quadtree_of_two_axes_grow_by_the_cube_root_of_two():

@@ -223,6 +223,46 @@ def test_l_sets_the_number_of_classes_and_raises_the_promised_k(hierarchy, each,
     assert all(check.holds for check in done.checks)
 
 
+@pytest.mark.parametrize(("t", "each", "buckets", "classes", "size"), [
+    (3, 5, 4, 20, 54), (2, 1, 3, 3, 360), (1, 2, 2, 4, 270), (4, 6, 5, 30, 36),
+])  # fmt: skip
+@pytest.mark.parametrize("k", [None, 2])
+def test_classes_are_those_of_section_6_2_whatever_k_is(t, each, buckets, classes, size, k):
+    """k = N / ((t + 1) l) for the paper's 1,080 records, with t + 1 buckets."""
+    columns = {
+        "age": {"role": "quasi-identifier", "kind": "numeric"},
+        "income": {"role": "confidential", "kind": "numeric"},
+    }
+    rules = {"version": 1, "columns": columns,
+             "protect": {"method": "bucketization", "t": t, "l": each}}  # fmt: skip
+    if k is not None:
+        rules["protect"]["k"] = k
+    frame = pl.DataFrame({"age": [i * 7 % 1081 for i in range(1080)], "income": range(1080)})
+    assert shoal.plan(rules).claims[0].guarantee.k == buckets
+
+    done = shoal.protect(frame, rules)
+
+    assert done.claims[0].guarantee.k == size
+    assert done.data["income"].n_unique() == buckets
+    assert done.data["age"].value_counts()["count"].to_list() == [size] * classes
+    assert all(check.holds for check in done.checks)
+
+
+def test_the_largest_l_leaves_a_record_of_every_bucket(hierarchy):
+    """l up to N / (t + 1)^2, as the paper has it; without k and l there is no size."""
+    frame = people().with_columns(income=pl.int_range(pl.len()))
+    rules = policy(hierarchy, confidential=("income",), t=2, l=2)
+    del rules["protect"]["k"]
+    assert shoal.protect(frame, rules).claims[0].guarantee.k == 4
+
+    rules["protect"]["l"] = 3
+    with pytest.raises(InputError, match=r"fewer than k = 3\. Lower l to at most 2\."):
+        shoal.protect(frame, rules)
+    del rules["protect"]["l"]
+    with pytest.raises(InputError, match="expected k, or l, from which k follows, found neither"):
+        shoal.plan(rules)
+
+
 def test_an_l_that_leaves_fewer_than_k_in_a_class_is_told(hierarchy):
     message = (
         r"3 buckets with 3 classes each leave 2 of 24 rows per class, fewer than k = 4\. "

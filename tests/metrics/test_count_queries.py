@@ -104,6 +104,24 @@ def test_half_ranges_of_random_axes_leave_the_others_free():
     assert len(np.unique(free, axis=0)) == 6
 
 
+@pytest.mark.parametrize("axes", [None, 1])
+def test_half_ranges_restrict_the_axes_that_are_named_and_may_be_rounded_down(axes):
+    rng = np.random.default_rng(1)
+    drawn = count_queries.half_ranges(
+        [0] * 4, [5, 1, 2, 9], (True,) * 4, queries=400, rng=rng, axes=axes, among=[0, 3, 1],
+        round_down=True,
+    )  # fmt: skip
+
+    taken = np.minimum(drawn.upper, [5, 1, 2, 9]) - np.maximum(drawn.lower, 0)
+    assert (taken[:, 2] == 2).all()
+    assert set(map(tuple, taken[:, [0, 3]])) == (
+        {(2, 4)} if axes is None else {(2, 9), (5, 4), (5, 9)}
+    )
+    with pytest.raises(InputError, match="between 1 and 1; got 2"):
+        count_queries.half_ranges([0] * 2, [5] * 2, (True,) * 2, queries=1, rng=rng, axes=2,
+                                  among=[1])  # fmt: skip
+
+
 def test_every_place_of_a_category_can_begin_a_range():
     """A place is missed with probability 6 (5/6)^200 < 1e-14."""
     rng = np.random.default_rng(2)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from shoal.core import BoxKernel
 from shoal.errors import InputError
 from shoal.metrics.attacks.naive_bayes import Guesses, empirical_privacy, guess, learn
 from shoal.metrics.attacks.result import DIFFERENCE
@@ -88,6 +89,36 @@ def test_beliefs_are_those_of_the_formula(release, number, level, smoothing):
     want = beliefs(lower, upper, counts, person[0], smoothing)
     assert found.confidence[0] == pytest.approx(want.max(), rel=1e-9)
     assert want[found.codes[0]] == pytest.approx(want.max(), rel=1e-9)
+
+
+@given(releases(), st.floats(0, 8), st.integers(0, 3), st.sampled_from(list(BoxKernel)))
+def test_a_kernel_is_a_release_of_other_boxes(release, number, level, kernel):
+    lower, upper, counts = release
+    person, half = np.array([[number, level]]), (upper - lower) / 2
+    middle = (lower + upper) / 2
+    middle[:, 1] = middle[:, 1] // 1
+    boxes = {
+        BoxKernel.EVEN: (lower, upper),
+        BoxKernel.MIDDLE: (middle, middle + np.array([0, 1])),
+        BoxKernel.WIDE: (lower - half, upper + half),
+    }[kernel]
+
+    found = guess(
+        learn(lower, upper, counts, discrete=KINDS, domains=DOMAINS, kernel=kernel), person
+    )
+
+    same = guess(learn(*boxes, counts, discrete=KINDS, domains=DOMAINS), person)
+    assert (found.codes, found.confidence) == (same.codes, same.confidence)
+
+
+def test_the_surest_guesses_are_as_many_as_asked_for():
+    guesses = Guesses(np.array([0, 0, 1, 1]), np.array([0.9, 0.5, 0.8, 0.7]))
+    truth = np.array([0, 1, 0, 1])
+
+    found = [empirical_privacy(guesses, truth, surest=k) for k in (1, 2, 3, 9)]
+
+    assert [one.top.value for one in found] == [1, 1 / 2, 2 / 3, 1 / 2]
+    assert [one.top_people for one in found] == [1, 2, 3, 4]
 
 
 @given(releases())
@@ -183,7 +214,7 @@ def test_equal_beliefs_go_to_the_smallest_code_and_first_people():
 
     assert found.codes.tolist() == [1, 1, 1]
     np.testing.assert_allclose(found.confidence, 0.5)
-    ranked = empirical_privacy(found, np.array([1, 0, 0]), top=0.01)
+    ranked = empirical_privacy(found, np.array([1, 0, 0]), surest=1)
     assert ranked.top.value == 1
     assert ranked.top_people == 1
 

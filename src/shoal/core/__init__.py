@@ -49,6 +49,7 @@ from shoal.core.mixed_records import MixedRecords
 from shoal.core.partition import Partition, whole_numbers
 from shoal.core.policy import (
     Audience,
+    BoxKernel,
     BudgetUse,
     ConstraintChoices,
     EvaluationChoices,
@@ -82,6 +83,7 @@ __all__ = [
     "RESPONSE",
     "SELECTION",
     "Audience",
+    "BoxKernel",
     "BudgetUse",
     "Check",
     "Claim",

@@ -79,6 +79,18 @@ class BudgetUse:
     max_contributions: int | None = None
 
 
+class BoxKernel(StrEnum):
+    """How an attacker spreads the count of a box.
+
+    `even`: The count lies evenly over the box, as cormode2013 has it. `middle`: All of it lies in
+    the middle. `wide`: It lies evenly over twice the width.
+    """
+
+    EVEN = "even"
+    MIDDLE = "middle"
+    WIDE = "wide"
+
+
 @dataclass(frozen=True)
 class EvaluationChoices:
     """What an evaluation computes beyond its defaults, as `[evaluate]` states it.
@@ -92,7 +104,11 @@ class EvaluationChoices:
     secret: str | None = None
     regression: str | None = None
     queries: Path | None = None
+    query_columns: tuple[str, ...] = ()
+    round_down: bool = False
     smoothing: Decimal = Decimal(1)
+    kernel: BoxKernel = BoxKernel.EVEN
+    surest: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ where such people are handed in: only that difference is due to being in the tab
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
-from shoal.core import Estimate, Policy, Progress, Role
+from shoal.core import Estimate, EvaluationChoices, Policy, Progress, Role
 from shoal.core._arrays import Floats
 from shoal.engine import local
 from shoal.errors import InputError
@@ -54,14 +54,14 @@ class AttackTask:
     Attributes:
         secret: the axis that attacks try to guess.
         came: the original as handed in, before any step of the policy.
-        smoothing: parameter of naive Bayes.
+        choices: what the policy states about attacks.
     """
 
     sides: AlignedArrays
     secret: int | None
     rng: np.random.Generator
     came: pl.DataFrame
-    smoothing: float = 1.0
+    choices: EvaluationChoices = field(default_factory=EvaluationChoices)
 
     @property
     def known(self) -> list[int]:
@@ -101,7 +101,7 @@ def evaluate_risk(
     secret = _secret(sides, policy)
     figures, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: AttackTask(sides, secret, own, came, float(policy.evaluate.smoothing)),
+        lambda own: AttackTask(sides, secret, own, came, policy.evaluate),
         which=which,
         rng=rng,
         jobs=jobs,
@@ -134,13 +134,16 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
         domains=np.column_stack([sides.lows, sides.highs])[known],
         values=int(sides.highs[axis]),
         weights=sides.released.weights,
-        smoothing=task.smoothing,
+        smoothing=float(task.choices.smoothing),
+        kernel=task.choices.kernel,
     )
     control, outside = None, sides.outside(known, axis)
     if outside is not None:
         control = (naive_bayes.guess(model, outside[0]), outside[1])
     guesses = naive_bayes.guess(model, sides.places[:, known])
-    shown = naive_bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
+    shown = naive_bayes.empirical_privacy(
+        guesses, sides.codes(axis), control=control, surest=task.choices.surest
+    )
     name = sides.names[axis]
     yield _rate(
         "naive Bayes", name, shown.attack, _guess_sentence(sides, known, axis, shown.attack)

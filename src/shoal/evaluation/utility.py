@@ -258,14 +258,18 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
     total = max(sides.original.total, 1.0)
     # Half of very many domains holds hardly anybody: then the subset alone is used.
     workloads: list[tuple[str, int | None]] = []
-    if len(sides.names) <= MOST_HALVED:
+    choices = task.policy.evaluate
+    among = sides.axes(choices.query_columns) or None
+    if among is not None:
+        workloads.append((", ".join(sides.names[axis] for axis in among), None))
+    elif len(sides.names) <= MOST_HALVED:
         workloads.append(("all columns", None))
-    if len(sides.names) > SUBSET:
+    if among is None and len(sides.names) > SUBSET:
         workloads.append((f"{SUBSET} columns", SUBSET))
     for subject, axes in workloads:
         queries, true = count_queries.draw_answered_half_ranges(
             before, sides.lows, sides.highs, sides.discrete, queries=QUERIES, rng=task.rng,
-            axes=axes,
+            axes=axes, among=among, round_down=choices.round_down,
         )  # fmt: skip
         errors = count_queries.relative_errors(true, count_queries.answers(after, queries))
         middle = count_queries.median_relative_error(errors)

@@ -156,7 +156,8 @@ class Level:
     Attributes:
         parents: of each node, its place on the level above; non-decreasing, without gaps.
         counts: of each node, with noise.
-        variance: of the noise, the same for all; 0 where counts are known.
+        variance: of the noise, the same for all; 0 where counts are known, and infinite where
+            nothing was counted.
     """
 
     parents: Ints
@@ -217,7 +218,7 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
     for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
         total, loose = _sums(below.parents, estimate), _sums(below.parents, spread)
         sums.append((total, loose))
-        share = level.variance / (loose + level.variance)
+        share = 1.0 if level.variance == np.inf else level.variance / (loose + level.variance)
         estimate = level.counts + share * (total - level.counts)
         spread = loose * share
         passed.append((estimate, spread))

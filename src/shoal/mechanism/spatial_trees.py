@@ -4,7 +4,9 @@ Space is a product of axes, each with cells 0, 1, ..., c - 1: days, categories i
 steps of a public grid. A box holds the cells lower <= x < upper of each axis. The root holds all.
 Boxes are cut in two, again and again, and after every `stride` cuts all boxes are counted with
 noise: a level. On the last level each box may be counted by confidential value instead, as one
-level more, so the histogram takes part in the least squares of `tree_consistency`.
+level more, so the histogram takes part in the least squares of `consistent_counts`. Or the last
+level alone is counted, by value if there is one (`leaves_only`): no box is left whole then, since
+nothing says how many people it has.
 
 Which axis is cut is public: the axes take turns, and one that has a single cell left in the box
 lets the next one go first. Where it is cut is public too for the quadtree, the middle; for the
@@ -31,18 +33,22 @@ What is drawn next may depend on what was drawn, never on the records: which box
 from noisy counts and chosen cuts. Height and prices are settled before the first draw, from public
 numbers or from a noisy total that was paid for, and the prices add up to epsilon. So the
 probabilities of any sequence of draws differ by a factor of at most exp(epsilon) (sequential
-composition, step by step on fixed earlier outputs). A step in which nothing is left to draw costs
-nothing, and its price is booked all the same; how many draws a step takes follows from outputs. If
-a record changes its values instead, and the number of records is public, that is a removal and an
-addition: 2 epsilon. Everything after the draws is post-processing. The argument for trees of full
-height is Cormode et al.'s; thresholds with boxes that are counted again, and permute-and-flip in
-place of the exponential mechanism, are ours, unreviewed.
+composition, step by step on fixed earlier outputs). If leaves alone are counted, the levels are
+one: its counts have all that medians leave, and all of epsilon where boxes are cut in the middle. A
+step in which nothing is left to draw costs nothing, and its price is booked all the same; how many
+draws a step takes follows from outputs. If a record changes its values instead, and the number of
+records is public, that is a removal and an addition: 2 epsilon. Everything after the draws is
+post-processing. The argument for trees of full height is Cormode et al.'s; thresholds with boxes
+that are counted again, and permute-and-flip in place of the exponential mechanism, are ours,
+unreviewed.
 
 Not promised: a box may hold any number of people, also one or none. The time of a run depends on
 the records.
 
 Decisions where the papers leave a choice:
 
+- Which levels. The 2013 paper adds noise to the histograms of the leaves and mentions no other
+  counts: `leaves_only`. The one of 2012 counts all levels, for queries that hold whole branches.
 - Levels. The noise of a level counts in proportion to the boxes n_l that the border of a query
   meets; sum n_l / e_l^2 is least, for a given sum of e_l, at e_l ~ n_l^(1/3). After k cuts of d
   axes in turn n_l ~ 2^(k (1 - 1/d)), so e_l ~ 2^(k (1 - 1/d) / 3): 2^(1/3) a level for a
@@ -101,6 +107,7 @@ class Design:
         height: number of cuts above a box of the last level, at least 1.
         stride: number of cuts between one count and the next.
         structure: share of epsilon that medians take; with 0, boxes are cut in the middle.
+        leaves_only: no level above the last is counted, so the last has all that medians leave.
         patience: a box is cut further if its noisy count is at least this many standard
             deviations of a noisy count on the next level; none to cut all.
     """
@@ -109,7 +116,15 @@ class Design:
     height: int
     stride: int = 1
     structure: Fraction = Fraction(0)
+    leaves_only: bool = False
     patience: float | None = 1.0
+
+    def levels(self, *, histogram: bool) -> tuple[int, ...]:
+        """Number the cuts after which boxes are counted; the histogram comes one cut later."""
+        if self.leaves_only:
+            return (self.height + histogram,)
+        places = (*range(self.stride, self.height, self.stride), self.height)
+        return (*places, self.height + 1) if histogram else places
 
 
 @dataclass(frozen=True)
@@ -129,10 +144,8 @@ def prices(design: Design, dimensions: int, *, histogram: bool) -> Prices:
     >>> [f"{float(price):.3f}" for price in split.levels], 4 * split.cut + sum(split.levels)
     (['0.218', '0.274', '0.308'], Fraction(1, 1))
     """
-    places = [*range(design.stride, design.height, design.stride), design.height]
-    if histogram:
-        places.append(design.height + 1)
     rate = (1 - 1 / dimensions) / 3
+    places = design.levels(histogram=histogram)
     weights = [Fraction(round(1000 * 2 ** (rate * place))) for place in places]
     cuts = design.epsilon * design.structure
     counts = design.epsilon - cuts
@@ -161,6 +174,10 @@ class MeasuredTree:
         """Estimate the number of records, and the counts of the boxes by confidential value."""
         numbers = fit_levels(self.levels, fit)
         return float(numbers[0][0]), numbers[-1].reshape(len(self.lower), -1)
+
+
+UNKNOWN_TOTAL = Level(np.zeros(1, np.int64), np.zeros(1, np.int64), np.inf)
+"""The root of a tree whose number of records is neither public nor measured."""
 
 
 def known_total(records: int) -> Level:
@@ -216,7 +233,7 @@ def grow(
         else:
             space.cut_at_middles()
         origin = origin[space.parents]
-        if (cut + 1) % design.stride and cut != last:
+        if cut + 1 not in design.levels(histogram=counted):
             continue
         place = len(levels) - 1
         counts, privacy_loss = _count_noisily(
@@ -234,8 +251,7 @@ def grow(
             table, price.levels[-1], "counts of values in boxes", noise
         )
         privacy_losses.append(privacy_loss)
-        parents = np.repeat(np.arange(len(space.lower)), bins)
-        levels.append(Level(parents, counts, _variance(price.levels[-1])))
+        levels.append(Level(np.repeat(origin, bins), counts, _variance(price.levels[-1])))
     return MeasuredTree(space.lower, space.upper, tuple(levels), tuple(privacy_losses))
 
 

@@ -10,9 +10,11 @@ buckets by the largest ratio of shares. Classes are verified in fractions when t
 again on the released table; two classes that are released with the same values are one, and a
 union of t-close classes is t-close.
 
-With l, the number of classes that emphasise each bucket, classes are as large as the paper has
-them: k = N / ((t + 1) l), b standing for t + 1, and their sizes differ by at most one where such
-classes can be t-close. Once N is known k-anonymity is promised with that k, rounded down.
+With l, the number of classes that emphasise each bucket, classes are as large as section 6.2 of
+the paper has them: k = N / ((t + 1) l), b standing for t + 1, and their sizes differ by at most one
+where such classes can be t-close. So k need not be stated. Once N is known k-anonymity is promised
+with that k, rounded down; before, with b, since a class in which no ratio of shares is infinite
+holds every bucket.
 
 What the ratio gives an attacker's view is conditional and stated in words alone: epsilon = 2 ln t
 if the prior is one public distribution, all that is seen of a person is a draw from the class's
@@ -23,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, write_fraction
 from shoal.core._arrays import Floats, Ints
@@ -54,7 +56,7 @@ from shoal.methods.method import (
     Tools,
 )
 from shoal.partition import Requirement, bucketization, joint_buckets
-from shoal.policy.values import Number, Size
+from shoal.policy.values import Number, Size, fail
 from shoal.privacy_models import epsilon_from_t
 
 SOURCE = (
@@ -72,6 +74,12 @@ TRIVIAL = (
 class BucketizationParameters(MicroaggregationParameters):
     """Parameters of bucketization."""
 
+    k: Size = Field(
+        default_factory=lambda: 2,  # the least that a class may have at all
+        title="Smallest group (k)",
+        description="The smallest number of records that a group may have. Required, unless l is "
+        "stated: then n / (b l), rounded down.",
+    )
     t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
         title="Largest ratio (t)",
         description="Largest ratio of a bucket's share in a class and in the table, either way.",
@@ -80,7 +88,7 @@ class BucketizationParameters(MicroaggregationParameters):
         None,
         title="Number of buckets (b)",
         description="Number of buckets. By default floor(t) + 1, or with several confidential "
-        "columns at least 2 for each, multiplied; never more than k.",
+        "columns at least 2 for each, multiplied; without l never more than k.",
     )
     l: Annotated[int, Field(ge=1, le=LARGEST)] | None = Field(  # noqa: E741 (as in the paper)
         None,
@@ -88,6 +96,12 @@ class BucketizationParameters(MicroaggregationParameters):
         description="How many classes emphasise each bucket: at most b l classes form, of n / (b "
         "l) records, which must be k or more. By default as many classes as possible.",
     )
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if self.l is None and "k" not in self.model_fields_set:
+            fail("expected k, or l, from which k follows, found neither.", "k")
+        return self
 
 
 def _confidential(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
@@ -99,15 +113,21 @@ def _number(setting: Setting[BucketizationParameters]) -> int:
     if parameters.b is not None:
         return parameters.b
     several: int = 2 ** min(len(_confidential(setting)), 30)
-    return min(max(int(parameters.t) + 1, several), parameters.k)
+    wanted = max(int(parameters.t) + 1, several)
+    return wanted if parameters.l is not None else min(wanted, parameters.k)
+
+
+def _least(setting: Setting[BucketizationParameters]) -> int:
+    """Return the least size of a class for any number of rows: every class holds every bucket."""
+    return max(setting.parameters.k, _number(setting) if setting.parameters.l else 0)
 
 
 def _size(setting: Setting[BucketizationParameters]) -> int:
     """Return the least size of a class: k, or what l implies for the number of rows."""
     parameters = setting.parameters
     if parameters.l is None or setting.rows is None:
-        return parameters.k
-    return max(parameters.k, setting.rows // (_number(setting) * parameters.l))
+        return _least(setting)
+    return max(_least(setting), setting.rows // (_number(setting) * parameters.l))
 
 
 def _claims(setting: Setting[BucketizationParameters]) -> tuple[Claim, ...]:
@@ -175,19 +195,19 @@ def _refuse(setting: Setting[BucketizationParameters]) -> None:
             "[protect], columns: must list every quasi-identifier, because t-closeness is about "
             "classes of equal quasi-identifiers."
         )
-    if parameters.b is not None and parameters.b > parameters.k:
+    if parameters.l is None and parameters.b is not None and parameters.b > parameters.k:
         raise InputError(
             f"[protect], b: expected at most k = {parameters.k}, because every class holds every "
             f"bucket, found {parameters.b}."
         )
-    b, rows = _number(setting), setting.rows
-    if parameters.l is not None and rows is not None and rows < b * parameters.l * parameters.k:
-        most = rows // (b * parameters.k)
+    b, k, rows = _number(setting), _least(setting), setting.rows
+    if parameters.l is not None and rows is not None and rows < b * parameters.l * k:
+        most = rows // (b * k)
         move = f"Lower l to at most {most}." if most else "Lower k, or remove l."
         raise InputError(
             f"[protect], l: {b} buckets with {parameters.l} classes each leave "
             f"{rows // (b * parameters.l):,} of {rows:,} rows per class, fewer than k = "
-            f"{parameters.k:,}. {move}"
+            f"{k:,}. {move}"
         )
 
 

@@ -16,6 +16,7 @@ MANUAL = "docs/papers"
 """Where the pages of the papers lie in the repository and its manual."""
 _K = [3, 5, 10, 20, 50, 100]
 _EPSILON = ["0.1", "1", "10"]
+_LEAVES = 'levels = "leaves", fit = "none", as its nearest reading'
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,8 @@ CORMODE_2013 = Paper(
     2013,
     "inproceedings",
     {
-        "dp-kdtree": {"kd-tree": "", "private kd-tree": ""},
-        "dp-quadtree": {"quadtree": "", "private quadtree": ""},
+        "dp-kdtree": {"kd-tree": _LEAVES, "private kd-tree": _LEAVES},
+        "dp-quadtree": {"quadtree": _LEAVES, "private quadtree": _LEAVES},
     },
     {"mondrian": {"Mondrian": ""}},
     PaperFigure(
@@ -233,6 +234,12 @@ CORMODE_2013 = Paper(
             "k-anonymity": {"method": "mondrian", "k": [2, 8, 32, 128]},
             "private kd-tree": {"method": "dp-kdtree", "epsilon": ["0.01", *_EPSILON]},
             "private quadtree": {"method": "dp-quadtree", "epsilon": ["0.01", *_EPSILON]},
+            "noise on the leaves alone": {
+                "method": "dp-quadtree",
+                "levels": "leaves",
+                "fit": "none",
+                "epsilon": ["0.01", *_EPSILON],
+            },
         },
         confidential=True,
     ),

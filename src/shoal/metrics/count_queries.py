@@ -164,6 +164,8 @@ def half_ranges(
     queries: int,
     rng: np.random.Generator,
     axes: int | None = None,
+    among: Sequence[int] | None = None,
+    round_down: bool = False,
 ) -> Queries:
     """Draw queries over half of the domain of each attribute, as cormode2013 does.
 
@@ -179,6 +181,8 @@ def half_ranges(
         queries: how many.
         rng: decides places and axes.
         axes: how many axes to restrict, drawn at random for each query; all by default.
+        among: the axes that may be restricted; all by default.
+        round_down: take floor(d/2) categories of more than one, as a second reading of the paper.
     """
     low, high = (np.asarray(ends, dtype=np.float64) for ends in (lows, highs))
     d, codes = len(discrete), np.asarray(discrete, dtype=bool)
@@ -186,18 +190,21 @@ def half_ranges(
         raise InputError("Expected the least and the greatest place of each axis.")
     if not np.isfinite(low).all() or not np.isfinite(high).all():
         raise InputError("Half of a domain is defined only for finite ends. Declare bounds.")
-    if not 1 <= (number := d if axes is None else axes) <= d:
+    free = ~np.isin(np.arange(d), range(d) if among is None else among)
+    allowed = int(d - free.sum())
+    if not 1 <= (number := allowed if axes is None else axes) <= allowed:
         raise InputError(
-            f"The number of axes that a query restricts must lie between 1 and {d}; got {axes}."
+            f"The number of axes that a query restricts must lie between 1 and {allowed}; got "
+            f"{number}."
         )
     cells = np.where(codes, high - low, STEPS).astype(np.int64)
-    taken = (cells + 1) // 2
+    taken = np.maximum(cells // 2, 1) if round_down else (cells + 1) // 2
     width = np.where(codes, 1.0, (high - low) / STEPS)
     first = rng.integers(0, cells - taken + 1, size=(queries, d))
     lower = np.where(first == 0, -np.inf, low + first * width)
     upper = np.where(first + taken == cells, np.inf, low + (first + taken) * width)
     if number < d:
-        left_out = np.argsort(rng.random((queries, d)), axis=1)[:, number:]
+        left_out = np.argsort(rng.random((queries, d)) + free, axis=1)[:, number:]
         np.put_along_axis(lower, left_out, -np.inf, axis=1)
         np.put_along_axis(upper, left_out, np.inf, axis=1)
     # An axis of numbers without width has one place, and every query takes it.
@@ -213,9 +220,9 @@ def draw_answered_half_ranges(
     *,
     queries: int,
     rng: np.random.Generator,
-    axes: int | None = None,
+    **more: Any,
 ) -> tuple[Queries, Floats]:
-    """Draw half ranges until `queries` of them have a true answer above zero; return both.
+    """Draw `half_ranges` until `queries` of them have a true answer above zero; return both.
 
     Raises:
         InputError: hardly any query has an answer, as with an empty table.
@@ -223,7 +230,7 @@ def draw_answered_half_ranges(
     lower, upper, true = [], [], []
     accepted, drawn = 0, 0
     while accepted < queries and drawn < 50 * queries:
-        batch = half_ranges(lows, highs, discrete, queries=queries, rng=rng, axes=axes)
+        batch = half_ranges(lows, highs, discrete, queries=queries, rng=rng, **more)
         answer = answers(original, batch)
         kept = answer > 0
         lower.append(batch.lower[kept])

@@ -242,7 +242,12 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         budget=None if spec.budget is None else _budget(spec.budget, files.folder),
         context=ReportContext(**dict(spec.context)),
         evaluate=EvaluationChoices(
-            **{**dict(evaluate), "rules": tuple(evaluate.rules), "queries": queries}
+            **{
+                **dict(evaluate),
+                "rules": tuple(evaluate.rules),
+                "queries": queries,
+                "query_columns": tuple(evaluate.query_columns),
+            }
         ),
         audience=spec.release.audience,
         drafted=_is_unreviewed(spec),

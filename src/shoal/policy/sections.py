@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from shoal.core import Audience, Distance, Diversity
+from shoal.core import Audience, BoxKernel, Distance, Diversity
 from shoal.errors import InputError
 from shoal.io.dates import is_format, strptime_format
 from shoal.io.sheet_rows import numbers_of
@@ -330,8 +330,26 @@ class EvaluateSpec(Spec):
         description="A TOML file with COUNT queries of your own. It is looked for beside the "
         "policy.",
     )
+    query_columns: list[str] = Field(
+        default_factory=list,
+        description="The columns that COUNT queries restrict, each to half of its range. By "
+        "default all, and three at random.",
+    )
+    round_down: bool = Field(
+        default=False,
+        description="Queries take half of an odd number of categories rounded down, not up.",
+    )
     smoothing: Annotated[Number, Field(ge=0, le=1000)] = Field(
         Decimal(1),
         description="The number of pseudo-records that the naive Bayes attack adds to each "
         "value. 0 is the paper's attacker.",
+    )
+    kernel: Annotated[BoxKernel, choice(BoxKernel)] = Field(
+        BoxKernel.EVEN,
+        description="How the naive Bayes attack spreads the count of a box: over the box (even), "
+        "in its middle (middle), or over twice its width (wide).",
+    )
+    surest: Annotated[int, Field(ge=1, le=MOST)] | None = Field(
+        None,
+        description="The number of people for the attack's surest guesses. By default a hundredth.",
     )

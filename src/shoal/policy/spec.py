@@ -35,6 +35,11 @@ from shoal.policy.values import (
 )
 
 _EVALUATED = ("groups", "learn", "secret")
+_LISTS = (
+    ("release", "accept_constant"),
+    ("release", "accept_distinct"),
+    ("evaluate", "query_columns"),
+)
 FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 """Column keys that at most one column may carry."""
 
@@ -512,8 +517,8 @@ class PolicySpec(_Spec):
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
         named = [("evaluate", key, getattr(self.evaluate, key)) for key in _EVALUATED]
-        for key in ("accept_constant", "accept_distinct"):
-            named += [("release", key, name) for name in getattr(self.release, key)]
+        for section, key in _LISTS:
+            named += [(section, key, name) for name in getattr(getattr(self, section), key)]
         for table, key, name in named:
             if name is not None and name not in self.columns:
                 guess = did_you_mean(name, self.columns)

@@ -9,8 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core import Column, DifferentialPrivacy, Hierarchy, Kind, Role, Schema, Status
+from shoal.core import (
+    Column,
+    DifferentialPrivacy,
+    Hierarchy,
+    Kind,
+    Neighbours,
+    Role,
+    Schema,
+    Status,
+)
 from shoal.errors import ClaimViolationError, InputError
+from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io import clamp, validate
 from shoal.mechanism.fixed_point import FixedPointGrid
@@ -652,6 +662,66 @@ def test_public_groups_do_not_look_at_protected_columns_even_to_break_ties():
 
     changed = (one.to_numpy() != other.to_numpy()).any(axis=1)
     assert 1 <= changed.sum() <= 5  # one group of three to five
+
+
+GROUP = {"role": "other", "kind": "nominal", "public": True}
+
+
+def by_groups(**protect):
+    rules = policy("public-laplace", group_by="c", **protect)
+    rules["columns"]["c"] = GROUP
+    return rules
+
+
+@given(st.lists(st.sampled_from("xyz"), min_size=1, max_size=30), st.integers(0, 99))
+def test_records_that_agree_on_public_columns_are_a_group_of_any_size(labels, seed):
+    """With no noise each has its group's means; with noise the scale is that of its own size."""
+    X = np.random.default_rng(seed).random((len(labels), 2)).round(3)
+    table = frame(X, ("a", "b")).with_columns(c=pl.Series(labels))
+
+    exact = shoal.protect(table, by_groups(), noise=RecordingNoise(), keep_order=True)
+    noise = SeededNoise(seed)
+    noisy = shoal.protect(table, by_groups(), noise=noise, keep_order=True)
+
+    means = table.with_columns(pl.col("a", "b").mean().over("c"))
+    assert exact.data["a"].to_numpy() == pytest.approx(means["a"].to_numpy(), abs=1e-4)
+    assert exact.data["c"].to_list() == labels
+    assert noisy.data.select("a", "b", "c").n_unique() <= len(set(labels))
+    assert sum(loss.draws for loss in noisy.privacy_losses) == 2 * len(set(labels))
+    accounting.verify(
+        noisy.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+def test_a_partition_carries_the_claim_that_its_origin_allows():
+    """Public columns are known to all; an array is the word of the one who formed it."""
+    public, own = (
+        shoal.plan(by_groups(own_groups=mine, release_form="linked-shuffled")).claims[0]
+        for mine in (False, True)
+    )
+
+    assert (public.status, own.status) == (Status.PROVED, Status.CONDITIONAL)
+    assert "the groups of c were formed without the protected columns" in own.assumes
+    assert not [text for text in (*public.assumes, *own.assumes) if "order of the rows" in text]
+    assert shoal.plan(by_groups() | {"require": {"differential-privacy": 1}})
+    with pytest.raises(ClaimViolationError, match="its claim is conditional"):
+        shoal.plan(by_groups(own_groups=True) | {"require": {"differential-privacy": 1}})
+
+
+@pytest.mark.parametrize(("protect", "sentence"), [
+    ({"k": 3}, "expected either k, for groups of similar records, or group_by"),
+    ({"group_by": "a"}, "group_by: expected columns with public = true and a kind .*, found 'a'"),
+    ({"group_by": "zone"}, "found 'zone'"),
+])  # fmt: skip
+def test_groups_are_of_k_or_of_public_columns(protect, sentence):
+    rules = by_groups()
+    rules["protect"] |= protect
+    with pytest.raises(InputError, match=sentence):
+        shoal.plan(rules)
+    del rules["protect"]["group_by"]
+    rules["protect"] |= {"k": 3, "own_groups": True}
+    with pytest.raises(InputError, match="expected group_by beside own_groups"):
+        shoal.plan(rules)
 
 
 def test_marginals_say_that_no_row_is_a_person():

@@ -6,7 +6,7 @@ Pure functions over estimates. Lower is better on both axes.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import exp, log, sqrt
+from math import exp, hypot, log, sqrt
 
 import numpy as np
 import scipy
@@ -45,6 +45,11 @@ class Point:
 
     risk: Estimate
     error: Estimate
+
+    @property
+    def distance(self) -> float:
+        """Distance to the origin, by which cormode2013 judges; a risk below 0 counts as 0."""
+        return hypot(max(self.risk.value, 0.0), self.error.value)
 
 
 def combine(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Estimate:

@@ -122,6 +122,7 @@ class Row:
             "require": dict(self.require),
             "risk": None if point is None else _ends(point.risk),
             "error": None if point is None else _ends(point.error),
+            "distance": None if point is None else point.distance,
             "attack": self.attack,
             "singling_out": self.singling_out,
             "standing": None if self.standing is None else self.standing.value,
@@ -202,7 +203,7 @@ class Comparison:
                 row.point.error.value if row.point else 0.0,
             ),
         )
-        head = f"{'linkage, inference':21}  {'error of counts':21}  singling out"
+        head = f"{'linkage, inference':21}  {'error of counts':21}  distance  singling out"
         lines.append(f"{'':{width}}  {head}")
         for row in (*shown, *self.baselines):
             if row.point is None:
@@ -212,7 +213,8 @@ class Comparison:
             notes = ", ".join(word for word in words if word)
             single = "" if row.singling_out is None else f"{row.singling_out:.0%}"
             lines.append(
-                f"{row.label:{width}}  {row.point.risk}  {row.point.error}  {single:12}  {notes}"
+                f"{row.label:{width}}  {row.point.risk}  {row.point.error}  "
+                f"{row.point.distance:<8.3f}  {single:12}  {notes}"
             )
         lost: dict[str, list[str]] = {}
         for row in self.rows:

@@ -141,7 +141,6 @@ def code_attack(
     rng: np.random.Generator,
     control: tuple[Floats, Ints] | None = None,
     most: int = TARGETS,
-    top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
     """Compute `naive_bayes.empirical_privacy` for the boosted attacker of `learn_codes`.
@@ -159,7 +158,7 @@ def code_attack(
     on_control = None
     if control is not None:
         on_control = run_attack(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
-    return empirical_privacy(*main, control=on_control, top=top, confidence=confidence)
+    return empirical_privacy(*main, control=on_control, confidence=confidence)
 
 
 def number_attack(

@@ -20,6 +20,10 @@ the domain; between two cuts all densities are constant, so a cell's width cance
 values. Beyond `cells` cuts (256) we keep evenly spaced quantiles of them, and what is exact becomes
 a histogram.
 
+Kernels. The paper names others as an extension. `middle` puts a count into the middle of its box,
+which of an even number of categories is the upper one; `wide` spreads it over twice the width of
+the box, as far as the domain goes.
+
 Departures. The paper does not smooth: a place that never occurs with v then rules v out. By default
 we add to each value one record about which nothing is known (`smoothing=1`), spread over the whole
 domain; `smoothing=0` is the paper's. Where every value is ruled out the prior decides. Negative
@@ -35,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import Estimate
+from shoal.core import BoxKernel, Estimate
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
@@ -97,6 +101,7 @@ def learn(
     values: int | None = None,
     weights: Floats | None = None,
     smoothing: float = 1.0,
+    kernel: BoxKernel = BoxKernel.EVEN,
     cells: int = CELLS,
 ) -> NaiveBayes:
     """Train on released boxes. Cost O(n d log(cells)) for codes.
@@ -110,6 +115,7 @@ def learn(
         values: number of confidential values; needed with codes.
         weights: of the boxes, with codes.
         smoothing: records about which nothing is known that are added to each value.
+        kernel: how the count of a box is spread.
         cells: most cells on an axis of numbers.
     """
     lower, upper = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
@@ -122,6 +128,7 @@ def learn(
         raise InputError(
             "Every axis needs a finite domain, given as its least and its greatest place."
         )
+    lower, upper = _reshape(lower, upper, kinds, kernel)
     rows, codes, mass, many = _entries(counts, values, weights, len(lower))
     totals = np.bincount(codes, mass, minlength=many)
     borders, tables = [], []
@@ -141,6 +148,18 @@ def learn(
         total = totals.sum()
         prior = np.log(totals / total if total > 0 else np.full(many, 1 / many))
     return NaiveBayes(prior, tuple(borders), tuple(tables))
+
+
+def _reshape(
+    lower: Floats, upper: Floats, discrete: NDArray[np.bool_], kernel: BoxKernel
+) -> tuple[Floats, Floats]:
+    """Return the boxes over which a kernel spreads their counts."""
+    if kernel is BoxKernel.MIDDLE:
+        middle = (lower + upper) / 2
+        middle = np.where(discrete, np.floor(middle), middle)
+        return middle, middle + discrete
+    half = (upper - lower) / 2 if kernel is BoxKernel.WIDE else 0.0
+    return lower - half, upper + half
 
 
 def guess(model: NaiveBayes, targets: Floats) -> Guesses:
@@ -177,7 +196,7 @@ def empirical_privacy(
     truth: Ints,
     *,
     control: tuple[Guesses, Ints] | None = None,
-    top: float = 0.01,
+    surest: int | None = None,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
     """Compute the paper's metrics for the guesses of any attacker.
@@ -189,8 +208,8 @@ def empirical_privacy(
         guesses: of the people in the table.
         truth: their true codes, -1 where unknown; those people are left out.
         control: guesses and true codes of people not in the table.
-        top: share of the people for the most confident guesses, at least one person; among equal
-            confidences the first.
+        surest: number of people for the most confident guesses, all if there are fewer; by default
+            a hundredth of the people, rounded up. Among equal confidences the first.
         confidence: of all intervals.
     """
     right, codes, beliefs = _score(guesses, truth)
@@ -217,7 +236,7 @@ def empirical_privacy(
         int((frequent & ~right).sum()),
         confidence,
     )
-    chosen = max(1, int(np.ceil(top * people)))
+    chosen = min(people, surest or -(-people // 100))
     first = np.argsort(-beliefs, kind="stable")[:chosen]
     return EmpiricalPrivacy(
         attack=rates,
