@@ -31,9 +31,9 @@ from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.scheme_files import SCHEME
 from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.pipeline.scheme_files import text as scheme_text
+from shoal.policy.exposure import nearly_unique
 from shoal.policy.load import load
 from shoal.publish import evidence, public_folder
-from shoal.publish.nearly_unique import nearly_unique
 from shoal.publish.public_folder import dump
 from shoal.report import html
 from shoal.report.html import REPORT
