@@ -137,11 +137,11 @@ def schema(
 @command(rich_help_panel=Panel.MORE)
 def warmup() -> None:
     """Compile all kernels once on this machine, so no later run has to wait."""
-    from shoal.cli.warmup import compile_metrics, compile_synthesis, compile_tables
+    from shoal.cli.warmup import compile_metrics, compile_synthesis
     from shoal.partition import warmup as compile_groupings
 
     with showing_progress() as progress:
-        rooms = (compile_groupings, compile_synthesis, compile_metrics, compile_tables)
+        rooms = (compile_groupings, compile_synthesis, compile_metrics)
         for done, compile_room in enumerate(rooms):
             progress("compiling kernels", done, len(rooms))
             compile_room()

@@ -6,10 +6,7 @@ Nothing is read, and no noise is drawn. The kernels of groupings have `shoal.par
 from itertools import combinations
 
 import numpy as np
-import polars as pl
 
-from shoal.core import Schema, distinct
-from shoal.io.table import Table
 from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.singling_out import singling_out
@@ -20,18 +17,9 @@ from shoal.synthesis.maxent.fit import DENSE, Target, fit_distribution
 from shoal.synthesis.maxent.generate import exchange_rows
 
 
-def compile_tables() -> None:
-    """Compile the kernels of tables."""
-    rows = distinct.LONG
-    Table(pl.DataFrame({"a": range(rows)}), Schema(()), {}).take(np.arange(rows))
-
-
 def compile_metrics() -> None:
     """Compile the kernels of metrics."""
     rng = np.random.default_rng(0)
-    words = np.arange(distinct.LONG, dtype=np.uint64)
-    distinct.distinct(words, most=9)
-    distinct.occurring_once(words)
     places = np.column_stack([np.arange(200.0), np.arange(200) % 3])
     kinds = (False, True)
     table = WeightedBoxes.points(places, discrete=kinds)

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from shoal.core._arrays import Floats, Ints, Unsigned32, Unsigned64
-from shoal.core.distinct import LONG, distinct
-from shoal.core.kernels.row_order import order_by_number, radix_order
+from shoal.core.kernels.row_order import radix_order
 
-_OFTEN = 4
-"""Values that occur so often in the mean are sorted by counting."""
-
+LONG = 1 << 16
+"""From so many rows on, loading a kernel pays."""
 _BY_INDEX = np.empty(0, np.uint32)
 
 
@@ -29,13 +27,13 @@ def float_words(values: Floats) -> Unsigned64:
     return flipped.view(np.uint64)
 
 
-def word_order(words: Unsigned64) -> Ints:
-    """Sort rows by one word each.
+def value_order(values: Floats) -> Ints:
+    """Sort a column without missing numbers.
 
-    >>> word_order(np.array([3, 1, 3, 2], dtype=np.uint64))
-    array([1, 3, 0, 2])
+    >>> value_order(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
+    [1, 3, 0, 2]
     """
-    return words_order([words])
+    return words_order([float_words(values)])
 
 
 def words_order(words: Sequence[Unsigned64]) -> Ints:
@@ -63,36 +61,6 @@ def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
     for word in words[::-1]:
         order = _sort_by(word, order)
     return order
-
-
-def value_order(values: Floats) -> Unsigned32:
-    """Sort the rows of a column without missing numbers, by counting if values repeat often.
-
-    >>> value_order(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
-    [1, 3, 0, 2]
-    """
-    places = value_places(values)
-    if places is None:
-        return _sort_by(float_words(values), _BY_INDEX)
-    order = np.empty(values.size, np.uint32)
-    order_by_number(*places, order)
-    return order
-
-
-def value_places(values: Floats) -> tuple[Unsigned32, Ints] | None:
-    """Number the values of a long column, and return the first rank of each.
-
-    None if values do not repeat often. 0 and -0 are one value.
-    """
-    if values.size < LONG:
-        return None
-    few = distinct((values + 0.0).view(np.uint64), most=values.size // _OFTEN)
-    if few is None:
-        return None
-    rising = np.argsort(few.words.view(np.float64))
-    starts = np.empty_like(few.counts)
-    starts[rising] = np.cumsum(few.counts[rising]) - few.counts[rising]
-    return few.numbers, starts
 
 
 def _sort_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:
