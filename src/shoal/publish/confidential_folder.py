@@ -74,9 +74,9 @@ def write(
 ) -> Written:
     """Compare a release with its original, and write the figures into an empty folder.
 
-    The secret is `shoal.engine.interface.Evidence`, the manifest as it was published, and the facts
-    are what else the officer is shown. Attacks and measures of utility run where `evaluate` says
-    so; none: on tables of ordinary size.
+    The secret is the `evidence` of `shoal.engine.interface.Outcome`, the manifest as it was
+    published, and the facts are what else the officer is shown. Attacks and measures of utility run
+    where `evaluate` says so; none: on tables of ordinary size.
     """
     progress("computing losses", 0, 1)
     # Otherwise whoever reads the folder inspects nothing.

@@ -86,20 +86,20 @@ def _draw(rng: np.random.Generator) -> dict[str, Ints]:
     who = households.draw(rng, _BLOCK)
     life = lives.draw(rng, who)
     n = len(who.age)
-    reticent = np.where(life.income > 90_000, 0.06, 0.022) * (who.age >= 16)
+    reticent = np.where(life["income"] > 90_000, 0.06, 0.022) * (who.age >= 16)
     return {
         "name": _names(rng, who),
         "household": who.household,
         "age": who.age,
         "sex": who.sex,
         "region": who.district,
-        "education": _gaps(life.education, rng.random(n) < 0.010 + 0.0003 * who.age),
+        "education": _gaps(life["education"], rng.random(n) < 0.010 + 0.0003 * who.age),
         "marital": who.marital,
-        "hours": _gaps(life.hours, rng.random(n) < np.where(life.hours > 0, 0.03, 0.004)),
-        "occupation": life.occupation,
-        "income": _gaps(life.income, rng.random(n) < reticent),
-        "tax": life.tax,
-        "condition": _gaps(life.condition, rng.random(n) < 0.03),
+        "hours": _gaps(life["hours"], rng.random(n) < np.where(life["hours"] > 0, 0.03, 0.004)),
+        "occupation": life["occupation"],
+        "income": _gaps(life["income"], rng.random(n) < reticent),
+        "tax": life["tax"],
+        "condition": _gaps(life["condition"], rng.random(n) < 0.03),
         "weight": _cents(rng, who),
         "batch": pick(TABLES["wave"], 0, rng.random(_BLOCK))[who.household],
     }

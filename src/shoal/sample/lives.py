@@ -1,6 +1,6 @@
 """Draw schooling, health, work, income and tax of each person."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -12,28 +12,12 @@ TOP_INCOME: Final = 500_000
 _TAX_STEPS: Final = ((11_000, 0.17), (28_000, 0.11), (62_000, 0.10), (140_000, 0.06))
 
 
-class Lives(NamedTuple):
-    """The drawn columns, one entry per person, without missing values.
+def draw(rng: np.random.Generator, who: Members) -> dict[str, Ints]:
+    """Draw the columns of the members of some households, without missing values.
 
-    Attributes:
-        education: 0 none, 1 primary, 2 secondary, 3 tertiary.
-        condition: index into the conditions, of which the last is none.
-        occupation: index into the occupations, of which the last is not working.
-        hours: worked in a week, 0 for those who do not work.
-        income: of a year, in whole units.
-        tax: on that income.
+    Education is 0 none, 1 primary, 2 secondary, 3 tertiary. The last condition is none, the last
+    occupation not working; hours are those of a week, income and tax of a year.
     """
-
-    education: Ints
-    condition: Ints
-    occupation: Ints
-    hours: Ints
-    income: Ints
-    tax: Ints
-
-
-def draw(rng: np.random.Generator, who: Members) -> Lives:
-    """Draw the columns of the members of some households."""
     n = len(who.age)
     talent = 0.62 * who.standing + 0.78 * normal(rng.random(n))
     education = (talent > TABLES["schooling"][:, who.age]).sum(axis=0)
@@ -42,7 +26,14 @@ def draw(rng: np.random.Generator, who: Members) -> Lives:
     income = _income(
         rng, who, education=education, occupation=occupation, hours=hours, talent=talent
     )
-    return Lives(education, condition, occupation, hours, income, _tax(rng, income))
+    return {
+        "education": education,
+        "condition": condition,
+        "occupation": occupation,
+        "hours": hours,
+        "income": income,
+        "tax": _tax(rng, income),
+    }
 
 
 def _condition(rng: np.random.Generator, who: Members) -> Ints:
