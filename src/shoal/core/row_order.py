@@ -9,7 +9,6 @@ from shoal.core.kernels.row_order import radix_order
 
 LONG = 1 << 16
 """From so many rows on, loading a kernel pays."""
-_BY_INDEX = np.empty(0, np.uint32)
 
 
 def float_words(values: Floats) -> Unsigned64:
@@ -37,30 +36,11 @@ def value_order(values: Floats) -> Ints:
 
 
 def words_order(words: Sequence[Unsigned64]) -> Ints:
-    """Sort rows by several words, the leading word first.
-
-    Rows that tie in the first word, if they are few, are sorted by the others.
-    """
-    order = _sort_by(words[0], _BY_INDEX)
-    if len(words) > 1:
-        sorted_words = words[0][order]
-        new = np.append(True, sorted_words[1:] != sorted_words[:-1])
-        untied = new & np.append(new[1:], True)
-        tied = np.flatnonzero(~untied)
-        if 2 * tied.size > order.size:
-            order = _last_first(words)
-        elif tied.size:
-            rows, runs = order[tied], np.cumsum(new[tied]).astype(np.uint64)
-            order[tied] = rows[_last_first([runs, *(word[rows] for word in words[1:])])]
-    return order.astype(np.int64)
-
-
-def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
-    """Sort by the last word first, because each sort is stable."""
-    order = _BY_INDEX
-    for word in words[::-1]:
+    """Sort rows by several words, the leading word first."""
+    order = np.empty(0, np.uint32)  # by index
+    for word in words[::-1]:  # the last word first, because each sort is stable
         order = _sort_by(word, order)
-    return order
+    return order.astype(np.int64)
 
 
 def _sort_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:
