@@ -8,7 +8,7 @@ from numba.core import config, event
 
 from shoal.core import compiler
 from shoal.core.jit import compile_notice
-from shoal.core.kernels.row_order import radix_order
+from shoal.partition.kernels.univariate import label_runs
 
 SOURCE = """
 from shoal.core.jit import kernel
@@ -128,4 +128,4 @@ def test_what_is_compiled_for_others_is_not_told():
 
 
 def test_a_kernel_is_pickled_by_its_name():
-    assert pickle.loads(pickle.dumps(radix_order)) is radix_order  # noqa: S301 (made here)
+    assert pickle.loads(pickle.dumps(label_runs)) is label_runs  # noqa: S301 (made here)

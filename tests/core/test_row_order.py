@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shoal.core import row_order
 from shoal.core.kernels.row_order import radix_order
-from shoal.core.row_order import float_words, value_order, word_order, words_order
+from shoal.core.row_order import float_words, value_order, words_order
 
 ranges = st.sampled_from([1, 3, 1000, 1 << 20, 1 << 40, (1 << 64) - 1])
 
@@ -25,8 +25,8 @@ def test_rows_are_sorted_by_all_words_and_then_by_index(words, long):
         patch.setattr(row_order, "LONG", 1 if long else 1 << 16)
 
         assert words_order(words).tolist() == np.lexsort(words[::-1]).tolist()
-        assert word_order(words[0]).tolist() == np.argsort(words[0], kind="stable").tolist()
-        assert value_order(words[0]).tolist() == np.argsort(words[0], kind="stable").tolist()
+        values = words[0].astype(float)
+        assert value_order(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
 @pytest.mark.parametrize("top", [2, 1 << 30, (1 << 64) - 1])
@@ -35,8 +35,6 @@ def test_long_columns_are_sorted_the_same(top):
     words = [rng.integers(0, top, 70_000, dtype=np.uint64, endpoint=True) for _ in range(2)]
 
     assert (words_order(words) == np.lexsort(words[::-1])).all()
-    assert (word_order(words[0]) == np.argsort(words[0], kind="stable")).all()
-    assert (value_order(words[0]) == np.argsort(words[0], kind="stable")).all()
 
 
 @given(st.lists(st.one_of(st.floats(allow_nan=False), st.sampled_from([0.0, -0.0])), min_size=1))

@@ -23,7 +23,11 @@ def outcome(form):
         noisy=False, input=MethodInput(), run=lambda rows, _setting, _tools: Masked(rows)
     )
     setting = SimpleNamespace(
-        release_form=form, constraints=ConstraintChoices(), columns=(), schema=SCHEMA
+        release_form=form,
+        constraints=ConstraintChoices(),
+        columns=(),
+        schema=SCHEMA,
+        parameters=None,
     )
     return run(table, method, setting, Tools(OpenDPNoise()))
 

@@ -15,7 +15,7 @@ import shoal
 from shoal import hierarchy, sample
 from shoal.core import KAnonymity, LDiversity, ReleaseForm, Status, TCloseness
 from shoal.errors import ClaimViolationError, InputError
-from shoal.methods.grouping.count_error import QUERIES, SEED, count_error
+from shoal.methods.full_domain import QUERIES, SEED, count_error
 from shoal.metrics.count_queries import half_ranges, relative_errors
 from shoal.partition import Loss, full_domain
 from shoal.privacy_models import decide

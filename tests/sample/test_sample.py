@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.sample.shipped_files import TABLES, chooser, write
+from tests.sample.world import EDUCATIONS, MARITAL, SEXES, WAVES, hierarchies
 
 from shoal import sample
 from shoal.errors import InputError
 from shoal.sample import ROWS, SEED, households
-from shoal.sample.draws import OLDEST, chooser, exponential, normal, pick
+from shoal.sample.draws import OLDEST, exponential, normal, pick
 from shoal.sample.generator import COLUMNS, LARGEST
-from shoal.sample.world import EDUCATIONS, MARITAL, SEXES, WAVES, hierarchies
 
 seeds = st.integers(0, 2**70)
 sizes = st.integers(0, 60)
@@ -190,18 +191,26 @@ def test_the_shipped_table_is_what_the_generator_draws():
     assert_frame_equal(shipped, sample.people(ROWS, SEED), check_exact=False, abs_tol=0.005)
 
 
-def test_regenerating_writes_the_shipped_files(tmp_path):
-    sample.regenerate(tmp_path)
+def test_the_script_writes_the_shipped_files(tmp_path):
+    write(tmp_path)
 
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"people.parquet", "region.csv", "occupation.csv", "condition.csv"}
-    for name in written - {"people.parquet"}:
+    assert written == {"people.parquet", "tables.npz", "region.csv", "occupation.csv",
+                       "condition.csv"}  # fmt: skip
+    for name in written - {"people.parquet", "tables.npz"}:
         assert (tmp_path / name).read_bytes() == (sample.folder() / name).read_bytes()
     assert_frame_equal(pl.read_parquet(tmp_path / "people.parquet"), sample.load())
 
 
+def test_the_shipped_tables_are_those_of_the_script():
+    with np.load(sample.folder() / "tables.npz") as shipped:
+        assert set(shipped) == set(TABLES)
+        for name, table in TABLES.items():
+            np.testing.assert_array_equal(shipped[name], table, err_msg=name)
+
+
 def test_the_shipped_files_are_small():
-    assert (sample.folder() / "people.parquet").stat().st_size < 1_000_000
+    assert sum(path.stat().st_size for path in sample.folder().iterdir()) < 400_000
 
 
 @pytest.mark.parametrize("column", ["region", "occupation", "condition"])

@@ -12,13 +12,13 @@ from dataclasses import replace
 from decimal import Decimal
 import shoal
 from shoal.synthesis import kernels as room
-from shoal.synthesis.warmup import warmup
+from shoal.cli.warmup import compile_synthesis
 
 kernels = [value for value in vars(room).values() if hasattr(value, "py_func")]
 def compiled():
     return {kernel.py_func.__name__: len(kernel.dispatcher.signatures) for kernel in kernels}
 
-warmup()
+compile_synthesis()
 before = compiled()
 policy = shoal.load_policy(shoal.sample.folder() / "people.toml")
 for method in ("copula", "privtree", "maxent"):

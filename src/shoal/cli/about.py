@@ -137,13 +137,11 @@ def schema(
 @command(rich_help_panel=Panel.MORE)
 def warmup() -> None:
     """Compile all kernels once on this machine, so no later run has to wait."""
-    from shoal.io.warmup import warmup as files
-    from shoal.metrics.warmup import warmup as measures
-    from shoal.partition import warmup as partition
-    from shoal.synthesis.warmup import warmup as mechanism
+    from shoal.cli.warmup import compile_metrics, compile_synthesis
+    from shoal.partition import warmup as compile_groupings
 
     with showing_progress() as progress:
-        rooms = (partition, mechanism, measures, files)
+        rooms = (compile_groupings, compile_synthesis, compile_metrics)
         for done, compile_room in enumerate(rooms):
             progress("compiling kernels", done, len(rooms))
             compile_room()

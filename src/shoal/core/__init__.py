@@ -70,8 +70,7 @@ from shoal.core.privacy_loss import (
     PrivacyLoss,
     PrivacyMeasure,
 )
-from shoal.core.release import Release
-from shoal.core.scheme import Scheme
+from shoal.core.release import Release, Scheme
 
 __all__ = [
     "EXPONENTIAL",

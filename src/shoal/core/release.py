@@ -8,13 +8,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.claims import Check, Claim, claim_lines
+from shoal.core.confidential import Confidential
 from shoal.core.guarantees import figure
+from shoal.core.policy import Policy
 from shoal.core.privacy_loss import PrivacyLoss
-from shoal.core.scheme import Scheme
 from shoal.errors import count_noun
 
 if TYPE_CHECKING:
     from shoal.core.manifest import Manifest
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """How a release recoded its table, so another can be recoded the same way.
+
+    Attributes:
+        policy: of the release that it comes from.
+        recoding: the levels, the cuts or the borders that were chosen; it cannot be printed.
+        public: nothing in it was read off the table, beyond the levels that the release states.
+    """
+
+    policy: Policy = field(repr=False)
+    recoding: Confidential[Mapping[str, Any]]
+    public: bool
+
+    def write(self, path: str | Path, *, force: bool = False) -> None:
+        """Write it as TOML for `shoal apply`; readable by you alone, unless it is public.
+
+        Args:
+            path: where to write it.
+            force: replace an existing file.
+        """
+        # Imported by name: `core` does not depend on files.
+        import_module("shoal.pipeline.scheme_files").write(self, Path(path), force=force)
 
 
 @dataclass(frozen=True)
@@ -57,7 +83,7 @@ class Release:
     def exposed(self) -> tuple[str, ...]:
         """Columns released unchanged although few rows share their values."""
         frame = import_module("shoal.io").from_native(self.data).frame
-        sentences: tuple[str, ...] = import_module("shoal.publish.nearly_unique").nearly_unique(
+        sentences: tuple[str, ...] = import_module("shoal.policy.exposure").nearly_unique(
             self.manifest, frame
         )[0]
         return sentences

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from shoal.core._arrays import Floats, Ints, Unsigned32, Unsigned64
-from shoal.core.distinct import LONG, distinct
-from shoal.core.kernels.row_order import order_by_number, radix_order
+from shoal.core.kernels.row_order import radix_order
 
-_OFTEN = 4
-"""Values that occur so often in the mean are sorted by counting."""
-
-_BY_INDEX = np.empty(0, np.uint32)
+LONG = 1 << 16
+"""From so many rows on, loading a kernel pays."""
 
 
 def float_words(values: Floats) -> Unsigned64:
@@ -29,70 +26,21 @@ def float_words(values: Floats) -> Unsigned64:
     return flipped.view(np.uint64)
 
 
-def word_order(words: Unsigned64) -> Ints:
-    """Sort rows by one word each.
-
-    >>> word_order(np.array([3, 1, 3, 2], dtype=np.uint64))
-    array([1, 3, 0, 2])
-    """
-    return words_order([words])
-
-
-def words_order(words: Sequence[Unsigned64]) -> Ints:
-    """Sort rows by several words, the leading word first.
-
-    Rows that tie in the first word, if they are few, are sorted by the others.
-    """
-    order = _sort_by(words[0], _BY_INDEX)
-    if len(words) > 1:
-        sorted_words = words[0][order]
-        new = np.append(True, sorted_words[1:] != sorted_words[:-1])
-        untied = new & np.append(new[1:], True)
-        tied = np.flatnonzero(~untied)
-        if 2 * tied.size > order.size:
-            order = _last_first(words)
-        elif tied.size:
-            rows, runs = order[tied], np.cumsum(new[tied]).astype(np.uint64)
-            order[tied] = rows[_last_first([runs, *(word[rows] for word in words[1:])])]
-    return order.astype(np.int64)
-
-
-def _last_first(words: Sequence[Unsigned64]) -> Unsigned32:
-    """Sort by the last word first, because each sort is stable."""
-    order = _BY_INDEX
-    for word in words[::-1]:
-        order = _sort_by(word, order)
-    return order
-
-
-def value_order(values: Floats) -> Unsigned32:
-    """Sort the rows of a column without missing numbers, by counting if values repeat often.
+def value_order(values: Floats) -> Ints:
+    """Sort a column without missing numbers.
 
     >>> value_order(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [1, 3, 0, 2]
     """
-    places = value_places(values)
-    if places is None:
-        return _sort_by(float_words(values), _BY_INDEX)
-    order = np.empty(values.size, np.uint32)
-    order_by_number(*places, order)
-    return order
+    return words_order([float_words(values)])
 
 
-def value_places(values: Floats) -> tuple[Unsigned32, Ints] | None:
-    """Number the values of a long column, and return the first rank of each.
-
-    None if values do not repeat often. 0 and -0 are one value.
-    """
-    if values.size < LONG:
-        return None
-    few = distinct((values + 0.0).view(np.uint64), most=values.size // _OFTEN)
-    if few is None:
-        return None
-    rising = np.argsort(few.words.view(np.float64))
-    starts = np.empty_like(few.counts)
-    starts[rising] = np.cumsum(few.counts[rising]) - few.counts[rising]
-    return few.numbers, starts
+def words_order(words: Sequence[Unsigned64]) -> Ints:
+    """Sort rows by several words, the leading word first."""
+    order = np.empty(0, np.uint32)  # by index
+    for word in words[::-1]:  # the last word first, because each sort is stable
+        order = _sort_by(word, order)
+    return order.astype(np.int64)
 
 
 def _sort_by(words: Unsigned64, before: Unsigned32) -> Unsigned32:

@@ -2,7 +2,7 @@
 
 A `Source` is what was handed in. It adopts the policy's types and becomes `Coerced` rows; these run
 a method and become an `Outcome`, which the pipeline asks for what it publishes. The original stays
-confidential all the way; `Evidence` compares it with the release.
+confidential all the way; `Outcome.evidence` compares it with the release.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,6 @@ from shoal.core import (
     Confidential,
     ConstraintChoices,
     PrivacyLoss,
-    ReleaseForm,
     Schema,
     Testable,
 )
@@ -26,28 +25,6 @@ from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import Repaired, repair_rows
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
-
-
-class Evidence(Protocol):
-    """The original together with its release."""
-
-    @property
-    def clamped(self) -> Mapping[str, Mapping[str, int]]:
-        """For each clamped column, how many cells were changed."""
-
-    @property
-    def dropped(self) -> int:
-        """How many rows were left out because a person had more than the policy states."""
-
-    @property
-    def repaired(self) -> Mapping[str, int]:
-        """How many rows violated each constraint, and were repaired before the method ran."""
-
-    def close(self) -> None:
-        """Free the original."""
-
-    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
-        """Compare with the original."""
 
 
 class Outcome(Protocol):
@@ -106,7 +83,12 @@ class Outcome(Protocol):
 
     @property
     def evidence(self) -> "Confidential[Any]":
-        """The original together with the release; the caller closes it."""
+        """The original together with the release; the caller closes it.
+
+        It says what was `clamped` (cells of each column), `dropped` (rows of persons who had more
+        than the policy states) and `repaired` (rows that violated each constraint) before the
+        method ran, and its `figures` of some columns, in a release form, compare with the original.
+        """
 
 
 class Coerced(Protocol):

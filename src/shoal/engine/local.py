@@ -24,9 +24,8 @@ from shoal.core import (
     SpatialDecomposition,
     Testable,
 )
-from shoal.core.distinct import occurring_once
 from shoal.core.exits import for_method
-from shoal.core.row_order import word_order
+from shoal.core.row_order import words_order
 from shoal.engine.check_table import check_frame, check_leaves, class_labels, value_codes
 from shoal.engine.constraint_fit import may_be_missing
 from shoal.engine.interface import Adoption
@@ -383,7 +382,7 @@ def make_frame(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
 
 
 def _random_order(rows: int, noise: Noise) -> NDArray[np.int64]:
-    return word_order(noise.uniform(1 << 62, size=rows).view(np.uint64))
+    return words_order([noise.uniform(1 << 62, size=rows).view(np.uint64)])
 
 
 def losses_of(
@@ -477,7 +476,9 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     """
     if not keys:
         return None
-    return occurring_once(frame.select(keys).hash_rows().to_numpy())
+    words = np.sort(frame.select(keys).hash_rows().to_numpy())
+    new = np.concatenate([[True], words[1:] != words[:-1], [True]])[: words.size + 1]
+    return int((new[1:] & new[:-1]).sum())
 
 
 def column_figures(

@@ -11,10 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, MixedRecords, Schema, Transform
-from shoal.core._arrays import Ints, Unsigned64, freeze
+from shoal.core._arrays import Ints, Unsigned64
 from shoal.core.columns import top_down
-from shoal.core.distinct import LONG
-from shoal.core.kernels.row_order import take_words
 from shoal.core.row_order import float_words, words_order
 
 MISSING_DISTANCE = 2.0
@@ -111,7 +109,7 @@ class Table:
     def take(self, order: NDArray[np.int64]) -> "Table":
         """Rows in another order, or some of them."""
         persons = None if self.persons is None else self.persons[order]
-        return replace(self, frame=_take_rows(self.frame, order), persons=persons)
+        return replace(self, frame=self.frame[pl.Series(order, dtype=pl.UInt32)], persons=persons)
 
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.
@@ -208,26 +206,6 @@ class Table:
             for bound in bounds
         )
         return low, high
-
-
-def _take_rows(frame: pl.DataFrame, order: NDArray[np.int64]) -> pl.DataFrame:
-    """Rows in another order; numbers of long columns by a kernel, into large pages of NumPy's."""
-    rows = pl.Series(order.astype(np.uint32))
-    if order.size < LONG:
-        return frame[rows]
-
-    def take_column(one: pl.Series) -> pl.Series:
-        if one.dtype not in {pl.Int64, pl.Float64}:
-            return one.gather(rows)
-        words = _fill_missing(one, 0)
-        gone = one.is_null().to_numpy() if one.has_nulls() else np.zeros(0, np.bool_)
-        out, out_gone = np.empty(order.size, words.dtype), np.empty(order.size, np.bool_)
-        cells = freeze(words.view(np.int64))
-        take_words(cells, freeze(gone), freeze(order), out.view(np.int64), out_gone)
-        made = pl.Series(one.name, out)
-        return made.set(pl.Series(out_gone), None) if gone.size else made
-
-    return pl.DataFrame(list(map(take_column, frame)))
 
 
 def _fill_missing(series: pl.Series, value: float) -> NDArray[Any]:

@@ -28,7 +28,7 @@ import polars as pl
 from pydantic import Field
 
 from shoal.core import Claim, Kind
-from shoal.core._arrays import Ints
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io.table import Table
 from shoal.methods.distributed_rows import Distributed, DistributedRows
@@ -41,7 +41,6 @@ from shoal.methods.grouping.column_levels import (
     leaf_numbers,
     refuse_steps,
 )
-from shoal.methods.grouping.count_error import count_error
 from shoal.methods.grouping.fixed_recoding import RECODED_AS_BEFORE, no_longer
 from shoal.methods.grouping.steering import (
     judge_of,
@@ -65,6 +64,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
+from shoal.metrics.count_queries import half_ranges, relative_errors
 from shoal.partition import (
     Generalisation,
     LatticeOptions,
@@ -83,6 +83,8 @@ WEIGHTED = frozenset({Loss.GRANULARITY, Loss.ENTROPY})
 """Losses that are sums over columns."""
 SEVERAL_K = (2, 3, 5, 10, 20, 50, 100)
 """At which an inspection states the least loss."""
+QUERIES, AXES, SEED = 200, 3, 26
+"""COUNT queries whose error a search can make small, columns of each, and where they come from."""
 
 
 class FullDomainParameters(Parameters):
@@ -426,3 +428,72 @@ METHOD = Method(
     cost=CostModel(1.0, 0.00084, 1.0, 0),
     cells=CellFacts(generalises=True, keeps_numbers=True, has_levels=True),
 )
+
+
+def count_error(
+    codes: Ints, trees: Sequence[Ints], times: Ints | None = None
+) -> Callable[[Ints, Ints, Ints], float]:
+    """Prepare COUNT queries, and return a function that rates the classes of a node by their error.
+
+    As in `shoal evaluate`, a query takes half of the values of each of up to three columns, and a
+    label counts by the share of its values that lie inside. The queries are the same for every node
+    and every run: they are drawn from a fixed seed, and carry no privacy.
+
+    Args:
+        codes: records by columns, the leaf of each cell.
+        trees: of each column levels by leaves: the label of each leaf, from 0.
+        times: how many records each row of the codes stands for, by default one.
+
+    Returns:
+        A function from the levels of a node, a leaf for each column and class, and the records of
+        each class to the median relative error of the queries that have an answer.
+    """
+    many = np.array([tree.shape[1] for tree in trees])
+    drawn = half_ranges(
+        np.zeros(len(many)),
+        many,
+        [True] * len(many),
+        queries=QUERIES,
+        rng=np.random.default_rng(SEED),
+        axes=min(AXES, len(many)),
+    )
+    inside = [
+        ((low <= leaf) & (leaf < high)).astype(np.float64)
+        for low, high, leaf in (
+            (drawn.lower[:, j], drawn.upper[:, j], np.arange(m)[:, None])
+            for j, m in enumerate(many)
+        )
+    ]
+    distinct, where = np.unique(codes, axis=0, return_inverse=True)
+    true = _answers(inside, distinct.T, np.bincount(where.ravel(), times))
+    shares: dict[tuple[int, int], Floats] = {}
+
+    def error(levels: Ints, leaves: Ints, sizes: Ints) -> float:
+        for j, level in enumerate(levels.tolist()):
+            if (j, level) not in shares:
+                shares[j, level] = _by_label(inside[j], trees[j][level])
+        level_shares = [shares[j, level] for j, level in enumerate(levels.tolist())]
+        errors = relative_errors(true, _answers(level_shares, leaves, sizes))
+        return float(np.median(errors)) if len(errors) else 0.0
+
+    return error
+
+
+def _by_label(inside: Floats, labels: Ints) -> Floats:
+    """Compute the share of each label's leaves that a query covers, by leaves and queries."""
+    sums = np.zeros((int(labels.max()) + 1, inside.shape[1]))
+    np.add.at(sums, labels, inside)
+    shares: Floats = (sums / np.bincount(labels)[:, None])[labels]
+    return shares
+
+
+def _answers(shares: Sequence[Floats], leaves: Ints, sizes: Ints | Floats) -> Floats:
+    """Answer each query: classes count by the product of their shares."""
+    total = np.zeros(QUERIES)
+    for first in range(0, leaves.shape[1], 4096):
+        part = slice(first, first + 4096)
+        inside = np.ones((len(sizes[part]), QUERIES))
+        for axis_shares, leaf in zip(shares, leaves, strict=True):
+            inside *= axis_shares[leaf[part]]
+        total += sizes[part] @ inside
+    return total

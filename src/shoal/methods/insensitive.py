@@ -40,16 +40,22 @@ class RecordOrder(StrEnum):
     CORNERS = "corners"
 
 
-class InsensitiveParameters(MicroaggregationParameters):
-    """Parameters of insensitive microaggregation."""
-
-    order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
-        RecordOrder.REFERENCE,
+PublicOrder = Annotated[
+    RecordOrder,
+    choice(RecordOrder),
+    Field(
         title="Public order of the records",
         description="The public order: by distance to the lower corner of the bounds (reference), "
         "by the columns in turn (lexicographic), along a Hilbert curve (hilbert), or a corner for "
         "each group (corners, not on Spark).",
-    )
+    ),
+]
+
+
+class InsensitiveParameters(MicroaggregationParameters):
+    """Parameters of insensitive microaggregation."""
+
+    order: PublicOrder = RecordOrder.REFERENCE
 
 
 def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:

@@ -15,17 +15,16 @@ the order. `counterexample` has a pair.
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods.distributed_rows import Distributed, DistributedRows, RunOrder
-from shoal.methods.insensitive import SOURCE, RecordOrder, refuse_order_by_group
+from shoal.methods.insensitive import SOURCE, PublicOrder, RecordOrder, refuse_order_by_group
 from shoal.methods.method import (
     CostModel,
     DistributedRun,
@@ -46,7 +45,6 @@ from shoal.methods.noise.noisy_microaggregation import (
 )
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys
-from shoal.policy.values import choice
 
 BASIS = (
     "each of the g groups changes in at most one record, so the group sums move by at most g "
@@ -57,13 +55,7 @@ BASIS = (
 class InsensitiveLaplaceParameters(ScaledParameters):
     """Parameters of insensitive microaggregation with noise."""
 
-    order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
-        RecordOrder.REFERENCE,
-        title="Public order of the records",
-        description="The public order: by distance to the lower corner of the bounds (reference), "
-        "by the columns in turn (lexicographic), along a Hilbert curve (hilbert), or a corner for "
-        "each group (corners, not on Spark).",
-    )
+    order: PublicOrder = RecordOrder.REFERENCE
 
 
 def counterexample(k: int) -> Pair:

@@ -59,22 +59,18 @@ class ColumnMoments:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """The errors of each column over the rows where both cells are present.
+    """The squared errors of each column over the rows where both cells are present.
 
     Attributes:
-        original: moments of all present cells of the original.
-        compared: moments of those that have a released cell.
+        compared: moments of the original's cells that have a released one.
         squares: sum of squared errors.
-        errors: sum of absolute errors.
 
-    >>> Losses.of(np.array([[1.0, 2.0]]), np.array([[2.0, 4.0]])).sse
-    5.0
+    >>> Losses.of(np.array([[1.0], [3.0]]), np.array([[2.0], [3.0]])).sse_over_sst
+    array([0.5])
     """
 
-    original: ColumnMoments
     compared: ColumnMoments
     squares: Floats
-    errors: Floats
 
     @classmethod
     def of(cls, original: Floats, released: Floats) -> "Losses":
@@ -86,35 +82,10 @@ class Losses:
             )
         apart = x - y
         both = np.where(np.isnan(apart), np.nan, x)
-        squares, errors = np.nansum(apart**2, axis=0), np.nansum(np.abs(apart), axis=0)
-        return cls(ColumnMoments.of(x), ColumnMoments.of(both), squares, errors)
+        return cls(ColumnMoments.of(both), np.nansum(apart**2, axis=0))
 
     def __add__(self, other: "Losses") -> "Losses":
-        parts = ("original", "compared", "squares", "errors")
-        return Losses(*(getattr(self, part) + getattr(other, part) for part in parts))
-
-    @property
-    def sse(self) -> float:
-        """The sum of squared errors, as `information_loss.sse`."""
-        return float(self.squares.sum())
-
-    @property
-    def sae(self) -> float:
-        """The sum of absolute errors, as `information_loss.sae`."""
-        return float(self.errors.sum())
-
-    @property
-    def il1s(self) -> float:
-        """IL1s, as `information_loss.il1s`."""
-        used = self.compared.count > 0
-        if not used.any():
-            return 0.0
-        present, flat = self.original.count[used], self.original.flat[used]
-        spread = np.sqrt(self.original.around[used] / np.maximum(present - 1, 1))
-        error = self.errors[used] / self.compared.count[used]
-        infinite = np.where(error == 0, 0.0, np.inf)
-        shares = np.where(flat, infinite, error / np.where(flat, 1.0, spread))
-        return float(shares.mean() / np.sqrt(2))
+        return Losses(self.compared + other.compared, self.squares + other.squares)
 
     @property
     def sse_over_sst(self) -> Floats:

@@ -1,8 +1,7 @@
 """Distances between the distributions of two tables; rows need not correspond.
 
-Total variation of all one- and two-way marginals, over codes or over boxes, and the joint
-Wasserstein distance on samples. For the marginal Wasserstein distance see
-`information_loss.rank_matched`.
+Total variation of all one- and two-way marginals, over boxes and points. For the marginal
+Wasserstein distance see `information_loss.rank_matched`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.boxes import WeightedBoxes, equal_rows
-
-MOST_CELLS = 1 << 22
-"""Cells of a two-way table that are counted densely; larger ones are sorted."""
 
 
 class MarginalDistance(NamedTuple):
@@ -49,87 +45,15 @@ def quantile_edges(values: ArrayLike, bins: int) -> Floats:
     return np.asarray(edges[edges > present.min()], dtype=np.float64)
 
 
-def assign_bins(values: ArrayLike, edges: ArrayLike) -> Ints:
-    """Number of the bin of each value: b for edges[b - 1] <= x < edges[b]; -1 for missing.
-
-    >>> assign_bins([1, 5, np.nan], [2.5])
-    array([ 0,  1, -1])
-    """
-    column = np.asarray(values, dtype=np.float64)
-    codes = np.searchsorted(np.asarray(edges, dtype=np.float64), column, side="right")
-    return np.where(np.isnan(column), -1, codes).astype(np.int64)
-
-
-def total_variations(
-    original: Ints,
-    released: Ints,
-    *,
-    weights: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
-) -> tuple[MarginalDistance, ...]:
-    """Compute the total variation of all one- and two-way marginals of coded tables, worst first.
-
-        TV(P, Q) = 1/2 sum_c |P(c) - Q(c)|
-
-    between the shares of the cells c; -1 for missing is a code like others. It is the greatest
-    error of any share that can be asked of the marginal. An empty table is at distance 1 from
-    any other. Equal distances stand in the order of their columns. Cost O(n m^2).
-
-    Args:
-        original: records by columns, codes from -1.
-        released: the same columns; rows need not correspond, nor be equally many.
-        weights: one per row for each table, or none.
-
-    >>> total_variations(np.array([[0, 0], [1, 1]]), np.array([[0, 1], [1, 0]]))[0]
-    MarginalDistance(columns=(0, 1), distance=1.0)
-    """
-    tables = [np.asarray(table, dtype=np.int64) for table in (original, released)]
-    if any(table.ndim != 2 for table in tables) or tables[0].shape[1] != tables[1].shape[1]:
-        raise InputError("Both tables must be matrices of records by the same columns.")
-    if any(table.min(initial=0) < -1 for table in tables):
-        raise InputError("Codes must be at least -1, which stands for missing.")
-    width = np.maximum(*(table.max(axis=0, initial=-1) for table in tables)) + 2
-    columns = [np.ascontiguousarray((table + 1).T) for table in tables]
-    heavy = [None if w is None else np.asarray(w, dtype=np.float64) for w in weights]
-    distances = []
-    for chosen in _one_and_two(len(width)):
-        if len(chosen) == 1:
-            keys = [table[chosen[0]] for table in columns]
-        else:
-            a, b = chosen
-            keys = [table[a] * width[b] + table[b] for table in columns]
-        cells = int(np.prod([width[j] for j in chosen], dtype=np.float64))
-        if cells > MOST_CELLS:
-            both, named = np.unique(np.concatenate(keys), return_inverse=True)
-            keys, cells = np.split(named.ravel(), [len(keys[0])]), len(both)
-        masses = [
-            np.bincount(key, weights=w, minlength=cells) for key, w in zip(keys, heavy, strict=True)
-        ]
-        distances.append(MarginalDistance(chosen, share_distance(masses[0], masses[1])))
-    return _worst_first(distances)
-
-
-def box_total_variations(
-    original: WeightedBoxes, released: WeightedBoxes, edges: Sequence[ArrayLike]
-) -> tuple[MarginalDistance, ...]:
-    """Compute the total variation of all one- and two-way marginals of boxes, worst first.
-
-    As `total_variations`, where a box spreads its weight evenly over the places that it holds:
-    an interval over several bins gives each its share. For rows of points both are equal.
-
-    Args:
-        original: boxes, or points.
-        released: boxes over the same axes.
-        edges: inner edges of the bins of each axis; of a discrete axis usually 1, 2, .., d - 1.
-    """
-    if original.discrete != released.discrete:
-        raise InputError("Both tables must have the same axes, with edges for each.")
-    return marginal_distances(marginal_masses(original, edges), marginal_masses(released, edges))
-
-
 def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
     """Sum the weight in each cell of all one- and then two-way marginals; parts add up.
 
-    Edges are those of `box_total_variations`.
+    A box spreads its weight evenly over the places that it holds: an interval over several bins
+    gives each its share.
+
+    Args:
+        boxes: boxes, or points.
+        edges: inner edges of the bins of each axis; of a discrete axis usually 1, 2, .., d - 1.
     """
     if len(edges) != len(boxes.discrete):
         raise InputError("Both tables must have the same axes, with edges for each.")
@@ -153,7 +77,14 @@ def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[F
 def marginal_distances(
     original: Sequence[Floats], released: Sequence[Floats]
 ) -> tuple[MarginalDistance, ...]:
-    """Compute the total variation of marginals from `marginal_masses`, worst first."""
+    """Compute the total variation of marginals from `marginal_masses`, worst first.
+
+        TV(P, Q) = 1/2 sum_c |P(c) - Q(c)|
+
+    between the shares of the cells c. It is the greatest error of any share that can be asked of
+    the marginal. An empty table is at distance 1 from any other. Equal distances stand in the order
+    of their columns.
+    """
     axes = round((np.sqrt(8 * len(original) + 1) - 1) / 2)
     return _worst_first([
         MarginalDistance(chosen, share_distance(p, q))

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core._arrays import Floats, Ints
-from shoal.core.distinct import value_counts
 
 BINS = 24
 """About as many bins a histogram has."""
@@ -32,7 +31,7 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     array([10., 20., 30., 40., 50., 60., 70.])
     """
     values = np.concatenate([np.asarray(column, dtype=np.float64).ravel() for column in columns])
-    return edges_of(*value_counts(values), bins=bins)
+    return edges_of(*np.unique(values + 0.0, return_counts=True), bins=bins)
 
 
 def edges_of(values: Floats, counts: Ints, *, bins: int = BINS) -> Floats:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
-from shoal.core.distinct import value_ranks
 from shoal.errors import InputError
 
 MOST_PATTERNS = 64
@@ -340,7 +339,7 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     table = np.asarray(columns)
     if table.ndim != 2:
         raise InputError("Expected a matrix of records by columns.")
-    return [value_ranks(table[:, j]) for j in range(table.shape[1])]
+    return [np.unique(column, return_inverse=True)[1] for column in table.T]
 
 
 def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
@@ -356,11 +355,11 @@ def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
     for digit in codes:
         width = int(digit.max(initial=0)) + 1
         if room > _MOST // width:
-            keys = value_ranks(keys)
+            keys = np.unique(keys, return_inverse=True)[1]
             room = int(keys.max(initial=0)) + 1
         keys = keys * width + digit
         room *= width
-    return value_ranks(keys)
+    return np.unique(keys, return_inverse=True)[1]
 
 
 def distinct_rows(columns: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -5,12 +5,12 @@ from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
 from shoal.core._arrays import Floats
+from shoal.core.row_order import value_order
 from shoal.errors import InputError
 from shoal.partition._input import matrix
 from shoal.partition.kernels.noise_aware import cheapest_ends, descend
 from shoal.partition.kernels.univariate import label_runs
 from shoal.partition.mdav import mdav
-from shoal.partition.univariate import sort_order
 
 EVERY = 4096
 """Up to this many records, every k is tried."""
@@ -111,7 +111,7 @@ def _one_column(v: Floats, noise: float) -> Partition:
 
     Sums are those of values in [-1, 1]: costs are off by about 2^-52 n of the squared range.
     """
-    order = sort_order(v)
+    order = value_order(v)
     begin = np.empty(len(v) + 1, np.int64)
     cheapest_ends(v[order], noise, begin)
     labels = np.empty(len(v), np.int64)

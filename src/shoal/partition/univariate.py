@@ -5,16 +5,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats
-from shoal.core.distinct import LONG
-from shoal.core.row_order import value_order, value_places
+from shoal.core.row_order import value_order
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import column, group_size, matrix
-from shoal.partition.kernels.univariate import (
-    label_by_place,
-    label_by_rank,
-    label_runs,
-    optimal_ends,
-)
+from shoal.partition.kernels.univariate import label_runs, optimal_ends
 
 
 def individual_ranking(x: ArrayLike, k: int) -> Partition:
@@ -110,33 +104,16 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
     return np.array(begins[::-1], dtype=np.int64)
 
 
-def sort_order(x: Floats) -> NDArray[np.uint32]:
-    """Sort a column, ties by index."""
-    if _rises(x):
-        return np.arange(len(x), dtype=np.uint32)
-    return value_order(x)
-
-
-def _rises(x: Floats) -> bool:
-    """Whether a column is already sorted, as the first column of a sorted table is."""
-    return bool((x[1:] >= x[:-1]).all())
-
-
 def _blocks_by_rank(x: Floats, k: int) -> Partition:
     n = len(x)
     labels = np.empty(n, np.int64)
-    if n >= LONG and not _rises(x) and (places := value_places(x)):
-        label_by_place(*places, k, labels)
-    elif n >= LONG:
-        label_by_rank(sort_order(x), k, labels)
-    else:
-        labels[sort_order(x)] = np.minimum(np.arange(n) // k, n // k - 1)
+    labels[value_order(x)] = np.minimum(np.arange(n) // k, n // k - 1)
     return Partition(labels)
 
 
 def _least_squares(x: Floats, k: int) -> Partition:
     n = len(x)
-    order = sort_order(x)
+    order = value_order(x)
     begin = np.empty(n + 1, np.int64)
     optimal_ends(unit_scaled(x[order]), k, begin)
     labels = np.empty(n, np.int64)

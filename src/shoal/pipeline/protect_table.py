@@ -73,7 +73,7 @@ class Run:
 
     Attributes:
         evidence: the original beside the release, for the confidential folder:
-            `engine.interface.Evidence`.
+            see `engine.interface.Outcome`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
         counts: those of the released columns, if promises were checked by them.

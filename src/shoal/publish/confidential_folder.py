@@ -31,9 +31,9 @@ from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.scheme_files import SCHEME
 from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.pipeline.scheme_files import text as scheme_text
+from shoal.policy.exposure import nearly_unique
 from shoal.policy.load import load
 from shoal.publish import evidence, public_folder
-from shoal.publish.nearly_unique import nearly_unique
 from shoal.publish.public_folder import dump
 from shoal.report import html
 from shoal.report.html import REPORT
@@ -74,9 +74,9 @@ def write(
 ) -> Written:
     """Compare a release with its original, and write the figures into an empty folder.
 
-    The secret is `shoal.engine.interface.Evidence`, the manifest as it was published, and the facts
-    are what else the officer is shown. Attacks and measures of utility run where `evaluate` says
-    so; none: on tables of ordinary size.
+    The secret is the `evidence` of `shoal.engine.interface.Outcome`, the manifest as it was
+    published, and the facts are what else the officer is shown. Attacks and measures of utility run
+    where `evaluate` says so; none: on tables of ordinary size.
     """
     progress("computing losses", 0, 1)
     # Otherwise whoever reads the folder inspects nothing.

@@ -8,7 +8,6 @@ requests by a content security policy: pictures are SVG and print as they are.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from math import isfinite
@@ -18,11 +17,9 @@ from typing import Any
 from jinja2 import (
     ChoiceLoader,
     Environment,
-    FileSystemBytecodeCache,
     PackageLoader,
     StrictUndefined,
 )
-from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from shoal.core import Release
@@ -166,17 +163,6 @@ def _page(template: str, **values: Any) -> str:
     return environment("shoal.report").get_template(template).render(**values)
 
 
-class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, cached where Python caches compiled modules, if possible.
-
-    A disk that cannot be written costs time and stops nothing.
-    """
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
 @cache
 def environment(package: str) -> Environment:
     """Make the template environment of a package, with the shared filters and words."""
@@ -187,7 +173,6 @@ def environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=show_value,
-        bytecode_cache=_CompiledTemplates(str(Path(__file__).parent / "__pycache__")),
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines

@@ -16,7 +16,6 @@ import polars as pl
 
 from shoal.core import GAUSSIAN
 from shoal.core._arrays import Floats, Ints
-from shoal.core.distinct import value_counts
 from shoal.io.column_counts import ColumnCounts
 from shoal.metrics.histograms import bin_counts, edges_of
 
@@ -95,7 +94,7 @@ def _days(series: pl.Series) -> tuple[Floats, Ints]:
         cells = cells.cast(pl.Datetime("us")).cast(pl.Int64) / 86_400_000_000
     else:
         cells = cells.cast(pl.Int64)
-    return value_counts(cells.cast(pl.Float64).to_numpy())
+    return np.unique(cells.cast(pl.Float64).to_numpy() + 0.0, return_counts=True)
 
 
 def _place(text: str) -> float:

@@ -4,16 +4,14 @@
 as you like, and `folder()` says where the policy and the hierarchies lie.
 """
 
-import csv
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from shoal.sample.generator import people
-from shoal.sample.world import hierarchies
 
-__all__ = ["folder", "load", "people", "regenerate"]
+__all__ = ["folder", "load", "people"]
 
 ROWS: Final = 10_000
 SEED: Final = 1927
@@ -38,23 +36,3 @@ def load() -> pl.DataFrame:
     (10000, 15)
     """
     return pl.read_parquet(folder() / "people.parquet")
-
-
-def regenerate(target: Path | None = None) -> None:
-    """Write people.parquet and the hierarchies again, after a change of the generator.
-
-    A test compares the shipped files with the generator, so they cannot drift apart
-    unnoticed. The policy people.toml is written by hand and left alone. From a clone:
-
-        python -c "from shoal import sample; sample.regenerate()"
-
-    Args:
-        target: folder to write to; by default the package's own, `folder()`.
-    """
-    target = folder() if target is None else target
-    people(ROWS, SEED).write_parquet(
-        target / "people.parquet", compression="zstd", compression_level=19, statistics=False
-    )
-    for column, rows in hierarchies().items():
-        with (target / f"{column}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)

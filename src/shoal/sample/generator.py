@@ -7,7 +7,6 @@ this order, each given those before it:
              -> at work -> occupation, hours -> income -> tax
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,20 +16,7 @@ from numpy.typing import NDArray
 from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.sample import households, lives
-from shoal.sample.draws import by_age, chooser, pick, whole
-from shoal.sample.world import (
-    CONDITIONS,
-    DISTRICTS,
-    EDUCATIONS,
-    GIVEN_NAMES,
-    MARITAL,
-    NO_CONDITION,
-    NOT_WORKING,
-    OCCUPATIONS,
-    SEXES,
-    SURNAMES,
-    WAVES,
-)
+from shoal.sample.draws import TABLES, pick, whole
 
 LARGEST: Final = 90_000_000
 """The most rows that `people` draws: as many as household numbers of eight digits."""
@@ -87,7 +73,7 @@ def people(n: int, seed: int) -> pl.DataFrame:
     return _frame(codes, seed)
 
 
-# A block is kept as codes that index the lists of `world`, and numbers; -1 is missing. Small types
+# A block is kept as codes that index the lists of levels, and numbers; -1 is missing. Small types
 # keep the memory of ten million rows below that of the finished table.
 _LONG: Final = ("name", "household", "income", "tax", "weight")
 _STORED: Final = {
@@ -100,22 +86,22 @@ def _draw(rng: np.random.Generator) -> dict[str, Ints]:
     who = households.draw(rng, _BLOCK)
     life = lives.draw(rng, who)
     n = len(who.age)
-    reticent = np.where(life.income > 90_000, 0.06, 0.022) * (who.age >= 16)
+    reticent = np.where(life["income"] > 90_000, 0.06, 0.022) * (who.age >= 16)
     return {
         "name": _names(rng, who),
         "household": who.household,
         "age": who.age,
         "sex": who.sex,
         "region": who.district,
-        "education": _gaps(life.education, rng.random(n) < 0.010 + 0.0003 * who.age),
+        "education": _gaps(life["education"], rng.random(n) < 0.010 + 0.0003 * who.age),
         "marital": who.marital,
-        "hours": _gaps(life.hours, rng.random(n) < np.where(life.hours > 0, 0.03, 0.004)),
-        "occupation": life.occupation,
-        "income": _gaps(life.income, rng.random(n) < reticent),
-        "tax": life.tax,
-        "condition": _gaps(life.condition, rng.random(n) < 0.03),
+        "hours": _gaps(life["hours"], rng.random(n) < np.where(life["hours"] > 0, 0.03, 0.004)),
+        "occupation": life["occupation"],
+        "income": _gaps(life["income"], rng.random(n) < reticent),
+        "tax": life["tax"],
+        "condition": _gaps(life["condition"], rng.random(n) < 0.03),
         "weight": _cents(rng, who),
-        "batch": pick(_WAVE, 0, rng.random(_BLOCK))[who.household],
+        "batch": pick(TABLES["wave"], 0, rng.random(_BLOCK))[who.household],
     }
 
 
@@ -123,11 +109,12 @@ def _names(rng: np.random.Generator, who: households.Members) -> Ints:
     """Draw names as sex, given name and surname in one code; families mostly share the last."""
     n = len(who.age)
     generation = who.age // 27
-    given = pick(_GIVEN, who.sex * 4 + generation, rng.random(n))
-    family = pick(_SURNAME, 0, rng.random(_BLOCK))[who.household]
+    given = pick(TABLES["given"], who.sex * 4 + generation, rng.random(n))
+    family = pick(TABLES["surname"], 0, rng.random(_BLOCK))[who.household]
     own_name = (who.place == households.SHARER) | (rng.random(n) < 0.12)
-    surname = np.where(own_name, pick(_SURNAME, 0, rng.random(n)), family)
-    return (who.sex * len(GIVEN_NAMES[0]) + given) * len(SURNAMES) + surname
+    surname = np.where(own_name, pick(TABLES["surname"], 0, rng.random(n)), family)
+    half = len(TABLES["given_names"]) // 2
+    return (who.sex * half + given) * len(TABLES["surnames"]) + surname
 
 
 def _cents(rng: np.random.Generator, who: households.Members) -> Ints:
@@ -135,9 +122,9 @@ def _cents(rng: np.random.Generator, who: households.Members) -> Ints:
     response = (0.85 + 0.3 * rng.random(_BLOCK))[who.household]
     return whole(
         100
-        * _DESIGN[who.district]
+        * TABLES["design"][who.district]
         * response
-        * _RESPONSE[who.age]
+        * TABLES["response"][who.age]
         * (0.95 + 0.1 * rng.random(len(who.age)))
     )
 
@@ -160,7 +147,13 @@ def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
     for name in ("age", "hours", "income", "tax"):
         values = pl.Series(name, codes.pop(name).astype(np.int64))
         columns.append(values.set(values == _MISSING, None))
-    for name, categories in _CATEGORIES.items():
+    full = [f"{first} {last}" for first in TABLES["given_names"] for last in TABLES["surnames"]]
+    levels = {
+        name.removesuffix("_levels"): table.tolist()
+        for name, table in TABLES.items()
+        if name.endswith("_levels")
+    }
+    for name, categories in {"name": full, **levels}.items():
         # Index -1 takes the last entry, which is null: so a missing code becomes a null.
         column = pl.Series(name, [*categories, None], dtype=pl.String)
         columns.append(column.gather(codes.pop(name)))
@@ -177,39 +170,3 @@ def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Int
     shift = (seed + 1) * 6_180_339_887 % (9 * start)
     numbers: Ints = start + (index.astype(np.int64) * factor + shift) % (9 * start)
     return numbers
-
-
-_CATEGORIES: Final[dict[str, Sequence[str]]] = {
-    "name": [
-        f"{given} {surname}" for names in GIVEN_NAMES for given in names for surname in SURNAMES
-    ],
-    "sex": SEXES,
-    "region": [district.name for district in DISTRICTS],
-    "education": EDUCATIONS,
-    "marital": MARITAL,
-    "occupation": [*(occupation.name for occupation in OCCUPATIONS), NOT_WORKING],
-    "condition": [*(condition.name for condition in CONDITIONS), NO_CONDITION],
-    "batch": WAVES,
-}
-
-_WAVE: Final = chooser([len(WAVES) * [1]])
-_SURNAME: Final = chooser([[20_000 // (rank + 20) for rank in range(len(SURNAMES))]])
-# Each generation prefers names a quarter of the list further on.
-_GIVEN: Final = chooser(
-    [
-        np.roll([600 // (rank + 6) for rank in range(len(names))], generation * len(names) // 4)
-        for names in GIVEN_NAMES
-        for generation in range(4)
-    ]
-)
-# Persons per respondent: fewer where the sampling fraction was higher, more where response was
-# lower.
-_REGIONS: Final = tuple(dict.fromkeys(district.region for district in DISTRICTS))
-_DESIGN: Final = np.array(
-    [
-        (448, 370, 215, 181, 413, 301, 344, 284)[_REGIONS.index(district.region)]
-        * (1.15, 1.0, 0.85)[district.setting]
-        for district in DISTRICTS
-    ]
-)
-_RESPONSE: Final = by_age({0: 0.95, 15: 1.0, 22: 1.45, 30: 1.25, 45: 1.0, 68: 0.8, 85: 1.15})

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from shoal.core._arrays import Bools, Ints, Unsigned32, Unsigned64
+from shoal.core._arrays import Ints, Unsigned32, Unsigned64
 from shoal.core.jit import kernel
 
 PASSES = 3
@@ -95,28 +95,3 @@ def scatter(
         sizes[value] = at + 1
         spare[at] = word
     return spare, words
-
-
-@kernel
-def order_by_number(numbers: Unsigned32, starts: Ints, order: Unsigned32) -> None:
-    """Order rows by the number of their value, ties by index; `starts` has each value's first rank.
-
-    `starts` is overwritten: at the end it has the rank after each value's last.
-    """
-    for i in range(numbers.size):
-        number = numbers[i]
-        order[starts[number]] = i
-        starts[number] += 1
-
-
-@kernel
-def take_words(words: Ints, gone: Bools, order: Ints, taken: Ints, taken_gone: Bools) -> None:
-    """Reorder words and, unless `gone` is empty, their missing flags."""
-    if gone.size == 0:
-        for i in range(order.size):
-            taken[i] = words[np.uint64(order[i])]
-    else:
-        for i in range(order.size):
-            row = np.uint64(order[i])
-            taken[i] = words[row]
-            taken_gone[i] = gone[row]

@@ -13,13 +13,11 @@ numbers them, groups hold at least k persons, however many rows each has (`whole
 """
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-import polars as pl
 from pydantic import Field
 
 from shoal.core import (
@@ -36,7 +34,6 @@ from shoal.core import (
 )
 from shoal.core._arrays import Floats, Ints
 from shoal.core.columns import top_down
-from shoal.core.machine import cores
 from shoal.errors import InputError
 from shoal.io.table import Table, leaf_edges
 from shoal.methods.distributed_rows import (
@@ -66,8 +63,6 @@ from shoal.partition import Requirement, marginality_order, path_lengths
 from shoal.policy.values import Size, choice
 
 FORMS = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
-_LONG = 1 << 16
-"""From so many records on, columns are worth a thread each."""
 STATED = f"{ONE_ROW}, as the policy states"
 
 
@@ -258,16 +253,11 @@ def run_columns(
     """Make a method of a function that groups one column of numbers."""
 
     def run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
-        def make_column(name: str) -> pl.Series:
-            partition = rank(ranks(table, name), setting.parameters.k)
-            return _column(table, name, partition, setting.parameters).frame[name]
-
-        # Columns do not depend on each other, and kernels run outside Python's lock.
         released = []
-        with ThreadPoolExecutor(cores() if len(table) >= _LONG else 1) as pool:
-            for number, series in enumerate(pool.map(make_column, setting.columns)):
-                tools.progress("ranking columns", number, len(setting.columns))
-                released.append(series)
+        for number, name in enumerate(setting.columns):
+            partition = rank(ranks(table, name), setting.parameters.k)
+            released.append(_column(table, name, partition, setting.parameters).frame[name])
+            tools.progress("ranking columns", number, len(setting.columns))
         return Masked(replace(table, frame=table.frame.with_columns(released)))
 
     return run

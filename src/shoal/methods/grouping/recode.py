@@ -17,11 +17,9 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Hierarchy, Kind, MixedRecords, Partition
-from shoal.core._arrays import Floats, Ints, freeze
-from shoal.core.distinct import LONG
+from shoal.core._arrays import Floats, Ints
 from shoal.io.dates import PERIODS
 from shoal.io.table import Table, leaf_edges
-from shoal.partition.kernels.univariate import add_present
 from shoal.partition.mixed_records import codes_to_centroid, mixed_records
 
 
@@ -260,14 +258,11 @@ def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
 
 def means(values: Floats, partition: Partition) -> Floats:
     """Compute the mean of each group's present members; NaN if half or more are missing."""
-    total: Floats = np.zeros(len(partition))
-    count: Ints = np.zeros(len(partition), np.int64)
-    if values.size >= LONG:
-        add_present(freeze(values), partition.labels, total, count)
-    else:
+    total, count = np.bincount(partition.labels, values), partition.sizes
+    if np.isnan(total).any():
         present = ~np.isnan(values)
-        np.add.at(total, partition.labels[present], values[present])
-        np.add.at(count, partition.labels[present], 1)
+        total = np.bincount(partition.labels, np.where(present, values, 0.0))
+        count = np.bincount(partition.labels, present)
     return np.where(2 * count > partition.sizes, total / np.maximum(count, 1), np.nan)
 
 

@@ -2,37 +2,9 @@
 
 import numpy as np
 
-from shoal.core._arrays import Floats, Ints, Unsigned32
+from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
 from shoal.partition.kernels.shared import number
-
-
-@kernel
-def label_by_rank(order: Unsigned32, k: int, labels: Ints) -> None:
-    """Give the record of rank i the label min(i // k, n // k - 1)."""
-    n = order.size
-    g = 0
-    left = k
-    last = n // k - 1
-    for i in range(n):
-        if left == 0 and g < last:
-            g += 1
-            left = k
-        left -= 1
-        labels[order[i]] = g
-
-
-@kernel
-def label_by_place(numbers: Unsigned32, starts: Ints, k: int, labels: Ints) -> None:
-    """Label as `label_by_rank` does, where a value's number gives the rank of its record.
-
-    `starts` has the first rank of each value, and is overwritten; equal values are ranked by index.
-    """
-    last = numbers.size // k - 1
-    for i in range(numbers.size):
-        rank = starts[numbers[i]]
-        starts[numbers[i]] = rank + 1
-        labels[i] = min(rank // k, last)
 
 
 @kernel
@@ -85,7 +57,7 @@ def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
 
 
 @kernel
-def label_runs(begin: Ints, order: Unsigned32, labels: Ints) -> None:
+def label_runs(begin: Ints, order: Ints, labels: Ints) -> None:
     """Follow the beginnings back from the end, and number the groups by rank."""
     g = 0
     end = order.size
@@ -192,12 +164,3 @@ def smawk(
                 if better(row, best[row], columns[level, a], k, cost, sums, squares):
                     best[row] = columns[level, a]
         level -= 1
-
-
-@kernel
-def add_present(values: Floats, labels: Ints, totals: Floats, counts: Ints) -> None:
-    """Add each value to the total of its group and count it, unless it is NaN."""
-    for i in range(values.size):
-        if values[i] == values[i]:
-            totals[labels[i]] += values[i]
-            counts[labels[i]] += 1

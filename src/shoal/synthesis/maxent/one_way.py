@@ -6,11 +6,10 @@ full. Binning uses only noisy counts: it is post-processing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from shoal.core import GAUSSIAN, Kind, PrivacyLoss
+from shoal.core import GAUSSIAN, Kind
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.systematic_sampling import spread, systematic
 from shoal.synthesis.adaptive_tree import NoisyHistogram
@@ -29,37 +28,22 @@ _ALIKE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class OneWayMarginal:
+class OneWayMarginal(NoisyHistogram):
     """A measured one-way marginal, and the groups of its codes.
 
     Attributes:
-        edges: first code of each bin of the noisy counts, and the number of codes at the end.
-        counts: the noisy counts of bins.
-        projected: their estimates, non-negative and with sum n.
+        projected: the estimates of the noisy counts of bins, non-negative and with sum n.
         members: group of each bin.
         summed: the estimate of each group's count.
         precision: n^2 over the variance of that, before tau.
         line: whether bins are runs of ordered codes.
     """
 
-    edges: Ints
-    counts: Ints
     projected: Floats
     members: Ints
     summed: Floats
     precision: float
     line: bool
-    privacy_losses: tuple[PrivacyLoss, ...]
-
-    @property
-    def scale(self) -> Fraction:
-        """Scale of the counts' noise."""
-        return self.privacy_losses[-1].scale
-
-    @property
-    def mechanism(self) -> str:
-        """Mechanism of the counts' noise."""
-        return self.privacy_losses[-1].mechanism
 
     @property
     def size(self) -> int:
