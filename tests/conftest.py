@@ -78,7 +78,7 @@ SLOW = frozenset(
     studio/test_profile.py studio/test_screens.py studio/test_security.py studio/test_serving.py
     studio/test_unseen.py studio/test_uploads.py studio/test_way.py studio/test_whose_rows.py
     studio/test_workspace.py synthesis/test_adaptive_tree.py synthesis/test_auto.py
-    synthesis/test_fit.py synthesis/test_lbfgs.py synthesis/test_measure.py
+    synthesis/test_fit.py synthesis/test_lbfgs.py synthesis/test_fine_pairs.py
     synthesis/test_maxent.py synthesis/test_posterior.py synthesis/test_three_way.py
     test_bad_input.py test_bench.py test_bench_tables.py test_boundary.py test_docs.py
     test_goldens.py test_papers.py

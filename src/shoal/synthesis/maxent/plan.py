@@ -268,7 +268,7 @@ class _Terms:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
-    def count_near_misses(self, price: Price, candidates: int, moves: int = 2) -> int:
+    def count_near_misses(self, price: Price, candidates: int, moves: int = 2) -> float:
         """Count the selections of which each misses the best by a total variation of `NOISE`.
 
         A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
@@ -278,8 +278,8 @@ class _Terms:
         reach = moves / WORTH[price.neighbours]
         missed = log(candidates) * reach / (2 * self.n * float(NOISE))
         if price.rho is None:
-            return int(float(price.amount) / (2 * missed))
-        return int(2 * float(price.amount) / missed**2)
+            return float(price.amount) / (2 * missed)
+        return 2 * float(price.amount) / missed**2
 
 
 def _terms_in_rho(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
@@ -363,13 +363,13 @@ def _plan_fine_pairs(
     m, left = len(sizes), 1 - one_way
     finest = room(terms.n, terms.price * left, 10, selection=Fraction(0))
     selections = terms.count_near_misses(terms.price * left * FINE_SELECTION, comb(m, 2) + 1, 4)
-    if not selections or min(max(sizes), finest) <= groups:
+    if selections < 1 or min(max(sizes), finest) <= groups:
         return {}
     return {
-        "fine_pairs": min(selections, m - 1),
+        "fine_pairs": min(int(selections), m - 1),
         "fine_groups": min(finest, FINEST),
         "fine_cells": finest,
-        "fine_share": left * FINE_SELECTION / selections,
+        "fine_share": left * FINE_SELECTION / _round(selections),
     }
 
 
@@ -385,7 +385,8 @@ def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fract
     cells = room(terms.n, left * (1 - FOREST_SELECTION), 1, selection=Fraction(0))
     # Each of K marginals has room for 1/K of the cells, or 1/sqrt(K) with a budget in rho.
     most = cells // 4 if terms.pure else (cells // 4) ** 2
-    pairs = min(terms.count_near_misses(left * FOREST_SELECTION, comb(m, 2)), most, m - 1)
+    selections = terms.count_near_misses(left * FOREST_SELECTION, comb(m, 2))
+    pairs = min(int(selections), most, m - 1)
     none = Cover((), (), 0.0)
     if pairs < 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), weights, tau, strength, none)
