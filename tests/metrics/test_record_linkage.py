@@ -68,8 +68,8 @@ def test_the_nearest_record_is_at_the_least_distance(tables):
 @given(pairs)
 def test_codes_are_linked_as_their_embedding_is(tables):
     """A category is sqrt(1/2) along an axis of its own, and a missing one, -1, at the origin."""
-    original, released = (table - 1 for table in tables)
-    axes = [np.sqrt(0.5) * (table[:, :, None] == np.arange(2)) for table in (original, released)]
+    original, released = (np.where(table > 0, 3 * table - 3, -1) for table in tables)
+    axes = [np.sqrt(0.5) * (table[:, :, None] == np.arange(4)) for table in (original, released)]
     wanted = hits(*(one.reshape(len(one), -1) for one in axes))
 
     found = record_linkage(
