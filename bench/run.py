@@ -520,7 +520,7 @@ LARGEST = (
     Large("5M x 8, auto", eight, 5 * MILLION, PROTECT, {"method": "auto", "epsilon": 1}, 40, 2),
     Large("1.5M x 10, evaluated", ten, 1_500_000, EVALUATE, IN_ORDER, 60),
     Large(
-        "3,000 x 8, all candidates compared", eight, 3_000, COMPARE, {"method": "mdav", "k": 5}, 120
+        "3,000 x 10, all candidates compared", ten, 3_000, COMPARE, {"method": "mdav", "k": 5}, 120
     ),
 )
 
