@@ -245,15 +245,8 @@ def _release_stepwise(
 
 def _order(listed: Sequence[Candidate], refused: Sequence[str | None], policy: Policy) -> list[int]:
     """List the candidates that can run, first those whose plan promises what is required."""
-
-    def lacks(place: int) -> bool:
-        try:
-            plan(listed[place].apply(policy))
-        except ShoalError:
-            return True
-        return False
-
-    return sorted((place for place, reason in enumerate(refused) if reason is None), key=lacks)
+    able = [place for place, reason in enumerate(refused) if reason is None]
+    return sorted(able, key=lambda at: _refusal(listed[at], policy, required=True) is not None)
 
 
 def _what_to_run(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
@@ -333,10 +326,11 @@ def _prepare(folder: Path) -> None:
         raise InputError(f"Cannot write '{folder}': {reason}.") from None
 
 
-def _refusal(candidate: Candidate, policy: Policy) -> str | None:
-    """Explain why a candidate cannot be planned, apart from the policy's requirements."""
+def _refusal(candidate: Candidate, policy: Policy, *, required: bool = False) -> str | None:
+    """Explain why a candidate cannot be planned; apart from the requirements, unless `required`."""
     try:
-        plan(grid.without_requirements(candidate.apply(policy)))
+        stated = candidate.apply(policy)
+        plan(stated if required else grid.without_requirements(stated))
     except ShoalError as error:
         return str(error)
     return None

@@ -179,17 +179,15 @@ def name_buckets(
 
 def _name_buckets(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
-    hierarchy, categories = table.schema[name].hierarchy, table.categories(name)
-    present = cells.drop_nulls().with_columns(pl.col("cell").to_physical().cast(pl.Int64))
-    pairs = present.unique().sort("group", "cell").rows()
+    hierarchy, pairs = table.schema[name].hierarchy, distinct_cells(cells).rows()
     held: list[list[str]] = [[] for _ in range(cast("int", cells["group"].max()) + 1)]
-    for bucket, code in pairs:
-        held[bucket].append(categories[code])
+    for bucket, category in pairs:
+        held[bucket].append(category)
     if hierarchy is None:
         return ["{" + ", ".join(some) + "}" for some in held]
     below: dict[str, set[str]] = {}
     paths = {path[0]: path for path in hierarchy.paths}
-    for leaf in {categories[code] for _, code in pairs}:
+    for leaf in {category for _, category in pairs}:
         for node in paths[leaf]:
             below.setdefault(node, set()).add(leaf)
     texts = []
