@@ -240,10 +240,10 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
             sides.places[:, numbers], sides.midpoints[:, numbers]
         )
         text = (
-            f"For {_per_hundred(close.records)} of 100 people, every number that is not missing "
+            f"For {_per_hundred(close)} of 100 people, every number that is not missing "
             "lies within 5% of a standard deviation of the released one."
         )
-        yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
+        yield Figure(Part.RISK, "interval disclosure", "the numbers", close,
                      Better.LOWER, text)  # fmt: skip
 
 

@@ -14,7 +14,6 @@ References:
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,19 +46,6 @@ class Closeness:
     outside: Estimate
     advantage: Estimate
     copies: Attack
-
-
-@dataclass(frozen=True)
-class IntervalDisclosure:
-    """The share of original values within a short interval around the released ones.
-
-    Attributes:
-        records: share of the records that are disclosed.
-        columns: for each column, the share of its values inside, of those present in both tables.
-    """
-
-    records: Estimate
-    columns: tuple[float, ...]
 
 
 def record_linkage(
@@ -112,43 +98,34 @@ def interval_disclosure(
     released: Floats,
     *,
     width: float = 0.05,
-    scale: Literal["sd", "rank"] = "sd",
     outside: int = 0,
     confidence: float = 0.95,
-) -> IntervalDisclosure:
-    """Measure the share of original values within a short interval around the released value.
+) -> Estimate:
+    """Measure the share of records within a short interval around the released one.
 
-    With `sd`, the interval is released value +- width times the released column's standard
-    deviation (n - 1 in its denominator); with `rank`, from the released value width n ranks below
-    to the one width n ranks above. A record is disclosed if at most `outside` of its values lie
-    outside. A missing value, in either table, is not outside, and a record with no value present
-    in both is not disclosed.
+    The interval of a value is the released one +- width times the released column's standard
+    deviation (n - 1 in its denominator). A record is disclosed if at most `outside` of its values
+    lie outside. A missing value, in either table, is not outside, and a record with no value
+    present in both is not disclosed.
 
-    sdcMicro's `dRisk` is `scale="sd"` with `outside=1`: it counts a record with one value outside.
+    sdcMicro's `dRisk` has `outside=1`: it counts a record with one value outside.
 
     References:
         Mateo-Sanz, Sebé and Domingo-Ferrer, "Outlier protection in continuous microdata masking",
-        Privacy in Statistical Databases 2004, LNCS 3050: SDID and rank-based RID.
+        Privacy in Statistical Databases 2004, LNCS 3050: SDID.
 
     >>> x = np.array([[1.0], [2.0], [3.0], [4.0]])
-    >>> print(interval_disclosure(x, x).records)
+    >>> print(interval_disclosure(x, x))
     1.000 [0.510, 1.000]
     """
     x, y = _corresponding(original, released)
     if width < 0:
         raise InputError(f"The width of the interval must not be negative; got {width}.")
-    gone = np.isnan(x) | np.isnan(y)
-    low, high = np.empty_like(y), np.empty_like(y)
-    for j in range(y.shape[1]):
-        low[:, j], high[:, j] = _around(y[:, j], width, scale)
-    beyond = ((x < low) | (x > high)) & ~gone
-    known = ~gone
+    known = ~(np.isnan(x) | np.isnan(y))
+    half = np.array([width * _spread(column) for column in y.T])
+    beyond = ((x < y - half) | (x > y + half)) & known
     disclosed = (beyond.sum(axis=1) <= outside) & known.any(axis=1)
-    inside = (known & ~beyond).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return IntervalDisclosure(
-        records=wilson(int(disclosed.sum()), len(x), confidence),
-        columns=tuple(float(share) for share in inside),
-    )
+    return wilson(int(disclosed.sum()), len(x), confidence)
 
 
 def closeness(
@@ -235,16 +212,9 @@ def _tree(points: Floats, discrete: ArrayLike | None) -> tuple[Bools, tuple[Ints
     return kinds, box_tree(points, points + kinds, kinds, np.ones(axes))
 
 
-def _around(column: Floats, width: float, scale: Literal["sd", "rank"]) -> tuple[Floats, Floats]:
+def _spread(column: Floats) -> float:
     present = column[~np.isnan(column)]
-    if scale == "sd" or not present.size:
-        half = width * float(present.std(ddof=1)) if present.size > 1 else 0.0
-        return column - half, column + half
-    ordered, n = np.sort(present), present.size
-    ranks = int(width * n)
-    left = np.searchsorted(ordered, column, side="left") - ranks
-    right = np.searchsorted(ordered, column, side="right") - 1 + ranks
-    return ordered[np.clip(left, 0, n - 1)], ordered[np.clip(right, 0, n - 1)]
+    return float(present.std(ddof=1)) if present.size > 1 else 0.0
 
 
 def _draw_people(people: int, sample: int | None, rng: np.random.Generator) -> Ints:
