@@ -38,6 +38,8 @@ SMALL = {"bucketization", "mdav-laplace", "stable-laplace", "vmdav"}
 OF_NUMBERS = {"mdav", "mu-approx", "stable", "vmdav"}
 """Methods that drafts choose for numbers, so they are measured on five columns of those."""
 COARSE = "local-suppression"
+BLOCKS = "blocks"
+"""Any method that groups within blocks, measured as `mdav`."""
 BASE = "individual-ranking"
 """The method that does least: what it takes is what every run takes."""
 CLEAR, ENOUGH = 0.1, 3.0
@@ -164,13 +166,15 @@ def calibrate(methods: list[str], *, write: bool) -> None:
         table = coarse if method == COARSE else people
         if method in OF_NUMBERS:
             table = partial(numbers, columns=5)
-        first, _ = measure(table(SIZES[0]), method)
+        stated = {"blocks": "median"} if method == BLOCKS else {}
+        run_it = partial(measure, method="mdav" if method == BLOCKS else method, **stated)
+        first, _ = run_it(table(SIZES[0]))
         start = max(first.seconds - small.seconds, 0.0)
         sizes: list[int] = []
         extra: list[float] = []
         for rows in SIZES[1:3] if method in SMALL else SIZES[2:]:
             if len(extra) < 2 or extra[-1] < ENOUGH:
-                run, _ = measure(table(rows), method)
+                run, _ = run_it(table(rows))
                 sizes, extra = [*sizes[-1:], rows], [
                     *extra[-1:], max(run.seconds - base[rows].seconds - start, 0.01)
                 ]  # fmt: skip
@@ -198,9 +202,10 @@ def substitute(file: str, constants: Mapping[str, str]) -> None:
 def rewrite(method: str, model: str) -> None:
     """Put a cost model into the file of its method, where it stands there as constants."""
     path = SRC / "methods" / f"{method.replace('-', '_')}.py"
+    path = path.with_name("method.py") if method == BLOCKS else path
     text = path.read_text(encoding="utf-8")
-    kept = r"cost=CostModel\([^)m]*(, most_rows=\w+)?\)"
-    path.write_text(re.sub(kept, rf"cost={model[:-1]}\1)", text), encoding="utf-8")
+    kept = r"(cost=|BLOCKS = )CostModel\([^)m]*(, most_rows=\w+)?\)"
+    path.write_text(re.sub(kept, rf"\1{model[:-1]}\2)", text), encoding="utf-8")
 
 
 def others() -> Iterator[tuple[str, pl.DataFrame, str, dict[str, Any]]]:
@@ -242,7 +247,9 @@ def main() -> None:
         check()
     else:
         fitted = {"auto", "maxent"}  # their models follow from the columns
-        calibrate(given.methods or sorted(set(REGISTRY) - fitted - {BASE}), write=given.write)
+        calibrate(
+            given.methods or [BLOCKS, *sorted(set(REGISTRY) - fitted - {BASE})], write=given.write
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """All lines of the benchmark in one table: our CPU seconds beside those of a yardstick.
 
-    python bench/run.py [PATTERN ...] [--keep] [--stages]
+    python bench/run.py [PATTERN ...] [--keep] [--stages] [--large]
 
 A yardstick is plain work on the same machine: copying memory, one sort, reading and writing the
 file, importing the libraries, random bytes. It runs in turns with ours, the least of each counts,
 and their ratio compares with that of another day or machine. `results.json` has the last ratios; a
 line that is more than a fifth above its own is measured again, and if it stays there the program
 says so and ends with 1. `--keep` writes the ratios of this run; `RESULTS.md` says what they mean.
-`--stages` adds where the time of a release goes.
+`--stages` adds where the time of a release goes. `--large` runs large mixed tables instead, each a
+command in a process of its own: CPU seconds and most memory beside what is wanted of them, and how
+CPU grows from a quarter of the rows.
 Kernels are compiled before anything is timed.
 """
 
@@ -41,6 +43,7 @@ import shoal
 from shoal import sample
 from shoal.core import Distance, Diversity, MixedRecords, Schema
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.io.text_files import as_toml
 from shoal.io.validate import validate
 from shoal.partition import (
     bucketization,
@@ -390,6 +393,154 @@ LINES = (
 )
 
 
+# Large mixed tables.
+
+
+def taxpayers(rows: int, *, more: int = 0) -> pl.DataFrame:
+    """Mixed columns of invented people, six and up to four more; 311 municipalities."""
+    rng = np.random.default_rng(rows)
+    frame = pl.DataFrame({
+        "birth_year": rng.integers(1930, 2006, rows),
+        "sex": rng.choice(["f", "m"], rows),
+        "municipality": [f"M{i:03d}" for i in rng.zipf(1.3, rows) % 311],
+        "sector": [f"S{i:02d}" for i in rng.binomial(13, 0.3, rows)],
+        "marital": rng.choice(["divorced", "married", "single", "widowed"], rows),
+        "children": np.minimum(rng.poisson(1.1, rows), 6),
+    })  # fmt: skip
+    others = {
+        "income": np.round(np.exp(10 + rng.normal(size=rows) * 0.6) / 500) * 500,
+        "hours": rng.integers(0, 70, rows),
+        "tax": np.round(np.exp(8 + rng.normal(size=rows) * 0.5) / 100) * 100,
+        "school": rng.choice(["none", "primary", "secondary", "tertiary"], rows),
+    }
+    return frame.with_columns(pl.Series(name, others[name]) for name in list(others)[:more])
+
+
+def sixty(rows: int) -> pl.DataFrame:
+    """Ten times the same six columns, of other people each."""
+    parts = (taxpayers(rows + part).head(rows) for part in range(10))
+    return pl.concat(
+        [part.rename({name: f"{name}_{at}" for name in part.columns})
+         for at, part in enumerate(parts)], how="horizontal",
+    )  # fmt: skip
+
+
+def town(rows: int) -> pl.DataFrame:
+    """Five mixed columns of the sample, and a town of 300."""
+    codes = np.random.default_rng(rows).integers(0, 300, rows)
+    frame = sample.people(rows, 1).select("age", "sex", "region", "education", "marital")
+    return frame.with_columns(town=pl.Series(codes).cast(pl.String))
+
+
+def five(rows: int) -> pl.DataFrame:
+    """The same without the town."""
+    return town(rows).drop("town")
+
+
+def eight(rows: int) -> pl.DataFrame:
+    """Eight mixed columns."""
+    return taxpayers(rows, more=2)
+
+
+def ten(rows: int) -> pl.DataFrame:
+    """Ten mixed columns."""
+    return taxpayers(rows, more=4)
+
+
+def stated(frame: pl.DataFrame, **protect: Any) -> str:
+    """A policy that names bounds and categories; taxes and schools are confidential."""
+    lines = ["version = 1", "[columns]"]
+    for name in frame.columns:
+        role = "confidential" if name in {"tax", "school"} else "quasi-identifier"
+        column: dict[str, Any] = {"role": role, "kind": "nominal"}
+        if frame[name].dtype == pl.String:
+            column["categories"] = sorted(frame[name].drop_nulls().unique())
+        else:
+            column |= {"kind": "numeric", "bounds": [frame[name].min(), frame[name].max()]}
+        lines.append(f"{name} = {as_toml(column)}")
+    lines += ["[protect]", *(f"{key} = {as_toml(value)}" for key, value in protect.items())]
+    return "\n".join([*lines, "[reading]", 'delimiter = ","', 'decimal = "."']) + "\n"
+
+
+@dataclass(frozen=True)
+class Large:
+    """A command on a large table.
+
+    Attributes:
+        table: makes so many rows.
+        words: the command; its files are named in braces.
+        protect: of its policy; none for the policy that `shoal init` drafts.
+        seconds: most CPU seconds that are wanted.
+        gigabytes: most memory that is wanted.
+    """
+
+    name: str
+    table: Callable[[int], pl.DataFrame]
+    rows: int
+    words: str
+    protect: dict[str, Any] | None
+    seconds: float | None = None
+    gigabytes: float | None = None
+
+    def took(self, rows: int) -> tuple[float, float]:
+        """Run it on so many rows; CPU seconds and gigabytes of its process."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = {name: f"{folder}/{name}" for name in ("data.csv", "rules.toml", "out")}
+            shoal_, (data, rules, out) = (sys.executable, "-m", "shoal"), files.values()
+            frame = self.table(rows)
+            frame.write_csv(data)
+            if self.protect is None:
+                run(*shoal_, "init", data, "--out", rules)
+            else:
+                Path(rules).write_text(stated(frame, **self.protect), "utf-8")
+            if "{release}" in self.words:
+                run(*shoal_, "protect", data, "--policy", rules, "--out", out, "--no-evaluate")
+            words = self.words.format(data=data, rules=rules, out=out, release=f"{out}/release.csv")
+            with Path(folder, "said").open("w") as said:
+                child = subprocess.Popen([*shoal_, *words.split()], stdout=said, stderr=said)
+                _, status, used = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            assert child.returncode in {0, 3}, Path(folder, "said").read_text()
+        return used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
+
+
+PROTECT = "protect {data} --policy {rules} --out {out} --no-evaluate"
+COMPARE = "compare {data} --policy {rules} --out {out} --jobs 1"
+EVALUATE = "evaluate {data} {release} --policy {rules} --aligned"
+BLOCKS = {"method": "mdav", "k": 5, "blocks": "median"}
+IN_ORDER = {**BLOCKS, "release_form": "row-aligned"}
+LARGEST = (
+    Large("1.5M x 6, 311 codes, drafted", taxpayers, 1_500_000, PROTECT, None, 45, 1.5),
+    Large("1.5M x 6, 311 codes, mdav in blocks", taxpayers, 1_500_000, PROTECT, BLOCKS, 45, 1.5),
+    Large("1M of the sample, mdav", five, MILLION, PROTECT, {"method": "mdav", "k": 5}),
+    Large("the same and 300 towns", town, MILLION, PROTECT, {"method": "mdav", "k": 5}),
+    Large("200,000 x 60, drafted", sixty, 200_000, PROTECT, None, 60),
+    Large("5M x 8, mdav in blocks", eight, 5 * MILLION, PROTECT, BLOCKS, 30, 2),
+    Large("5M x 8, mondrian", eight, 5 * MILLION, PROTECT, {"method": "mondrian", "k": 5}, 40, 2),
+    Large("5M x 8, auto", eight, 5 * MILLION, PROTECT, {"method": "auto", "epsilon": 1}, 40, 2),
+    Large("1.5M x 10, evaluated", ten, 1_500_000, EVALUATE, IN_ORDER, 60),
+    Large(
+        "3,000 x 10, all candidates compared", ten, 3_000, COMPARE, {"method": "mdav", "k": 5}, 120
+    ),
+)
+
+
+def run_large(wanted: "re.Pattern[str]") -> None:
+    """Print what commands on large tables take."""
+    yardstick = sorting(Path())
+    print("| line | CPU-s | wanted | sorts of 1M | GB | wanted | growth |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for line in filter(lambda line: wanted.search(line.name), LARGEST):
+        run(sys.executable, "-m", "shoal", "warmup")
+        sort = min(cpu(yardstick) for _ in range(3))
+        quarter, _ = line.took(line.rows // 4)
+        seconds, memory = line.took(line.rows)
+        limits = [f"{limit:g}" if limit else "" for limit in (line.seconds, line.gigabytes)]
+        cells = [line.name, f"{seconds:.3g}", limits[0], f"{seconds / sort:.0f}",
+                 f"{memory:.2f}", limits[1], f"{math.log(seconds / quarter, 4):.2f}"]  # fmt: skip
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
 def compared(line: Line, before: float) -> tuple[float, float]:
     """CPU seconds of ours and of the yardstick, with more runs if it seems to have regressed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -418,6 +569,7 @@ def main() -> int:
     parser.add_argument("patterns", nargs="*", help="lines whose name has one of these patterns")
     parser.add_argument("--keep", action="store_true", help="write the ratios to results.json")
     parser.add_argument("--stages", action="store_true", help="CPU seconds by stage of a release")
+    parser.add_argument("--large", action="store_true", help="commands on large tables instead")
     options = parser.parse_args()
     wanted = re.compile("|".join(options.patterns))
     last = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
@@ -425,6 +577,9 @@ def main() -> int:
     print(
         f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}, {load}\n"
     )
+    if options.large:
+        run_large(wanted)
+        return 0
     print("| line | CPU-s | yardstick | CPU-s | ratio | last | of it | wanted |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     kept, regressed = dict(last), []

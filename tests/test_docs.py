@@ -646,6 +646,22 @@ def test_version_and_extras_are_those_of_the_package():
     assert wheels == {project["version"]}
 
 
+def test_every_dependency_has_its_purpose_on_the_page_on_installing():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    page = (ROOT / "docs/how-to/install.md").read_text("utf-8")
+    extras = {name: list_ for name, list_ in project["optional-dependencies"].items()
+              if name != "dev"}  # fmt: skip
+
+    core, *rest = (
+        [re.split("[>=~<]", stated)[0] for stated in stated_list]
+        for stated_list in (project["dependencies"], *extras.values())
+    )
+
+    assert [name for name in core if f"| `{name}`" not in page] == []
+    for extra, names in zip(extras, rest, strict=True):
+        assert f"| `{extra}` | {', '.join(f'`{name}`' for name in names)} |" in page
+
+
 def test_a_changelog_entry_lists_security_first_and_changed_results_under_its_heading():
     known = ["Security", "Added", "Changed", "Changed results", "Deprecated", "Removed", "Fixed"]
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -559,10 +559,34 @@ def test_a_candidate_that_does_not_meet_the_policy_is_shown_and_never_leads():
     rows = {row.label: row for row in found.rows}
     assert rows["mondrian k=3"].standing.value == "does not meet the policy"
     assert rows["mondrian k=20"].standing.value == "frontier"
+    assert rows["mondrian k=3"].repeats == 1
+    assert rows["mondrian k=20"].repeats > 1
     lines = str(found).splitlines()
     places = [next(n for n, line in enumerate(lines) if line.startswith(f"mondrian k={k} "))
               for k in (20, 3)]  # fmt: skip
     assert places == sorted(places)
+
+
+def test_candidates_whose_plan_keeps_the_policy_are_released_first(monkeypatch):
+    """And the time left counts the repeats that are still expected."""
+    order, told, measure = [], [], running._measure
+    monkeypatch.setattr(
+        running, "_measure",
+        lambda frame, job: order.append((job.policy.method, job.repeat)) or measure(frame, job),
+    )  # fmt: skip
+    grid = {"candidate": [{"method": "laplace", "epsilon": 1}, {"method": "mondrian", "k": 20}]}
+
+    shoal.compare(
+        people(), stated(require={"k-anonymity": 10}), candidates=grid, repeats=2,
+        progress=lambda *said: told.append(said),
+    )  # fmt: skip
+
+    assert order[:2] == [("mondrian", 0), ("laplace", 0)]
+    assert ("laplace", 1) not in order
+    assert ("mondrian", 1) in order
+    first = [(done, total) for stage, done, total in told if "again" not in stage]
+    assert first[0] == (0, 14)  # two candidates and five baselines, twice each
+    assert first[-1] == (13, 13)  # the one that does not meet the policy, once
 
 
 def test_a_recommendation_names_what_its_risk_is_of_and_what_is_no_part_of_it(found):

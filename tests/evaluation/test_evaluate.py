@@ -342,9 +342,20 @@ def test_what_cannot_be_measured_is_told(original, released, sentence):
 def test_a_large_release_is_attacked_by_fewer_people(records, most, drawn):
     """People times released records stay within a billion, down to 500 people."""
     sides = SimpleNamespace(released=range(records))
-    task = disclosure_risk.AttackTask(sides, None, np.random.default_rng(0), pl.DataFrame())
 
-    assert task.people(most) == drawn
+    assert disclosure_risk._limit_people(sides, most) == drawn
+
+
+@pytest.mark.parametrize("rows", [2_000, 2_001])
+def test_what_was_sampled_is_said_where_something_was(rows):
+    sides = SimpleNamespace(released=range(rows), places=range(rows), keys=[0])
+
+    said = disclosure_risk.describe_sample(sides)
+
+    if rows == 2_000:
+        assert not said
+    else:
+        assert said.startswith("Of 2,001 people, a sample is attacked one by one, 2,000 in most")
 
 
 def test_only_must_be_a_part(original):

@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.core import MixedRecords
 from shoal.partition import mdav, mu_approx
 from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
 
@@ -107,3 +108,16 @@ def test_separate_clusters_of_five_to_nine_are_found():
 
     assert sorted(partition.sizes) == sorted(sizes)
     assert within_squares(Z, partition.labels) < 0.1 * within_squares(Z, mdav(X, 5).labels)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.integers(1, 12), st.sampled_from([0.25, 0.5, 1.0]))
+def test_codes_get_the_groups_of_an_axis_for_each(table, codes, weight):
+    """No distances tie where numbers are continuous, so rounding decides nothing."""
+    X, k = table
+    column = np.random.default_rng(len(X)).integers(0, codes + 1, len(X))
+    axes = np.sqrt(weight) * (column[:, None] == np.arange(1, codes + 1))
+
+    found = mu_approx(MixedRecords(X, column[:, None], np.array([weight])), k)
+
+    assert found == mu_approx(np.hstack([X, axes]), k)

@@ -21,7 +21,7 @@ with compile_notice(lines.append):
     assert lines == []
     for kind in (np.int64, np.int32):
         none = np.zeros((1, 1), kind)
-        count_people(none, none[0], none[0], none, none, none, none, -1)
+        count_people(none, none[0], none[0], none[0], none, none, none, none, -1)
 print(lines)
 """
 EVERYTHING = """

@@ -9,6 +9,7 @@ import numpy as np
 
 from shoal.metrics import count_queries
 from shoal.metrics.attacks.linkability import linkability
+from shoal.metrics.attacks.record_linkage import record_linkage
 from shoal.metrics.attacks.singling_out import singling_out
 from shoal.metrics.boxes import WeightedBoxes
 from shoal.synthesis.adaptive_tree import Descent
@@ -31,6 +32,7 @@ def compile_metrics() -> None:
     linkability(
         table.lower, table.upper, places, discrete=kinds, first=[0], second=[1], rng=rng, attacks=5
     )
+    record_linkage(places, places, rng=rng, discrete=kinds)
 
 
 def compile_synthesis() -> None:

@@ -35,6 +35,8 @@ FEWEST = 500
 """The fewest people attacked, however large the release; 50 of 100 is then known to within 4.4."""
 SAMPLE = 100_000
 """The most people linked."""
+TREE_AXES = 10
+"""The most columns for which so many are; beyond, a tree saves little."""
 TOLERANCE = 0.05
 """Relative error up to which a number counts as guessed."""
 NEAR = 0.1
@@ -77,10 +79,6 @@ class AttackTask:
             raise InputError("the release has no confidential column to guess.")
         return self.secret
 
-    def people(self, most: int) -> int:
-        """Return how many people can be attacked if every released record is tried for each."""
-        return min(most, max(FEWEST, COMPARISONS // max(len(self.sides.released), 1)))
-
     def rows(self) -> None:
         """Refuse spatial decompositions, whose rows are not records."""
         if self.sides.reading.tree is not None:
@@ -108,6 +106,23 @@ def evaluate_risk(
         progress=lambda name, done, all_: progress(f"evaluating risk: {name}", done, all_),
     )
     return figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)
+
+
+def describe_sample(sides: AlignedArrays) -> str:
+    """Say how many people the figures are of that do not cover everybody; "" for a small table."""
+    rows, people = len(sides.places), _limit_people(sides, ATTACKS)
+    linked = min(SAMPLE if len(sides.keys) <= TREE_AXES else people, rows)
+    learnt = min(boosting.TRAINING_ROWS, rows)
+    return "" if rows <= people else (
+        f"Of {rows:,} people, a sample is attacked one by one, {people:,} in most attacks and "
+        f"{linked:,} in record linkage; models learn from {learnt:,} rows. Such figures have "
+        "intervals; all others are of all rows."
+    )  # fmt: skip
+
+
+def _limit_people(sides: AlignedArrays, most: int) -> int:
+    """Return how many people can be attacked if every released record is tried for each."""
+    return min(most, max(FEWEST, COMPARISONS // max(len(sides.released), 1)))
 
 
 def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
@@ -208,9 +223,12 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
     sides, known = task.sides, task.known
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
-    x, y = (_embed(sides, rows, known) for rows in (sides.places, sides.midpoints))
-    most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
-    attack = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
+    x, y = (_standard(sides, rows)[:, known] for rows in (sides.places, sides.midpoints))
+    most = SAMPLE if len(known) <= TREE_AXES else _limit_people(sides, ATTACKS)
+    discrete = np.asarray(sides.discrete)[known]
+    attack = record_linkage.record_linkage(
+        x, y, rng=task.rng, discrete=discrete, sample=min(most, len(x))
+    )
     text = (
         f"For {_per_hundred(attack.main)} of 100 people, the released record nearest in "
         f"{_list_axes(sides, known)} is their own."
@@ -222,10 +240,10 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
             sides.places[:, numbers], sides.midpoints[:, numbers]
         )
         text = (
-            f"For {_per_hundred(close.records)} of 100 people, every number that is not missing "
+            f"For {_per_hundred(close)} of 100 people, every number that is not missing "
             "lies within 5% of a standard deviation of the released one."
         )
-        yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
+        yield Figure(Part.RISK, "interval disclosure", "the numbers", close,
                      Better.LOWER, text)  # fmt: skip
 
 
@@ -234,7 +252,7 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     task.rows()
     if task.sides.control is None:
         return
-    most = max(FEWEST, task.people(CLOSE) // 2)  # of either sort
+    most = max(FEWEST, _limit_people(task.sides, CLOSE) // 2)  # of either sort
     released, inside, outside = (
         _standard(task.sides, rows)
         for rows in (
@@ -309,7 +327,7 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
         attack = singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
             rng=task.rng, attributes=attributes, control=sides.control,
-            attacks=task.people(ATTACKS),
+            attacks=_limit_people(sides, ATTACKS),
         )  # fmt: skip
         text = (
             f"Of 100 conditions on {subject} that match one released row, "
@@ -331,7 +349,7 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
     attack = linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
         first=first, second=second, rng=task.rng, control=sides.control,
-        attacks=task.people(ATTACKS),
+        attacks=_limit_people(sides, ATTACKS),
     )  # fmt: skip
     text = (
         f"Two files, one with {_list_axes(sides, first)} and one with the rest, are linked through "
@@ -355,7 +373,7 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
             discrete=[sides.discrete[j] for j in known], rng=task.rng,
             tolerance=None if sides.discrete[axis] else TOLERANCE, control=control,
-            attacks=task.people(ATTACKS),
+            attacks=_limit_people(sides, ATTACKS),
         )  # fmt: skip
         near = "" if sides.discrete[axis] else " to within 5%"
         if sides.discrete[axis]:
@@ -436,18 +454,6 @@ def _standard(sides: AlignedArrays, rows: Floats) -> Floats:
     placed = (rows - centres) / np.where(spreads > 0, spreads, 1.0)
     codes = np.where((placed >= 0) & (placed < sides.highs), np.floor(placed), -1.0)
     return np.where(kinds, codes, np.nan_to_num(placed))
-
-
-def _embed(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
-    """Embed columns of `_standard` in a Euclidean space, with one axis per category."""
-    columns = []
-    for axis, column in zip(axes, _standard(sides, rows)[:, axes].T, strict=True):
-        if sides.discrete[axis]:
-            codes = np.arange(int(sides.highs[axis]))
-            columns.append(np.sqrt(0.5) * (column[:, None] == codes))
-        else:
-            columns.append(column[:, None])
-    return np.hstack(columns)
 
 
 ATTACKS_BY_NAME: dict[str, Callable[[AttackTask], Iterator[Figure]]] = {

@@ -164,10 +164,11 @@ def evaluate_frames(
             )
             if "marginals" in which and len(sides.released):
                 pictures = count_before_and_after(sides)
+    sampled = disclosure_risk.describe_sample(sides) if risks else ""
     return Evaluation(
         figures=(*risks, *kept),
         skipped=(*unattacked, *unmeasured),
-        how=reading.how,
+        how=(*reading.how, *([sampled] if sampled else [])),
         findings=reading.findings,
         rows=(original.height, released.height),
         pictures=pictures,

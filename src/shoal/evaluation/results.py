@@ -88,7 +88,7 @@ class Evaluation:
     Attributes:
         figures: worst first within a metric.
         skipped: what was not computed, and why.
-        how: how the released table was read.
+        how: how the released table was read, and what was sampled.
         findings: what a reader should know before the figures.
         pictures: counts of both tables for pictures, see `evaluate.count_before_and_after`;
             nothing where marginals were not compared.

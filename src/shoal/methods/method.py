@@ -305,7 +305,7 @@ class CostModel:
     most_rows: int | None = None
 
 
-BLOCKS = CostModel(0.8, 0.03, 1.0, 50)
+BLOCKS = CostModel(0.8, 0.03, 1.0, 0)
 """Of a method that groups within blocks."""
 
 

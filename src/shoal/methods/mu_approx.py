@@ -18,7 +18,7 @@ SOURCE = (
 
 def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
     tools.progress("grouping records", 0, 1)
-    partition = mu_approx(table.matrix(setting.columns), setting.parameters.k)
+    partition = mu_approx(table.records(setting.columns), setting.parameters.k)
     return microaggregation.mask_groups(table, setting, partition)
 
 

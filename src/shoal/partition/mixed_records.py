@@ -141,6 +141,28 @@ def distances_of_record(records: Scaled, i: int, labels: Ints, g: int) -> Floats
     return far
 
 
+def distances_of_group(records: Scaled, labels: Ints) -> Floats:
+    """Squared distances of the centroid of group 0 to those of all groups.
+
+    Of codes, with the shares p of a group and q of group 0: the weight times the sum of (p - q)^2.
+    """
+    numbers, space, g = records.numbers, records.space, int(labels.max()) + 1
+    far = np.zeros(g)
+    if space.numbers:
+        means = centroids(numbers, labels, g)
+        far = squared_distances(means, means[0])
+    sizes = np.bincount(labels, minlength=g)
+    for column, weight in zip(records.codes.T, space.weight, strict=True):
+        counted = count_codes(column, labels, g)
+        spread = counted.squares / sizes / sizes
+        together = np.zeros(g)
+        for code, count in zip(*np.unique(column[(labels == 0) & (column > 0)], return_counts=True),
+                               strict=True):  # fmt: skip
+            together += count / sizes[0] * counted.share(np.arange(g), np.full(g, code), sizes)
+        far = far + np.maximum(spread + spread[0] - 2 * together, 0.0) * weight
+    return far
+
+
 def _to_centroid(spread: Floats, share: Floats, codes: Ints, weight: float) -> Floats:
     """What a column of codes adds to the squared distance to a centroid."""
     far: Floats = np.maximum((spread + np.where(codes > 0, 1.0 - 2.0 * share, 0.0)) * weight, 0.0)

@@ -3,19 +3,23 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core import Partition
+from shoal.core import MixedRecords, Partition
 from shoal.core._arrays import Floats, Ints
-from shoal.partition._exact_scale import centroids, squared_distances
-from shoal.partition._input import group_size, matrix
+from shoal.partition._input import group_size
 from shoal.partition.kernels.mdav_tree import plant
 from shoal.partition.kernels.variable_size import cut_forest, grow_forest
 from shoal.partition.mdav import mdav
-from shoal.partition.mixed_records import mixed_records, scale
+from shoal.partition.mixed_records import (
+    Scaled,
+    distances_of_group,
+    mixed_records,
+    scale,
+)
 
 _LEAF = 32
 
 
-def mu_approx(X: ArrayLike, k: int) -> Partition:
+def mu_approx(X: ArrayLike | MixedRecords, k: int) -> Partition:
     """Form groups of k to 2k - 1 records along a forest of short edges.
 
     Forest: while a component has fewer than k records, its root (its one record without
@@ -44,15 +48,16 @@ def mu_approx(X: ArrayLike, k: int) -> Partition:
     >>> mu_approx([[0.0], [0.1], [5.0], [5.1], [5.2]], 2).labels
     array([0, 0, 1, 1, 1])
     """
-    X = matrix(X)
-    k = group_size(k, len(X))
-    Z, space = scale(mixed_records(X))
+    records = mixed_records(X)
+    k = group_size(k, len(records))
+    scaled = scale(records)
+    Z, space = scaled
     onto = np.empty(len(Z), np.int64)
     length = np.zeros(len(Z))
     grow_forest(Z, space, k, plant(Z, space, _LEAF, Z.mean(axis=0)), onto, length)
     component = _components(onto)
     labels = _pieces(k, onto, length, component)
-    _join_leftovers(Z, k, labels, component)
+    _join_leftovers(records, scaled, k, labels, component)
     _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
     return Partition(np.argsort(np.argsort(first))[labels])
 
@@ -88,7 +93,9 @@ def _depth(onto: Ints) -> Ints:
     return depth
 
 
-def _join_leftovers(Z: Floats, k: int, labels: Ints, component: Ints) -> None:
+def _join_leftovers(
+    records: MixedRecords, scaled: Scaled, k: int, labels: Ints, component: Ints
+) -> None:
     """Assign the records left at each root to the nearest group of its component."""
     top = int(labels.max()) + 1
     by_component = np.argsort(component, kind="stable")
@@ -97,13 +104,11 @@ def _join_leftovers(Z: Floats, k: int, labels: Ints, component: Ints) -> None:
         begin, end = np.searchsorted(ordered, [root, root + 1])
         inside = by_component[begin:end]
         left = inside[labels[inside] < 0]
-        names, groups = np.unique(labels[inside[labels[inside] >= 0]], return_inverse=True)
-        grouped = inside[labels[inside] >= 0]
-        means = centroids(Z[grouped], groups, len(names))
-        middle = centroids(Z[left], np.zeros(len(left), np.int64), 1)[0]
-        name = names[np.argmin(squared_distances(means, middle))]
+        names, groups = np.unique(labels[inside], return_inverse=True)  # the leftovers are first
+        here = Scaled(scaled.Z[inside], scaled.space)
+        name = names[1:][np.argmin(distances_of_group(here, groups)[1:])]
         labels[left] = name
         members = inside[labels[inside] == name]
         if len(members) >= 2 * k:
-            labels[members[mdav(Z[members], k).labels == 1]] = top
+            labels[members[mdav(records.take(members), k).labels == 1]] = top
             top += 1

@@ -4,11 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from shoal.core import Diversity, LDiversity
+from shoal.core import Diversity, LDiversity, Partition
+from shoal.core._arrays import freeze
 from shoal.partition.bucketization import bucketization
 from shoal.partition.coarse_tree import CoarseTree
 from shoal.partition.full_domain import full_domain
 from shoal.partition.kernels.coarse_tree import tally_grid
+from shoal.partition.kernels.univariate import central_codes
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
@@ -37,6 +39,9 @@ def warmup() -> None:
                 require=[Requirement(diverse, np.arange(9))])  # fmt: skip
     individual_ranking(-np.arange(70_000.0), 3)  # long columns are sorted by a kernel
     optimal_univariate(grid[:100], 3)
+    labels = Partition(np.arange(9)).labels
+    ones = freeze(np.ones(9, np.int64))
+    central_codes(labels, labels, ones, freeze(np.arange(9)[:, None]), np.zeros(9, np.int64))
     noise_aware(table[:100], 1.0)
     noise_aware(table[:100, :1], 1.0)
     # Kernels that blocks of records on Spark use.

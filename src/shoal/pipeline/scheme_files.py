@@ -23,6 +23,8 @@ from shoal.policy.load import from_self_contained, self_contained
 
 SCHEME = "scheme.toml"
 """Name of the file in the confidential folder."""
+_PART = 1 << 16
+"""Entries of an array that are written at a time."""
 _SECTIONS = ("policy", "hierarchies", "recodes", "recoding")
 
 
@@ -74,7 +76,7 @@ def _section(path: Sequence[str], content: Mapping[str, Any]) -> list[str]:
     """Write a mapping as a TOML table: its values first, then its subtables."""
     lines = ["", f"[{'.'.join(map(bare, path))}]"]
     lines += [
-        f"{bare(key)} = {as_toml(value)}"
+        f"{bare(key)} = {_write(value)}"
         for key, value in content.items()
         if not isinstance(value, Mapping)
     ]
@@ -84,12 +86,19 @@ def _section(path: Sequence[str], content: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _write(value: Any) -> str:
+    """Write a value as TOML; a long array in parts, which take less memory than all its numbers."""
+    if not isinstance(value, np.ndarray | pl.Series):
+        return as_toml(value)
+    lists = (value[at : at + _PART] for at in range(0, len(value), _PART))
+    parts = (as_toml(p.to_list() if isinstance(p, pl.Series) else p.tolist()) for p in lists)
+    return f"[{', '.join(part[1:-1] for part in parts)}]"
+
+
 def _plain(value: Any) -> Any:
-    """Convert arrays and series to lists, and drop keys without a value."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, pl.Series):
-        return value.to_list()
+    """Convert single numbers of NumPy, and drop keys without a value."""
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -172,3 +172,17 @@ def test_times_are_written_without_the_parts_that_are_zero_in_all_and_read_back(
         assert set(map(len, text)) == {10}
     elif not any(day.microsecond for day in days):
         assert set(map(len, text)) == {19}
+
+
+@given(codes)
+def test_distinct_cells_are_those_of_the_groups_for_codes_and_for_numbers(case):
+    partition, cells = case
+    texts = [None if cell < 0 else "abcde"[int(cell)] for cell in cells]
+    wanted = sorted({(group, text) for group, text in zip(partition.labels, texts, strict=True)
+                     if text is not None})  # fmt: skip
+
+    for dtype in (pl.Enum(list("abcde")), pl.String):
+        frame = pl.DataFrame({"group": partition.labels, "cell": pl.Series(texts, dtype=dtype)})
+        found = recode.distinct_cells(frame)
+        assert [(group, str(cell)) for group, cell in found.rows()] == wanted
+        assert found.schema["cell"] == dtype

@@ -117,9 +117,10 @@ def compare(
         on_sample: public or synthetic people, or a release that is paid for, to compare on
             instead. The choice then costs no privacy.
         folder: where results are kept, so a second run costs nothing; made if necessary.
-        repeats: releases of each candidate, each with other people held out. Candidates that
-            cannot be told apart, or whose risk cannot be told from the limit, are released up to
-            four times as often.
+        repeats: releases of each candidate, each with other people held out; but one of a candidate
+            that fails or does not meet the policy in the first. Candidates that cannot be told
+            apart, or whose risk cannot be told from the limit, are released up to four times as
+            often.
         jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
             a program.
         max_risk: largest risk of what is recommended, by the upper end of its interval.
@@ -155,11 +156,8 @@ def compare(
         frame = frame[np.sort(np.random.default_rng(seed).permutation(height)[:rows])]
     digest = running.data_digest(frame)
     refused = [_refusal(candidate, policy) for candidate in listed]
-    keys = frozenset(
-        name
-        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
-        if not policy.schema[name].public
-    )
+    quasi = policy.schema.with_role(Role.QUASI_IDENTIFIER)
+    keys = frozenset(quasi) - {column.name for column in policy.schema.columns if column.public}
     settings = {
         "rows": frame.height,
         "rows_in_table": height,
@@ -177,22 +175,28 @@ def compare(
         _prepare(folder)
 
     def releases(
-        wanted: Sequence[tuple[Policy, float | None, bool]], numbers: range, progress: Progress
+        wanted: Sequence[tuple[Policy, float | None, bool]],
+        numbers: range,
+        progress: Progress,
+        *,
+        around: tuple[int, int] = (0, 0),
     ) -> list[list[dict[str, Any]]]:
         jobs_ = [
             running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed, strict=strict)
-            for stated, share, strict in wanted
             for repeat in numbers
+            for stated, share, strict in wanted
         ]
-        done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=progress)
-        return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
+        done = running.run(
+            frame, jobs_, folder=folder, processes=jobs, progress=progress, around=around
+        )
+        return [done[at :: len(wanted)] for at in range(len(wanted))]
 
-    able = [place for place, reason in enumerate(refused) if reason is None]
-    wanted = [_what_to_run(listed[place], policy) for place in able]
+    able = _order(listed, refused, policy)
     shares = (1.0, *SHARES)
     unbooked = replace(policy, budget=None)
     raw = [(unbooked, share, False) for share in shares]
-    done = releases([*wanted, *raw], range(repeats), progress)
+    wanted = [*(_what_to_run(listed[place], policy) for place in able), *raw]
+    done = _release_stepwise(releases, wanted, repeats, progress)
     batches = dict(zip(able, done, strict=False))
     baselines = [
         _row(_share(share), None, batch, keys, axes)
@@ -216,6 +220,33 @@ def compare(
             batches[place] = [*batches[place], *batch]
         comparison = run_comparison()
     return comparison
+
+
+def _release_stepwise(
+    releases: Callable[..., list[list[dict[str, Any]]]],
+    wanted: Sequence[tuple[Policy, float | None, bool]],
+    repeats: int,
+    progress: Progress,
+) -> list[list[dict[str, Any]]]:
+    """Release all once, and again those that can lead.
+
+    Who fails or does not meet the policy cannot, and one release shows it.
+    """
+    done = releases(wanted, range(1), progress, around=(0, (repeats - 1) * len(wanted)))
+    going = [
+        at for at, (first,) in enumerate(done) if not (first.get("unmet") or "failed" in first)
+    ]
+    again = [wanted[at] for at in going]
+    rest = releases(again, range(1, repeats), progress, around=(len(wanted), 0))
+    for at, batch in zip(going, rest, strict=True):
+        done[at] += batch
+    return done
+
+
+def _order(listed: Sequence[Candidate], refused: Sequence[str | None], policy: Policy) -> list[int]:
+    """List the candidates that can run, first those whose plan promises what is required."""
+    able = [place for place, reason in enumerate(refused) if reason is None]
+    return sorted(able, key=lambda at: _refusal(listed[at], policy, required=True) is not None)
 
 
 def _what_to_run(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
@@ -295,10 +326,11 @@ def _prepare(folder: Path) -> None:
         raise InputError(f"Cannot write '{folder}': {reason}.") from None
 
 
-def _refusal(candidate: Candidate, policy: Policy) -> str | None:
-    """Explain why a candidate cannot be planned, apart from the policy's requirements."""
+def _refusal(candidate: Candidate, policy: Policy, *, required: bool = False) -> str | None:
+    """Explain why a candidate cannot be planned; apart from the requirements, unless `required`."""
     try:
-        plan(grid.without_requirements(candidate.apply(policy)))
+        stated = candidate.apply(policy)
+        plan(stated if required else grid.without_requirements(stated))
     except ShoalError as error:
         return str(error)
     return None

@@ -128,26 +128,30 @@ def run(
     folder: Path | None,
     processes: int,
     progress: Progress,
+    around: tuple[int, int] = (0, 0),
 ) -> list[dict[str, Any]]:
     """Run all jobs, or read results that an earlier run has kept.
 
     Work on a small table begins in this process, and others are started for what is left after a
     second of it: starting one takes about as long. Results are kept in `folder`, unless it is None;
     an interrupt leaves there what is done. More than one process starts new interpreters: a program
-    then needs the usual guard.
+    then needs the usual guard. `around` is how many jobs were run before these and are expected
+    after them, for the progress and the time that is left.
     """
     results: dict[str, dict[str, Any]] = {}
     for job in jobs:
         if (kept := _read_kept(folder, job)) is not None:
             results[job.key] = kept
     pending = list({job.key: job for job in jobs if job.key not in results}.values())
-    started, already, total = time.monotonic(), len(results), len({job.key for job in jobs})
-    progress("comparing", already, total)
+    before, after = around
+    started, already = time.monotonic(), len(results)
+    total = before + len({job.key for job in jobs}) + after
+    progress("comparing", before + already, total)
     for key, result in _results(frame, pending, folder, processes):
         results[key] = result
         done = len(results) - already
-        left = (time.monotonic() - started) / done * (len(pending) - done)
-        progress(f"comparing, {_words(left)} left", len(results), total)
+        left = (time.monotonic() - started) / done * (len(pending) - done + after)
+        progress(f"comparing, {_words(left)} left", before + len(results), total)
     return [results[job.key] for job in jobs]
 
 

@@ -18,6 +18,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError, count_noun
 from shoal.io.table import Table
 from shoal.methods.grouping.partition_encoding import encoding
+from shoal.methods.grouping.recode import distinct_cells
 from shoal.methods.grouping.steering import judge_of, requirement_of, steering
 from shoal.methods.method import Masked, Setting
 from shoal.partition import full_domain
@@ -75,13 +76,16 @@ def describe_cells(table: Table, columns: Sequence[str], labels: Ints) -> dict[s
     for name in columns:
         cells = pl.DataFrame({GROUP: labels, CELL: table.frame[name]})
         gone = cells.filter(pl.col(CELL).is_null())[GROUP].unique().sort()
-        present = cells.drop_nulls()
         if table.schema[name].kind is not Kind.NOMINAL:
-            least, most = (
-                present.group_by(GROUP).agg(end) for end in (pl.col(CELL).min(), pl.col(CELL).max())
+            low, high = pl.col(CELL).min().alias("low"), pl.col(CELL).max()
+            ends = cells.drop_nulls().group_by(GROUP).agg(low, high)
+            least = ends.filter(pl.col("low") != pl.col(CELL)).select(
+                GROUP, pl.col("low").alias(CELL)
             )
-            present = pl.concat([least, most])
-        held = present.unique().sort(GROUP, CELL).with_columns(pl.col(CELL).cast(pl.String))
+            held = pl.concat([least, ends.drop("low")]).sort(GROUP, CELL)
+        else:
+            held = distinct_cells(cells)
+        held = held.with_columns(pl.col(CELL).cast(pl.String))
         kept[name] = {"missing": gone, GROUP: held[GROUP], CELL: held[CELL]}
     return kept
 

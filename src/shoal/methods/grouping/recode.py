@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core import Hierarchy, Kind, MixedRecords, Partition
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Floats, Ints, freeze
 from shoal.io.dates import PERIODS
 from shoal.io.table import Table, leaf_edges
+from shoal.partition.kernels.univariate import central_codes
 from shoal.partition.mixed_records import codes_to_centroid, mixed_records
 
 
@@ -178,17 +179,15 @@ def name_buckets(
 
 def _name_buckets(table: Table, name: str, cells: pl.DataFrame) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
-    hierarchy, categories = table.schema[name].hierarchy, table.categories(name)
-    present = cells.drop_nulls().with_columns(pl.col("cell").to_physical().cast(pl.Int64))
-    pairs = present.unique().sort("group", "cell").rows()
+    hierarchy, pairs = table.schema[name].hierarchy, distinct_cells(cells).rows()
     held: list[list[str]] = [[] for _ in range(cast("int", cells["group"].max()) + 1)]
-    for bucket, code in pairs:
-        held[bucket].append(categories[code])
+    for bucket, category in pairs:
+        held[bucket].append(category)
     if hierarchy is None:
         return ["{" + ", ".join(some) + "}" for some in held]
     below: dict[str, set[str]] = {}
     paths = {path[0]: path for path in hierarchy.paths}
-    for leaf in {categories[code] for _, code in pairs}:
+    for leaf in {category for _, category in pairs}:
         for node in paths[leaf]:
             below.setdefault(node, set()).add(leaf)
     texts = []
@@ -207,20 +206,19 @@ def _cover(table: Table, name: str, partition: Partition, cells: pl.DataFrame) -
         pl.col("cell").min().alias("low"),
         pl.col("cell").max().alias("high"),
         pl.col("cell").null_count().alias("gone"),
-        pl.col("cell").n_unique().alias("distinct"),
+        pl.len().alias("size"),
     )
+    same = groups.select(
+        ((pl.col("gone") == 0) & (pl.col("low") == pl.col("high")))
+        | (pl.col("gone") == pl.col("size"))
+    ).to_series()
     low, high = _ends(groups)["low", "high"]
     if column.kind is Kind.NOMINAL:
         wide = _covers(column.hierarchy, cells, groups["group"])
     else:
         wide = "[" + low + ", " + high + "]"
-    text = pl.DataFrame({"low": low, "wide": wide}).with_columns(groups["distinct"], groups["gone"])
-    written = text.select(
-        pl.when((pl.col("gone") > 0) & (pl.col("distinct") > 1))
-        .then(pl.lit("*"))
-        .when(pl.col("distinct") == 1)
-        .then(pl.col("low"))
-        .otherwise(pl.col("wide"))
+    written = pl.select(
+        pl.when(same).then(low).when(groups["gone"] > 0).then(pl.lit("*")).otherwise(wide)
     ).to_series()
     place = np.empty(len(partition), dtype=np.int64)
     place[groups["group"].to_numpy()] = np.arange(groups.height)
@@ -239,21 +237,36 @@ def _ends(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _covers(hierarchy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
-    """Find the cover of each group's categories; many groups have the same ones."""
-    inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
-    held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
-    cover = {some: _above(hierarchy, some) for some in set(held.values())}
-    return pl.Series([cover[held[group]] for group in groups], dtype=pl.String)
-
-
-def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
-    """Return the lowest node above some leaves, or their set if there is no hierarchy."""
-    present = [value for value in held if value is not None]
+    """Find the cover of each group's categories: without a hierarchy their set, else a node."""
+    names = pl.col("cell").cast(pl.List(pl.String)).list
+    inside = distinct_cells(cells).group_by("group", maintain_order=True).agg("cell")
     if hierarchy is None:
-        return "{" + ", ".join(present) + "}"
+        inside = inside.with_columns(cell="{" + names.join(", ") + "}")
+    else:  # many groups have the same ones
+        inside = inside.with_columns(cell=names.join("\0"))
+        cover = {held: _above(hierarchy, held.split("\0")) for held in inside["cell"].unique()}
+        inside = inside.with_columns(pl.col("cell").replace_strict(cover, return_dtype=pl.String))
+    asked = pl.DataFrame({"group": groups})
+    return asked.join(inside, on="group", how="left", maintain_order="left")["cell"]
+
+
+def _above(hierarchy: Hierarchy, held: Sequence[str]) -> str:
+    """Return the lowest node above some leaves."""
     paths = {path[0]: path for path in hierarchy.paths}
-    first, *rest = (paths[value] for value in present) if present else ((hierarchy.root,),)
+    first, *rest = (paths[value] for value in held)
     return next(node for node in first if all(node in other for other in rest))
+
+
+def distinct_cells(cells: pl.DataFrame) -> pl.DataFrame:
+    """List the distinct cells of each group that are not missing, in order."""
+    present, dtype = cells.drop_nulls(), cells.schema["cell"]
+    if not isinstance(dtype, pl.Enum):
+        return present.unique().sort("group", "cell")
+    width = max(len(dtype.categories), 1)
+    keys = present["group"] * width + present["cell"].to_physical().cast(pl.Int64)
+    keys = keys.unique().sort()
+    names = dtype.categories.gather(keys % width).cast(dtype)
+    return pl.DataFrame({"group": keys // width, "cell": names})
 
 
 def means(values: Floats, partition: Partition) -> Floats:
@@ -323,25 +336,10 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
 
     Codes are -1 where missing; edges are those between each category and the root, padded with -1.
     """
-    present = codes >= 0
-    labels, kept = partition.labels[present], codes[present]
-    size = np.bincount(labels, minlength=len(partition))
     if edges is None:
         edges = np.arange(codes.max(initial=-1) + 1)[:, None]
-    number = int(edges.max(initial=-1)) + 1
-    score = np.zeros(kept.size)
-    for step in range(edges.shape[1]):
-        edge = edges[kept, step]
-        on = edge >= 0
-        key = labels[on] * number + edge[on]
-        _, place, below = np.unique(key, return_inverse=True, return_counts=True)
-        score[on] += size[labels[on]] - 2 * below[place]
-    order = np.lexsort((kept, score, labels))
-    groups, first = np.unique(labels[order], return_index=True)
-    result = np.full(len(partition), -1, dtype=np.int64)
-    result[groups] = kept[order[first]]
-    result[2 * size <= partition.sizes] = -1
-    return result
+    below = np.zeros(int(edges.max(initial=-1)) + 1, np.int64)
+    return central_codes(freeze(codes), partition.labels, partition.sizes, freeze(edges), below)
 
 
 def medoids(X: Floats | MixedRecords, partition: Partition) -> Ints:

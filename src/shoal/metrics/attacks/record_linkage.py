@@ -1,8 +1,7 @@
 """Record linkage: match released records to original records by distance.
 
 An attacker who holds the original values of some people looks for the nearest released record of
-each. Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
-standardised numbers, and categories with one axis per edge of their hierarchy.
+each. Both tables are matrices on the same axes: standardised numbers, and codes of categories.
 
 `record_linkage` and `interval_disclosure` need rows that correspond: released row i is about the
 person of original row i. Where they do not, as in synthetic tables, `closeness`
@@ -14,25 +13,19 @@ References:
     record linkage and interval disclosure.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from shoal.core import Estimate
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.intervals import median, wilson
-from shoal.metrics.kernels.attacks import box_tree, nearest_boxes
+from shoal.metrics.kernels.attacks import box_tree, nearest_boxes, share_hits
 from shoal.metrics.uniqueness import distinct_rows
 
-TREE_AXES = 10
-"""Up to this many axes, a tree finds neighbours faster than trying all records."""
-_BLOCK = 1 << 22
 # Two distances are equal up to this share of themselves: they are sums in different orders.
 _TIE = 1e-9
 
@@ -55,24 +48,12 @@ class Closeness:
     copies: Attack
 
 
-@dataclass(frozen=True)
-class IntervalDisclosure:
-    """The share of original values within a short interval around the released ones.
-
-    Attributes:
-        records: share of the records that are disclosed.
-        columns: for each column, the share of its values inside, of those present in both tables.
-    """
-
-    records: Estimate
-    columns: tuple[float, ...]
-
-
 def record_linkage(
     original: Floats,
     released: Floats,
     *,
     rng: np.random.Generator,
+    discrete: ArrayLike | None = None,
     sample: int | None = None,
     confidence: float = 0.95,
 ) -> Attack:
@@ -82,25 +63,30 @@ def record_linkage(
     picking it at random. The baseline is 1 / n, a record picked blindly. There is no control: a
     person not in the table has no record to be found.
 
-    Equal released records are found once and shared. Up to 10 axes by a tree, about O(n log n) for
-    few axes; beyond by trying all, O(m n d): sample then.
+    Equal released records are found once and shared. By a tree, about O(n log n) for few axes;
+    O(m n d) at worst, for many: sample then.
 
     Args:
         original: one row per person.
         released: rows that correspond, in the same space.
         rng: draws the sample.
+        discrete: which columns are codes, as in `nearest`; none by default.
         sample: how many people to attack, drawn without replacement; None for all.
         confidence: of the interval.
     """
     x, y = (_space(rows) for rows in _corresponding(original, released))
     people = _draw_people(len(x), sample, rng)
     keys, first = distinct_rows(y)
-    scores = _scores(x[people], keys[people], y[first], np.bincount(keys))
+    # People in the order of their own points are near in memory where they are near in space.
+    people = people[np.argsort(keys[people], kind="stable")]
+    y, sizes = y[first], np.bincount(keys)
+    kinds, tree = _tree(y, discrete)
+    scores = share_hits(y, kinds, sizes, x[people], keys[people], 2 * _TIE, *tree)
     return attack(
         (float(scores.sum()), len(people)),
-        baseline=1 / len(y),
+        baseline=1 / len(keys),
         note=(
-            f"Nearest of {len(y):,} released records for {len(people):,} people; ties share the "
+            f"Nearest of {len(keys):,} released records for {len(people):,} people; ties share the "
             "success. The baseline picks a record at random."
         ),
         confidence=confidence,
@@ -112,43 +98,34 @@ def interval_disclosure(
     released: Floats,
     *,
     width: float = 0.05,
-    scale: Literal["sd", "rank"] = "sd",
     outside: int = 0,
     confidence: float = 0.95,
-) -> IntervalDisclosure:
-    """Measure the share of original values within a short interval around the released value.
+) -> Estimate:
+    """Measure the share of records within a short interval around the released one.
 
-    With `sd`, the interval is released value +- width times the released column's standard
-    deviation (n - 1 in its denominator); with `rank`, from the released value width n ranks below
-    to the one width n ranks above. A record is disclosed if at most `outside` of its values lie
-    outside. A missing value, in either table, is not outside, and a record with no value present
-    in both is not disclosed.
+    The interval of a value is the released one +- width times the released column's standard
+    deviation (n - 1 in its denominator). A record is disclosed if at most `outside` of its values
+    lie outside. A missing value, in either table, is not outside, and a record with no value
+    present in both is not disclosed.
 
-    sdcMicro's `dRisk` is `scale="sd"` with `outside=1`: it counts a record with one value outside.
+    sdcMicro's `dRisk` has `outside=1`: it counts a record with one value outside.
 
     References:
         Mateo-Sanz, Sebé and Domingo-Ferrer, "Outlier protection in continuous microdata masking",
-        Privacy in Statistical Databases 2004, LNCS 3050: SDID and rank-based RID.
+        Privacy in Statistical Databases 2004, LNCS 3050: SDID.
 
     >>> x = np.array([[1.0], [2.0], [3.0], [4.0]])
-    >>> print(interval_disclosure(x, x).records)
+    >>> print(interval_disclosure(x, x))
     1.000 [0.510, 1.000]
     """
     x, y = _corresponding(original, released)
     if width < 0:
         raise InputError(f"The width of the interval must not be negative; got {width}.")
-    gone = np.isnan(x) | np.isnan(y)
-    low, high = np.empty_like(y), np.empty_like(y)
-    for j in range(y.shape[1]):
-        low[:, j], high[:, j] = _around(y[:, j], width, scale)
-    beyond = ((x < low) | (x > high)) & ~gone
-    known = ~gone
+    known = ~(np.isnan(x) | np.isnan(y))
+    half = np.array([width * _spread(column) for column in y.T])
+    beyond = ((x < y - half) | (x > y + half)) & known
     disclosed = (beyond.sum(axis=1) <= outside) & known.any(axis=1)
-    inside = (known & ~beyond).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return IntervalDisclosure(
-        records=wilson(int(disclosed.sum()), len(x), confidence),
-        columns=tuple(float(share) for share in inside),
-    )
+    return wilson(int(disclosed.sum()), len(x), confidence)
 
 
 def closeness(
@@ -220,87 +197,24 @@ def nearest(
     Columns that are `discrete` hold codes: two categories are at distance 1, and -1, for a cell
     that is missing, at the root of a half from each.
     """
-    axes = released.shape[1]
-    kinds = np.zeros(axes, bool) if discrete is None else np.asarray(discrete, dtype=bool)
-    ones, upper = np.ones(axes), released + kinds
-    tree = box_tree(released, upper, kinds, ones)
+    kinds, tree = _tree(released, discrete)
     starts = np.zeros(len(targets), dtype=np.int64)
-    index, squares = nearest_boxes(released, upper, kinds, ones, targets, starts, 1, True, *tree)
+    index, squares = nearest_boxes(
+        released, released + kinds, kinds, np.ones(len(kinds)), targets, starts, 1, True, *tree
+    )
     return index[:, 0], np.sqrt(squares[:, 0])
 
 
-def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
-    """Score 1 / (nearest released records) if the target's own is among them, else 0.
-
-    `own` says which of the distinct released records is a target's; `sizes`, how many are equal.
-    """
-    mine = np.sqrt(((targets - points[own]) ** 2).sum(axis=1))
-    scores = np.zeros(len(targets))
-    if points.shape[1] > TREE_AXES:
-        for at, candidates, distances in _try_points(points, targets):
-            least = distances.min()
-            if mine[at] <= least * (1 + _TIE):
-                ties = candidates[distances <= least * (1 + _TIE)]
-                scores[at] = 1 / sizes[ties].sum()
-        return scores
-    # Points in the order of the tree's leaves, and people in that of their own points, are near
-    # in memory where they are near in space: four times as fast at a million.
-    leaves = scipy.spatial.cKDTree(points, balanced_tree=False).indices
-    points, sizes = points[leaves], sizes[leaves]
-    places = np.empty_like(leaves)
-    places[leaves] = np.arange(len(leaves))
-    own = places[own]
-    sequence = np.argsort(own, kind="stable")
-    tree = scipy.spatial.cKDTree(points, balanced_tree=False)
-    least = np.empty(len(targets))
-    least[sequence] = _tree_query(tree, targets[sequence], 1)[0][:, 0]
-    # Own records at distance 0 tie with nobody else: the points are distinct.
-    scores[mine == 0] = 1 / sizes[own[mine == 0]]
-    left = sequence[((mine > 0) & (mine <= least * (1 + _TIE)))[sequence]]
-    many = 1
-    while left.size:
-        many = min(2 * many, len(points))
-        distances, index = _tree_query(tree, targets[left], many)
-        tied = distances <= least[left, None] * (1 + _TIE)
-        done = ~tied[:, -1] | (many == len(points))
-        scores[left[done]] = 1 / (sizes[index] * tied).sum(axis=1)[done]
-        left = left[~done]
-    return scores
+def _tree(points: Floats, discrete: ArrayLike | None) -> tuple[Bools, tuple[Ints | Floats, ...]]:
+    """Return which columns are codes, and a tree of the points."""
+    axes = points.shape[1]
+    kinds = np.zeros(axes, bool) if discrete is None else np.asarray(discrete, dtype=bool)
+    return kinds, box_tree(points, points + kinds, kinds, np.ones(axes))
 
 
-def _tree_query(tree: "scipy.spatial.cKDTree", targets: Floats, k: int) -> tuple[Floats, Ints]:
-    """Query distances and indices of the k nearest points, targets by k."""
-    distances, index = tree.query(targets, k=np.arange(1, k + 1))
-    return np.asarray(distances, dtype=np.float64), np.asarray(index, dtype=np.int64)
-
-
-def _try_points(points: Floats, targets: Floats) -> Iterator[tuple[int, Ints, Floats]]:
-    """Find for each target the points that may be nearest, and their exact distances."""
-    norms = (points**2).sum(axis=1)
-    step = max(1, _BLOCK // max(len(points), 1))
-    for start in range(0, len(targets), step):
-        block = targets[start : start + step]
-        lengths = (block**2).sum(axis=1)
-        rough = norms - 2 * block @ points.T
-        # Products of matrices cancel where a point is near: keep all within their rounding.
-        slack = 1e-11 * (lengths + norms.max(initial=0.0)) + 1e-300
-        rows, candidates = np.nonzero(rough <= (rough.min(axis=1) + slack)[:, None])
-        ends = np.searchsorted(rows, np.arange(len(block) + 1))
-        for at in range(len(block)):
-            chosen = candidates[ends[at] : ends[at + 1]]
-            yield start + at, chosen, np.sqrt(((points[chosen] - block[at]) ** 2).sum(axis=1))
-
-
-def _around(column: Floats, width: float, scale: Literal["sd", "rank"]) -> tuple[Floats, Floats]:
+def _spread(column: Floats) -> float:
     present = column[~np.isnan(column)]
-    if scale == "sd" or not present.size:
-        half = width * float(present.std(ddof=1)) if present.size > 1 else 0.0
-        return column - half, column + half
-    ordered, n = np.sort(present), present.size
-    ranks = int(width * n)
-    left = np.searchsorted(ordered, column, side="left") - ranks
-    right = np.searchsorted(ordered, column, side="right") - 1 + ranks
-    return ordered[np.clip(left, 0, n - 1)], ordered[np.clip(right, 0, n - 1)]
+    return float(present.std(ddof=1)) if present.size > 1 else 0.0
 
 
 def _draw_people(people: int, sample: int | None, rng: np.random.Generator) -> Ints:

@@ -255,8 +255,8 @@ def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
         at = np.flatnonzero(chosen == axis)
         part = predicates[at]
         counts[at] = count_people(
-            # In the order of the axis, so a run is read as it lies in memory.
-            crowd.people[crowd.orders[axis]],
+            crowd.people,
+            crowd.orders[axis],
             begin[at, tightest[at]],
             end[at, tightest[at]],
             part.axes,

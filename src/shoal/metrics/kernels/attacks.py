@@ -162,13 +162,73 @@ def nearest_boxes(  # numba calls by position; one search, one loop
 
 
 @kernel
+def share_hits(  # numba calls by position
+    points: Any, discrete: Any, sizes: Any, targets: Any, own: Any, tie: float,
+    order: Any, runs: Any, low: Any, high: Any,
+) -> Any:  # fmt: skip
+    """Score each target: 1 / (nearest records) if its own point is among them, else 0.
+
+    Distances are those of `nearest_boxes`, squared; two are equal up to `tie` of themselves. Point
+    `own` of a target is its own, and point i stands for `sizes[i]` records. A search ends at the
+    first point that is nearer than the target's own, and passes over nodes that are farther.
+    """
+    ones = np.ones(points.shape[1])
+    scores = np.zeros(len(targets))
+    stack = np.empty(2 * len(runs) + 1, dtype=np.int64)
+    for t in range(len(targets)):
+        mine = _square_distance(points[own[t]], targets[t], discrete)
+        ties = 0
+        stack[0], waiting = 0, 1
+        while waiting:
+            waiting -= 1
+            node = stack[waiting]
+            if runs[node, 2]:
+                ahead = (node + 1, runs[node, 2])
+                far = (
+                    _node_distance(ahead[0], targets[t], discrete, ones, True, low, high),
+                    _node_distance(ahead[1], targets[t], discrete, ones, True, low, high),
+                )
+                nearer = 0 if far[0] <= far[1] else 1
+                for side in (1 - nearer, nearer):
+                    if far[side] <= mine * (1.0 + tie):
+                        stack[waiting] = ahead[side]
+                        waiting += 1
+                continue
+            for point in order[runs[node, 0] : runs[node, 1]]:
+                distance = _square_distance(points[point], targets[t], discrete)
+                if distance * (1.0 + tie) < mine:
+                    ties, waiting = 0, -1
+                    break
+                if distance <= mine * (1.0 + tie):
+                    ties += sizes[point]
+            if waiting < 0:
+                break
+        if ties:
+            scores[t] = 1.0 / ties
+    return scores
+
+
+@kernel
+def _square_distance(point: Any, target: Any, discrete: Any) -> Any:
+    """Return the squared distance of two points; a code below 0 is a half from every other."""
+    distance = 0.0
+    for j, x in enumerate(target):
+        if not discrete[j]:
+            distance += (x - point[j]) ** 2
+        elif x != point[j]:
+            distance += 0.5 if x < 0 or point[j] < 0 else 1.0
+    return distance
+
+
+@kernel
 def count_people(  # numba calls by position
-    people: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any, most: Any
-) -> Any:
-    """Count the people from `begin` to `end` who satisfy each predicate; stop at `most`."""
+    people: Any, order: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any,
+    most: Any,
+) -> Any:  # fmt: skip
+    """Count the people of a run of `order` who satisfy each predicate; stop at `most`."""
     counts = np.zeros(len(axes), dtype=np.int64)
     for p in range(len(axes)):
-        for person in range(begin[p], end[p]):
+        for person in order[begin[p] : end[p]]:
             holds = True
             for j in range(axes.shape[1]):
                 x = people[person, axes[p, j]]

@@ -164,3 +164,44 @@ def smawk(
                 if better(row, best[row], columns[level, a], k, cost, sums, squares):
                     best[row] = columns[level, a]
         level -= 1
+
+
+@kernel
+def central_codes(codes: Ints, labels: Ints, sizes: Ints, edges: Ints, below: Ints) -> Ints:
+    """Find the code of each group with the least total path length to its members.
+
+    `below` counts the members below each edge, and has zeros before and after. Of equal codes the
+    lowest is found; -1 if half of the group or more are below 0.
+    """
+    ends = np.cumsum(sizes)
+    place = ends - sizes
+    held = np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        held[place[labels[i]]] = codes[i]
+        place[labels[i]] += 1
+    central = np.full(sizes.size, -1, np.int64)
+    for g in range(sizes.size):
+        members = held[ends[g] - sizes[g] : ends[g]]
+        present = 0
+        for code in members:
+            if code >= 0:
+                present += 1
+                for edge in edges[code]:
+                    if edge >= 0:
+                        below[edge] += 1
+        least = 0
+        for code in members:
+            if code < 0 or 2 * present <= sizes[g]:
+                continue
+            score = 0
+            for edge in edges[code]:
+                if edge >= 0:
+                    score += present - 2 * below[edge]
+            if central[g] < 0 or score < least or (score == least and code < central[g]):
+                central[g], least = code, score
+        for code in members:
+            if code >= 0:
+                for edge in edges[code]:
+                    if edge >= 0:
+                        below[edge] = 0
+    return central
