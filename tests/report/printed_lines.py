@@ -271,7 +271,10 @@ def loss_entry(own, g):
     total = sum(Fraction(str(e["epsilon"])) for e in entries)
     assert total == Fraction(str(own.policy["protect"]["epsilon"]))
     assert Fraction(g["epsilon"]) == Fraction(str(entry["epsilon"]))
-    by_cell = g["mechanism"] not in {"discrete-laplace", "permute-and-flip"} or own.manifest["method"] == "laplace"
+    by_cell = (
+        g["mechanism"] not in {"discrete-laplace", "permute-and-flip"}
+        or own.manifest["method"] == "laplace"
+    )
     return {"draws": len(own.original) if by_cell else entry["draws"]}
 
 

@@ -251,3 +251,21 @@ def test_where_no_column_has_finer_groups_nothing_is_selected_or_paid():
     fine, losses = select(columns, singles, attributes, SeededNoise(1))
 
     assert (fine.pairs, losses) == ((), [])
+
+
+def test_the_draw_alone_decides_which_pair_is_selected():
+    """Not the scores: they choose by the noise that is paid for, and by nothing beside it."""
+
+    class First(RecordingNoise):
+        def select(self, scores, *, sensitivity, epsilon):
+            super().select(scores, sensitivity=sensitivity, epsilon=epsilon)
+            return 0
+
+    attributes = [Domain(name, Kind.NOMINAL, 16) for name in "abc"]
+    first = np.random.default_rng(1).integers(0, 16, 5000)
+    columns = [np.zeros(5000, dtype=np.int64), first, first]  # b and c are the strong pair
+    singles = published(columns, attributes)
+
+    fine, _ = select(columns, singles, attributes, First())
+
+    assert fine.pairs == ((0, 1), (0, 2))
