@@ -538,8 +538,8 @@ def method_part(name: str) -> str:
 def _paper_lines(name: str) -> list[str]:
     """Which of the five papers propose a method or compare it, with links to their pages."""
     lines = {
-        "Proposed by": [one for one in PAPERS.values() if name in one.methods],
-        "Compared by": [one for one in PAPERS.values() if name in one.compared],
+        "The method of": [one for one in PAPERS.values() if name in one.methods],
+        "Compared in": [one for one in PAPERS.values() if name in one.compared],
     }
     return [
         f"**{how}** {', '.join(f'[{one.short}](../../papers/{one.key}.md)' for one in papers)}, "

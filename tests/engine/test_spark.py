@@ -249,7 +249,9 @@ def test_a_method_that_does_not_run_on_spark_is_refused_with_those_that_do():
     policy = cases.policy("maxent")
     policy["protect"]["method"] = "copula"
 
-    with pytest.raises(InputError, match="'copula' does not run on Spark; these do: indiv"):
+    with pytest.raises(
+        InputError, match="'copula' does not run on Spark; these do: mondrian, auto, indiv"
+    ):
         shoal.plan(policy, distributed=True)
 
 

@@ -7,7 +7,7 @@ is an experiment, and says nothing about what the method promises: `shoal method
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from itertools import product
@@ -64,6 +64,8 @@ class RepeatedFigure:
         x, y: what the axes show.
         points: curve by curve.
         left_out: points that could not be made, and why.
+        incomplete: rows with a missing cell, which are left out.
+        read_off: whether bounds and categories were read off the table.
     """
 
     paper: Paper
@@ -74,6 +76,8 @@ class RepeatedFigure:
     y: str
     points: tuple[FigurePoint, ...]
     left_out: tuple[str, ...]
+    incomplete: int = 0
+    read_off: bool = False
 
     def to_frame(self) -> pl.DataFrame:
         """Return a row for each point."""
@@ -105,12 +109,22 @@ class RepeatedFigure:
             "y": self.y,
             "points": [plain(point) for point in self.points],
             "left_out": list(self.left_out),
+            "incomplete": self.incomplete,
+            "read_off": self.read_off,
         }
 
     def __str__(self) -> str:
         about = f"{self.paper.figure.what} of {self.paper.short}, on {', '.join(self.columns)}"
         lines = [f"{about}; {self.rows:,} rows, the mean of {count_noun(self.runs, 'run')}"]
+        if self.incomplete:
+            lines.append(f"  {count_noun(self.incomplete, 'row')} with a missing cell left out")
+        if self.read_off:
+            lines.append("  Bounds and categories were read off the table, as in the papers.")
+        lines.append("  Confidential: all of it is computed from the table.")
         names = [f"{p.curve}{p.epsilon and f', epsilon {p.epsilon}'}" for p in self.points]
+        if self.x != "k":
+            sizes = [p.settings.get("k") for p in self.points]
+            names = [n if k is None else f"{n}, k = {k}" for n, k in zip(names, sizes, strict=True)]
         width = max(map(len, names), default=0)
         if self.x != "k":
             lines.append(f"  {'':<{width}}  {self.x:>20}  {self.y:>20}")
@@ -171,13 +185,17 @@ def repeat_figure(
         check_names(frame, stated.schema)
         for sentence in booking.record_comparison(stated, sample=False, note=note):
             tell(sentence)
+    given = frame.height
     frame = frame.select(list(columns)).drop_nulls()
+    incomplete = given - frame.height
     if frame.height > MOST_ROWS:
         kept = np.random.default_rng(seed).permutation(frame.height)[:MOST_ROWS]
         frame = frame[np.sort(kept)]
     if paper.figure.loss == "COUNT":
-        return _compare_attacks(paper, frame, columns, runs=runs, seed=seed, progress=progress)
-    return _compare_losses(paper, frame, columns, runs=runs, progress=progress)
+        made = _compare_attacks(paper, frame, columns, runs=runs, seed=seed, progress=progress)
+    else:
+        made = _compare_losses(paper, frame, columns, runs=runs, progress=progress)
+    return replace(made, incomplete=incomplete, read_off=stated is None)
 
 
 def _columns(
@@ -326,7 +344,8 @@ def _compare_attacks(
     points, left_out = [], []
     for (label, stated), row in zip(asked, comparison.rows, strict=True):
         if row.point is None:
-            left_out.append(f"{label}, {_write(stated)}: {row.failed}")
+            why = row.failed or "the attack, or the counts, cannot be measured on these columns"
+            left_out.append(f"{label}, {_write(stated)}: {why}")
             continue
         risk, error = row.point.risk, row.point.error
         points.append(

@@ -74,7 +74,9 @@ def find(name: str) -> Method[Any]:
     method = load_external(name)
     if method is None:
         known = (*NAMES, *external_names())
-        guess = explain_name(name) or did_you_mean(name, known)
+        if named := explain_name(name):
+            raise InputError(f"No method has the name '{name}' in a policy.{named}")
+        guess = did_you_mean(name, known)
         raise InputError(f"No method named '{name}'.{guess} The methods are: {', '.join(known)}.")
     return method
 

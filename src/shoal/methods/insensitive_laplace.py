@@ -81,7 +81,8 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
             setting,
             Status.REFUTED,
             basis="counterexample: two rows of the same group are released equal, and moving "
-            "one of them along the order makes them different with certainty",
+            "one of them along the order makes them differ with positive probability, where before "
+            "it was 0",
             source=epsilon_claims.OURS,
             instead="released in canonical form, the same groups have the same noise and a proof; "
             "rows then follow the public order, not that of the file",

@@ -103,8 +103,9 @@ def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim
             Status.REFUTED,
             basis=basis,
             source=epsilon_claims.OURS,
-            instead=f"{epsilon_claims.keep_links('4.6%')}; released column-shuffled, the same "
-            "blocks are proved, without the links, and off by 6.5%",
+            instead=f"{epsilon_claims.keep_links('4.6%')}. Released column-shuffled, the "
+            "same noisy means have a proof; links between columns are lost, and counts are off by "
+            "6.5%",
         ),
     )
 

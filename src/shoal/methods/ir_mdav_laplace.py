@@ -74,8 +74,8 @@ def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
         source=SOURCE,
         refutation=refutation,
         assumes=[epsilon_claims.FIXED_GROUPS],
-        instead=f"{epsilon_claims.keep_links('4.8%')}; released column-shuffled, each column is "
-        "proved where k divides the number of rows",
+        instead=f"{epsilon_claims.keep_links('4.8%')}. Released column-shuffled, the noisy "
+        "means have a proof where k divides the number of rows",
     )
 
 

@@ -159,7 +159,7 @@ def two_ends(k: int) -> Pair:
     event = (
         "with 2k + 1 records, k at each end and one near the middle, moving that one by 0.02 "
         "puts the larger group at the other end; the sums of the groups, which their sizes "
-        "identify, move by 2k widths, while the noise is scaled for one"
+        "identify, move by 2k widths, while the noise allows for two at most"
     )
     return Pair(before, after, event)
 
@@ -179,8 +179,13 @@ def two_halves(k: int) -> Pair:
     return Pair(before, after, event)
 
 
+def square_or_ends(k: int) -> Pair:
+    """Make the pair that refutes MDAV of several numbers: the square needs an even k."""
+    return two_ends(k) if k % 2 else counterexample(k)
+
+
 COUNTEREXAMPLES: dict[GroupingAlgorithm, Callable[[int], Pair]] = {
-    GroupingAlgorithm.MDAV: counterexample,
+    GroupingAlgorithm.MDAV: square_or_ends,
     GroupingAlgorithm.VMDAV: two_ends,
     GroupingAlgorithm.MU_APPROX: two_ends,
     GroupingAlgorithm.OPTIMAL_UNIVARIATE: two_ends,
@@ -191,14 +196,13 @@ COUNTEREXAMPLES: dict[GroupingAlgorithm, Callable[[int], Pair]] = {
 def refuting_pair(setting: Setting[MdavLaplaceParameters], k: int) -> Pair:
     """Make a pair that refutes the epsilon of such a release.
 
-    The square needs two numbers and even k. `two_ends` refutes MDAV as well: of 2k + 1 records,
+    The square needs two numbers and an even k. `two_ends` refutes MDAV as well: of 2k + 1 records,
     fewer than 3k, the first k are taken at the end that is farther from the centroid, and the rest
     are the larger group.
     """
     partition = setting.parameters.partition
     numbers = [n for n in setting.columns if setting.schema[n].kind is not Kind.NOMINAL]
-    square = k % 2 == 0 and len(numbers) > 1
-    if partition is GroupingAlgorithm.MDAV and not square:
+    if partition is GroupingAlgorithm.MDAV and len(numbers) < 2:
         return two_ends(k)
     return COUNTEREXAMPLES[partition](k)
 
@@ -270,7 +274,7 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
         source=SOURCE,
         refutation=refutation,
         assumes=[epsilon_claims.FIXED_GROUPS],
-        instead=f"{epsilon_claims.keep_links('4.6%')}; 'public-laplace' has the paper's proof, "
+        instead=f"{epsilon_claims.keep_links('4.6%')}. 'public-laplace' has the paper's proof "
         "without its assumption, if public columns name the groups",
     )
     if k is None or setting.parameters.groups:
@@ -412,7 +416,7 @@ METHOD = noisy_microaggregation.noisy_method(
     "mdav-laplace",
     "Group records by MDAV or otherwise, add noise (k-anonymity; conditional epsilon).",
     _run,
-    Promises(_claims, _not_claimed, counterexample=counterexample),
+    Promises(_claims, _not_claimed, counterexample=square_or_ends),
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,

@@ -167,7 +167,12 @@ SORIACOMAS_2017 = Paper(
         {
             "MDAV": {"method": "mdav", "k": _K},
             "IR_MDAV": {"method": "individual-ranking", "k": _K},
-            "MDAV+DP": {"method": "mdav-laplace", "k": _K, "epsilon": ["1", "2"]},
+            "MDAV+DP": {
+                "method": "mdav-laplace",
+                "scale": "from-data",
+                "k": _K,
+                "epsilon": ["1", "2"],
+            },
             "IR_MDAV+DP_1": {"method": "ir-mdav-laplace", "k": _K, "epsilon": ["1", "2"]},
             "IR_MDAV+DP_2": {
                 "method": "ir-mdav-laplace",
@@ -193,7 +198,11 @@ IFTIKHAR_2019 = Paper(
     2019,
     "inproceedings",
     {"stable-laplace": {"S-MDAV": ""}, "stable": {"stable microaggregation": ""}},
-    {"insensitive-laplace": {"I-MDAV": ""}, "mdav": {"MDAV": ""}, "laplace": {"epsilon-DP": ""}},
+    {
+        "insensitive-laplace": {"I-MDAV": 'order = "corners"'},
+        "mdav": {"MDAV": ""},
+        "laplace": {"epsilon-DP": ""},
+    },
     PaperFigure(
         "Figure 5",
         "IL1s",
@@ -201,10 +210,16 @@ IFTIKHAR_2019 = Paper(
             "S-MDAV": {
                 "method": "stable-laplace",
                 "sensitivity": "summed",  # so epsilon is the whole table's, as for the others
+                "scale": "from-data",
                 "k": _K,
                 "epsilon": _EPSILON,
             },
-            "I-MDAV": {"method": "insensitive-laplace", "k": _K, "epsilon": _EPSILON},
+            "I-MDAV": {
+                "method": "insensitive-laplace",
+                "order": "corners",
+                "k": _K,
+                "epsilon": _EPSILON,
+            },
             "epsilon-DP": {"method": "laplace", "epsilon": _EPSILON},
         },
     ),
@@ -232,12 +247,20 @@ CORMODE_2013 = Paper(
         "COUNT",
         {
             "k-anonymity": {"method": "mondrian", "k": [2, 8, 32, 128]},
-            "private kd-tree": {"method": "dp-kdtree", "epsilon": ["0.01", *_EPSILON]},
-            "private quadtree": {"method": "dp-quadtree", "epsilon": ["0.01", *_EPSILON]},
-            "noise on the leaves alone": {
+            "private kd-tree": {
+                "method": "dp-kdtree",
+                "levels": "leaves",
+                "fit": "none",
+                "epsilon": ["0.01", *_EPSILON],
+            },
+            "private quadtree": {
                 "method": "dp-quadtree",
                 "levels": "leaves",
                 "fit": "none",
+                "epsilon": ["0.01", *_EPSILON],
+            },
+            "quadtree with all levels (ours)": {
+                "method": "dp-quadtree",
                 "epsilon": ["0.01", *_EPSILON],
             },
         },
@@ -259,7 +282,7 @@ DOMINGOFERRER_2015 = Paper(
     },
     {},
     PaperFigure(
-        "The price of t-closeness (a figure of ours: the paper has none on data)",
+        "The price of t-closeness, a figure of ours after the construction",
         "SSE / SST",
         {
             "MDAV": {"method": "mdav", "k": _K},
@@ -284,7 +307,7 @@ PAPERS = {
 def find_paper(key: str) -> Paper:
     """Look up a paper by its key."""
     if key not in PAPERS:
-        guess = did_you_mean(key, PAPERS)
+        guess = explain_name(key) or did_you_mean(key, PAPERS)
         raise InputError(f"No paper named '{key}'.{guess} The papers are: {', '.join(PAPERS)}.")
     return PAPERS[key]
 

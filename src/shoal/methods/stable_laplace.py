@@ -9,8 +9,9 @@ Conditional: given that the neighbour is grouped after this very table, as Algor
 `per-attribute`, every column is noised for the whole epsilon, so m columns cost m epsilon.
 
 Refuted, for the original records: a mechanism sees one table. Run on X it forms the groups of
-MDAV(X), run on Y those of MDAV(Y), and these may differ everywhere: `counterexample`, the square
-of `mdav-laplace`, moves the centroids by 1.998 where the noise is scaled for 4 / k.
+MDAV(X), run on Y those of MDAV(Y), and these may differ everywhere: in `two_ends` of
+`mdav-laplace`, for every k, the sums of the groups move by 2k widths where the noise is scaled for
+two.
 """
 
 from enum import StrEnum
@@ -21,7 +22,7 @@ from pydantic import Field
 
 from shoal.core import Claim
 from shoal.io.table import Table
-from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
+from shoal.methods.mdav_laplace import one_column_claims, two_ends, two_readings
 from shoal.methods.method import CostModel, Masked, Promises, Setting, Tools
 from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.noise.noisy_microaggregation import ScaledParameters, Split
@@ -62,14 +63,16 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
         setting,
         epsilon=stated * len(setting.columns) if per_attribute else stated,
         basis="the paper's Definition 3.1: between two neighbouring tables at most two groups "
-        "differ, in one record each, so noise of scale 2 Delta / (k epsilon) suffices for them",
+        "differ, in one record each, so noise of scale 2 Delta / (k epsilon) suffices for them"
+        + ("; each column costs epsilon" if per_attribute else ""),
         source=SOURCE,
         refutation="counterexample: a mechanism sees one table only, and groups it as MDAV does; "
-        f"{counterexample(2).event} (here, for 4 / k)",
+        f"{two_ends(2).event}",
         assumes=["the neighbouring table is grouped to match this one, as in Algorithm 1"],
         about="a neighbouring table that is grouped to match",
-        instead=f"{epsilon_claims.keep_links('13%')}; 'insensitive-laplace' in canonical form "
-        "has groups of which each changes by one record, proved, and off by 20%",
+        instead=f"{epsilon_claims.keep_links('13%')}. 'insensitive-laplace' in canonical form "
+        "changes each group in at most one record, which is proved; counts are off by 20% "
+        "(k = 1000)",
     )
     return (*claims, epsilon_claims.claim_shared_rows(setting, k, SOURCE))
 
@@ -95,7 +98,7 @@ METHOD = noisy_microaggregation.noisy_method(
     "stable-laplace",
     "Group records by MDAV, add noise for two changed groups (k-anonymity; conditional epsilon).",
     _run,
-    Promises(_claims, counterexample=counterexample),
+    Promises(_claims, counterexample=two_ends),
     source=SOURCE,
     parameters=StableLaplaceParameters,
     cost=CostModel(0.9, 0.39, 1.2, 9),

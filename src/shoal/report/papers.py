@@ -3,8 +3,14 @@
 from importlib.metadata import version
 from typing import Any
 
-from shoal.methods import find, title_of
-from shoal.methods.papers import PAPERS, find_paper, papers_of, write_bibtex
+from shoal.methods import NAMES, find, title_of
+from shoal.methods.papers import (
+    PAPERS,
+    find_paper,
+    named_in_papers,
+    papers_of,
+    write_bibtex,
+)
 
 
 def list_papers() -> str:
@@ -48,14 +54,19 @@ def list_papers_as_facts(key: str | None = None) -> list[dict[str, Any]]:
 
 def write_bibliography(name: str | None = None) -> str:
     """Write Shoal for BibTeX, and papers: all five, one, or those of a method."""
-    if name is None:
-        papers = list(PAPERS.values())
-    else:
-        papers = [PAPERS[name]] if name in PAPERS else papers_of(find(name).name)
+    papers, others = list(PAPERS.values()), []
+    if name in PAPERS:
+        papers = [PAPERS[name]]
+    elif name is not None:
+        named = named_in_papers(name)
+        method = find(name if named is None or name in NAMES else named[1])
+        papers = papers_of(method.name)
+        if not any(paper.title in method.reference for paper in papers):
+            others = [write_bibtex("misc", method.name, {"note": f"{{{method.reference}}}"})]
     software = {
         "author": "{The Shoal developers}",
         "title": "{Shoal: protecting tables of people for publication}",
         "version": version("shoal"),
     }
-    entries = [paper.bibtex for paper in papers]
+    entries = [*others, *(paper.bibtex for paper in papers)]
     return "\n\n".join([write_bibtex("software", "shoal", software), *entries])

@@ -1,6 +1,7 @@
 """The noisy methods against exact fakes: scales, sharing, splitting, proofs and counterexamples."""
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import polars as pl
@@ -478,6 +479,28 @@ def test_mdav_centroids_move_as_far_as_the_square_is_wide():
     moved = min(np.abs(before - order).sum() for order in (after, after[::-1]))
     assert moved > 1.9
     assert moved > 9 * (2 / k)
+
+
+@pytest.mark.parametrize("k", range(2, 10))
+@pytest.mark.parametrize(("method", "touched"), [("mdav-laplace", 1), ("stable-laplace", 2)])
+def test_the_counterexample_of_a_method_moves_more_than_its_noise_allows_for(method, touched, k):
+    """For every k, odd ones too; groups are told apart by their sizes at best."""
+    pair = REGISTRY[method].promises.counterexample(k)
+
+    def groups(X):
+        partition = mdav(X, k)
+        sums = [X[partition.labels == i].sum(axis=0) for i in range(len(partition))]
+        return list(partition.sizes), sums
+
+    (sizes, before), (others, after) = groups(pair.before), groups(pair.after)
+    moved = min(
+        np.abs(np.subtract(before, [after[i] for i in order])).sum()
+        for order in permutations(range(len(sizes)))
+        if [others[i] for i in order] == sizes
+    )
+    columns = 2
+    assert moved > 0.95 * touched * columns  # of which the noise hides touched x columns
+    assert k < 4 or moved > 1.5 * touched * columns
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7])
