@@ -250,7 +250,7 @@ def test_a_method_that_does_not_run_on_spark_is_refused_with_those_that_do():
     policy["protect"]["method"] = "copula"
 
     with pytest.raises(
-        InputError, match="'copula' does not run on Spark; these do: mondrian, auto, indiv"
+        InputError, match="'copula' does not run on Spark; these do: full-domain, mondr"
     ):
         shoal.plan(policy, distributed=True)
 
