@@ -31,6 +31,7 @@ from shoal.core.manifest import Manifest, PrivacyLossRecord
 from shoal.errors import InputError, did_you_mean
 from shoal.io.external.cells import Form, numeric
 from shoal.methods import find
+from shoal.methods.discovery import settle_policy
 from shoal.methods.drawn_rows.constrained_space import constrain_space
 from shoal.methods.method import CellFacts
 from shoal.methods.trees.spatial_encoding import missing_label
@@ -524,7 +525,7 @@ class PublishedTable:
 
 
 def _restore_policy(manifest: Manifest, frame: pl.DataFrame) -> Policy:
-    policy = read_recorded_policy(manifest.policy, manifest.hierarchies, frame)
+    policy = settle_policy(read_recorded_policy(manifest, frame), manifest.found)
     method = find(policy.method)
     parameters = method.parameters.model_validate(dict(policy.parameters))
     return replace(policy, schema=method.settle_missing(policy.schema, parameters))

@@ -6,7 +6,7 @@ The audit runs the pair whose exact answers, without noise, are furthest apart i
 that they would get.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -236,6 +236,12 @@ class _Exact:
 
     def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
         return self.discrete_laplace(values, scale=scale)
+
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        self.answers.append((np.array(sorted(counts.values()), dtype=np.float64), scale))
+        return {key: count for key, count in counts.items() if count >= threshold}
 
     def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
         self.answers.append((scores.astype(np.float64), scale))

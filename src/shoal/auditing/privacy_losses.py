@@ -31,6 +31,9 @@ square of the range of its log-ratios over 8, and for a part with a pure price, 
 its squared loss, since epsilon costs epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4).
 Composition adds these up over parts: the sum of squares, not the square of a sum.
 
+Of keys that nobody knew, those that both tables have cost the rho of their counts. A key of one
+table alone that is released has an infinite loss, which the delta allows to happen.
+
 Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` examines released
 tables.
 """
@@ -44,7 +47,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, Noise
+from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, THRESHOLD, Noise
 from shoal.core._arrays import Bools, Floats, Ints
 
 Mechanism = Callable[[Any, Noise], Any]
@@ -104,7 +107,7 @@ class Replay:
     def _add_up(self, pure: Callable[[float], float]) -> Mapping[Draw, float]:
         costs: dict[Draw, float] = {}
         for draw, loss in self.parts:
-            cost = loss if draw[0] in {EXPONENTIAL, GAUSSIAN} else pure(loss)
+            cost = loss if draw[0] in {EXPONENTIAL, GAUSSIAN, THRESHOLD} else pure(loss)
             costs[draw] = costs.get(draw, 0.0) + cost
         return costs
 
@@ -121,6 +124,17 @@ class _Answer:
     def question(self) -> tuple[Any, ...]:
         """The request without the values, which depend on the table."""
         return self.draw, self.values.shape, self.categories, self.threshold
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """An answer that releases keys of those that one table has."""
+
+    draw: Draw
+    counts: Mapping[str, int]
+    released: dict[str, int]
+    question: tuple[Any, ...]
+    threshold: None = None
 
 
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
@@ -166,6 +180,11 @@ class _Asked:
     def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
         return self._answer((RESPONSE, 1 / epsilon), codes, categories=categories)
 
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        raise NotImplementedError
+
     def uniform(self, below: int, *, size: int) -> Ints:
         """Draw numbers that are the same in both runs; a short draw begins a longer one."""
         self.uniforms += 1
@@ -179,7 +198,19 @@ class _Asked:
 class _Recorder(_Asked):
     noise: Noise
     laws: Laws
-    kept: list[_Answer] = field(default_factory=list)
+    kept: list[_Answer | _Keys] = field(default_factory=list)
+
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        drawn = self.laws.scale(scale, decides=False)
+        if drawn == 0:
+            released = {key: count for key, count in counts.items() if count >= threshold}
+        else:
+            released = self.noise.release_keys(counts, scale=drawn, threshold=threshold)
+        draw = (THRESHOLD, scale)
+        self.kept.append(_Keys(draw, dict(counts), released, (draw, threshold)))
+        return dict(released)
 
     def _answer(self, draw: Draw, values: Ints, **more: int) -> Ints:
         values = np.array(values)
@@ -214,16 +245,39 @@ class _Recorder(_Asked):
 
 @dataclass
 class _Replay(_Asked):
-    kept: list[_Answer]
+    kept: list[_Answer | _Keys]
     laws: Laws
     to_the_end: bool = False
     parts: list[tuple[Draw, float]] = field(default_factory=list)
     place: int = 0
 
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        """Give back the keys; what only one of the tables has, and is released, is no rho."""
+        answer = self.kept[self.place] if self.place < len(self.kept) else None
+        if not isinstance(answer, _Keys) or answer.question != ((THRESHOLD, scale), threshold):
+            raise _Apart
+        drawn = float(self.laws.scale(scale, decides=False))
+        moves = [counts[key] - count for key, count in answer.counts.items() if key in counts]
+        apart = (answer.counts.keys() ^ counts.keys()) & answer.released.keys()
+        square = float(sum(move * move for move in moves))
+        infinite = apart or (square and not drawn)
+        self.parts.append((answer.draw, np.inf if infinite else square / (2 * drawn**2 or 1)))
+        self._go_on()
+        return dict(answer.released)
+
+    def _go_on(self) -> None:
+        self.place += 1
+        if self.place == len(self.kept) and not self.to_the_end:
+            raise _Over
+
     def _answer(self, draw: Draw, values: Ints, **more: int) -> Ints:
         if self.place == len(self.kept):
             raise _Apart
         answer = self.kept[self.place]
+        if isinstance(answer, _Keys):
+            raise _Apart
         if _Answer(draw, np.asarray(values), answer.drawn, **more).question != answer.question:
             raise _Apart
         loss = self._loss(answer, np.asarray(values))
@@ -232,9 +286,7 @@ class _Replay(_Asked):
             if (before.draw, before.threshold) == (draw, answer.threshold):  # the same tree
                 loss += self.parts.pop()[1]
         self.parts.append((draw, loss))
-        self.place += 1
-        if self.place == len(self.kept) and not self.to_the_end:
-            raise _Over
+        self._go_on()
         return answer.drawn
 
     def _loss(self, answer: _Answer, values: Ints) -> float:

@@ -134,6 +134,12 @@ class Ahead:
         draw = partial(self._noise.discrete_gaussian, scale=scale)
         return self._next(values, (scale, scale), draw)
 
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        """Release keys by their noisy counts, drawn separately."""
+        return self._noise.release_keys(counts, scale=scale, threshold=threshold)
+
     def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
         """Choose an index by the exponential mechanism, drawn separately."""
         return self._noise.select_by_weight(scores, scale=scale)

@@ -210,6 +210,9 @@ class Column:
         level_hierarchy: of a column of another kind, for methods that recode it by levels.
         keep_missing: whether a missing cell is a value of its own; none where the policy leaves it
             to the method (`Method.settle_missing`).
+        discover: what the policy leaves to be found with noise: kind, categories or bounds.
+        settled: it was found, and is in kind, categories and bounds; before, they are stand-ins
+            that say nothing (`shoal.methods.discovery`).
     """
 
     name: str
@@ -241,6 +244,8 @@ class Column:
     label: str | None = None
     value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     level_hierarchy: Hierarchy | None = None
+    discover: tuple[str, ...] = ()
+    settled: bool = False
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]

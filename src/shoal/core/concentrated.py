@@ -22,7 +22,7 @@ References:
 
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, floor, isqrt, log, log1p, log10
+from math import ceil, erfc, exp, floor, isqrt, log, log1p, log10, sqrt
 
 from shoal.errors import InputError
 
@@ -93,6 +93,31 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
         raise InputError("The epsilon is too small for this delta: no rho has it.")
     unit = Fraction(10) ** (floor(log10(low)) - 5)
     return floor(Fraction(low) / unit) * unit
+
+
+def key_delta(scale: Fraction, threshold: int, rows: int) -> Fraction:
+    """Return a delta of keys that are released from a noisy count on, for a person of so many rows.
+
+    r Q((T - 1 - r) / s) with Q the normal tail, rounded up: at least r P[Z >= T - r] of discrete
+    Gaussian noise Z of scale s, as `shoal.hazmat.noise.CheckedNoise.release_keys` proves.
+
+    >>> float(key_delta(Fraction(1), 6, 1)) >= 3.167e-5
+    True
+    """
+    tail = erfc((threshold - 1 - rows) / (float(scale) * sqrt(2))) / 2
+    return min(Fraction(rows * tail) * (1 + Fraction(1, _DIGITS)), Fraction(1))
+
+
+def key_threshold(scale: Fraction, delta: Fraction, rows: int) -> int:
+    """Return the least threshold whose `key_delta` is at most this delta."""
+    low, high = rows + 1, rows + 2 + ceil(40 * scale)  # Q(40) is below the least float
+    while low < high:
+        middle = (low + high) // 2
+        if key_delta(scale, middle, rows) <= delta:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def root_below(square: Fraction) -> Fraction:

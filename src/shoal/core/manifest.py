@@ -89,7 +89,8 @@ class PrivacyLossRecord(_Record):
         description="The mechanism that drew the noise: discrete-laplace, permute-and-flip for "
         "a private selection, or "
         "randomised-response for a category of one record; "
-        "with a delta also discrete-gaussian, and exponential-mechanism for a selection."
+        "with a delta also discrete-gaussian, exponential-mechanism for a selection, and "
+        "gaussian-threshold for texts that nobody knew."
     )
     target: str = Field(description="The column that the noise was drawn for.")
     sensitivity: Exact = Field(
@@ -122,6 +123,15 @@ class PrivacyLossRecord(_Record):
         description="Of noise on groups, the scale of the noise on a group's sum in the column's "
         "unit. The mean of a group of |C| records has noise of this scale divided by |C|: what the "
         "papers write as Delta / (|C| epsilon).",
+    )
+    threshold: int | None = Field(
+        None,
+        description="Of texts that nobody knew, the noisy count from which on one is released.",
+    )
+    delta: Exact = Field(
+        Fraction(0),
+        description="Of these, the probability with which one of them shows that a person is "
+        "there. It is part of the delta that is claimed.",
     )
 
 
@@ -202,6 +212,12 @@ class Manifest(_Record):
     )
     files: dict[str, FileRecord] = Field(
         description="Each file of the release but the manifest, with its digest and length."
+    )
+    found: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="What was found with noise of each column that the policy leaves open "
+        "(discover): keys of its line in a policy, and under outside the share of its values that "
+        "were clamped, by noisy counts.",
     )
 
 

@@ -1,5 +1,6 @@
 """Privacy losses, and the randomness that they pay for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -16,6 +17,7 @@ SELECTION = "permute-and-flip"
 RESPONSE = "randomised-response"
 GAUSSIAN = "discrete-gaussian"
 EXPONENTIAL = "exponential-mechanism"
+THRESHOLD = "gaussian-threshold"
 """Names of the mechanisms that the accounting has a proof for."""
 
 
@@ -90,6 +92,8 @@ class PrivacyLoss:
         rho: the price in zero-concentrated differential privacy, if it is counted that way.
         unit_scale: of noise on sums of groups, its scale in the column's unit; the mean of a group
             C has noise of this over |C|, which the papers write as Delta / (|C| epsilon).
+        threshold: of counts of unknown keys, the least noisy count with which one is released.
+        delta: of these, the probability that a key shows which of two neighbours the table is.
     """
 
     mechanism: str
@@ -104,6 +108,8 @@ class PrivacyLoss:
     fixed: bool = False
     rho: Fraction | None = field(default=None, metadata=OMITTED)
     unit_scale: float | None = field(default=None, metadata=OMITTED)
+    threshold: int | None = field(default=None, metadata=OMITTED)
+    delta: Fraction = field(default=Fraction(0), metadata=OMITTED)
 
     def __post_init__(self) -> None:
         if (self.parallel is None) != (self.part is None):
@@ -162,6 +168,12 @@ class Noise(Protocol):
 
     def discrete_gaussian(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
         """Add noise with P(z) proportional to exp(-z^2 / (2 scale^2)) to each value."""
+        ...
+
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        """Return the keys whose count reaches a threshold after Gaussian noise, with that count."""
         ...
 
     def select_by_weight(self, scores: NDArray[np.int64], *, scale: Fraction) -> int:

@@ -5,7 +5,7 @@ a method and become an `Outcome`, which the pipeline asks for what it publishes.
 confidential all the way; `Outcome.evidence` compares it with the release.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import Repaired, repair_rows
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
+from shoal.methods.discovery import Count, Discovered
 
 
 class Outcome(Protocol):
@@ -183,3 +184,6 @@ class Source(Protocol):
 
     def adopt(self, how: Adoption) -> Coerced:
         """Convert the rows to the types of the policy."""
+
+    def ask(self, how: Adoption, search: Callable[[Count], Discovered]) -> Discovered:
+        """Let a search count cells as they came, of so many rows of a person as the policy says."""

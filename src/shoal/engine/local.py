@@ -32,10 +32,11 @@ from shoal.engine.interface import Adoption
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
-from shoal.io.persons import at_most, spell_persons
+from shoal.io.persons import at_most, first_of_each, spell_persons
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
+from shoal.methods.discovery import Count, Discovered, count_keys
 from shoal.methods.noise import contributions
 from shoal.metrics import information_loss
 from shoal.privacy_models import Counts
@@ -325,6 +326,23 @@ class LocalSource:
     def of(raw: io.Raw) -> "LocalSource":
         """Wrap a table that was read."""
         return LocalSource(Confidential(raw), raw.all_labels(), raw.found, assumes=raw.assumes)
+
+    def ask(self, how: Adoption, search: Callable[[Count], Discovered]) -> Discovered:
+        """Let a search count cells of the table as it came; of a person only so many rows.
+
+        Those are chosen by a hash of what the person's own cells read as, before anything is known
+        of their domains.
+        """
+        raw, schema = for_method(self.raw), how.schema
+        rows = None
+        if schema.persons is not None and schema.persons.dropped:
+            name = schema.persons.column
+            unit = spell_persons(clamp.texts(raw.frame[name]), schema[name])
+            read = [clamp.read(raw.frame[other], schema[other]) for other in schema.released]
+            frame = pl.DataFrame({f"{at} {sort}": cells for at, reading in enumerate(read)
+                                  for sort, cells in reading._asdict().items()})  # fmt: skip
+            rows = first_of_each(frame, unit, schema.persons, key=how.key)
+        return search(lambda questions: count_keys(raw.frame, questions, rows))
 
     def adopt(self, how: Adoption) -> LocalRows:
         """Convert the rows to the types of the policy, or clamp them to its public domains.

@@ -23,6 +23,7 @@ from shoal.evaluation.results import Better, Evaluation, Figure, Part
 from shoal.io import text_files
 from shoal.io.external import read
 from shoal.methods import find
+from shoal.methods.discovery import settle_by_table, settle_policy
 from shoal.metrics._sklearn import one_thread
 from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import marginal_masses
@@ -98,6 +99,8 @@ def evaluate(
     if isinstance(released, Release):
         form = released.manifest.release_form
         aligned = form is ReleaseForm.ROW_ALIGNED if aligned is None else aligned
+        if released.manifest.found:
+            policy = settle_policy(policy, released.manifest.found)
         released = released.data
     return evaluate_frames(
         io.take(original, policy=policy).frame,
@@ -134,6 +137,7 @@ def evaluate_frames(
     parallel: no figure depends on the number of cores.
     """
     wanted, which = _parts(only), _names(which)
+    policy = settle_by_table(policy, original)
     jobs = cores() if jobs is None else jobs
     progress("reading the release", 0, 1)
     reading = read.read_external_release(

@@ -29,6 +29,7 @@ from shoal.io import validate
 from shoal.io.persons import spell_persons
 from shoal.io.repair import repair_rows
 from shoal.methods import Alternatives, Tools
+from shoal.methods.discovery import settle_by_table
 from shoal.metrics.intervals import difference
 from shoal.pipeline import booking, protect_table
 from shoal.pipeline.options import BudgetOptions, ReadingOptions
@@ -249,13 +250,15 @@ def inspect_raw(
     raw: io.Raw, policy: Policy, *, attacks: bool = False, progress: Progress = silent
 ) -> InspectedTable:
     """Inspect a table that was already read; nothing is recorded."""
-    schema, frame = policy.schema, raw.frame
+    frame = raw.frame
     refused: list[str] = []
     planned = _try_plan(policy, refused)
     try:
-        validate.check_names(frame, schema)
+        validate.check_names(frame, policy.schema)
     except InputError as error:
         return InspectedTable(frame.height, (*refused, str(error)))
+    policy = settle_by_table(policy, frame)
+    schema = policy.schema
     typed, misfits = _coerce_columns(frame, schema, policy.reading.decimal)
     keys = [name for name in schema.with_role(Role.QUASI_IDENTIFIER) if name in typed.columns]
     k = _least(policy)

@@ -37,6 +37,10 @@ change-one, because divergence grows with the square of the distance (Propositio
 at a delta comes from the sum alone, once, by OpenDP's conversion: epsilons at deltas are never
 added up.
 
+Keys that are not known beforehand have a delta of their own (`shoal.hazmat.noise.release_keys`).
+Those of all entries add up, and rho is converted at what is left of the delta that is claimed (Bun
+and Steinke 2016, Lemmas 8.2 and 8.8).
+
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14
@@ -48,6 +52,7 @@ References:
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from math import isqrt
 
 from shoal.core import (
     EXPONENTIAL,
@@ -55,10 +60,12 @@ from shoal.core import (
     LAPLACE,
     RESPONSE,
     SELECTION,
+    THRESHOLD,
     Neighbours,
     PrivacyLoss,
     PrivacyMeasure,
 )
+from shoal.core.concentrated import key_delta
 from shoal.errors import InternalError
 from shoal.hazmat.noise import approximate_epsilon
 
@@ -85,13 +92,13 @@ def compose_epsilon(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -
 def compose_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Compute rho of one entry from its sensitivity and scale.
 
-    The sensitivity of discrete Gaussian noise is the square of an L2 change. A mechanism with a
-    pure price of e has rho e^2 / 2.
+    The sensitivity of discrete Gaussian noise is the square of an L2 change, with and without a
+    threshold. A mechanism with a pure price of e has rho e^2 / 2.
 
     >>> compose_rho("discrete-gaussian", sensitivity=Fraction(2), scale=Fraction(10))
     Fraction(1, 100)
     """
-    if mechanism == GAUSSIAN:
+    if mechanism in {GAUSSIAN, THRESHOLD}:
         return Fraction(sensitivity) / (2 * Fraction(scale) ** 2)
     if mechanism == EXPONENTIAL:
         return Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
@@ -177,8 +184,11 @@ def verify(
         raise InternalError(
             f"The accounting derives {measure} {derived}; the claim says {claimed}."
         )
+    spent = sum((entry.delta for entry in entries), Fraction(0))
+    if spent and not spent < delta:
+        raise InternalError(f"The entries have a delta of {spent} together; the claim has less.")
     if rho is not None and epsilon is not None:
-        recomputed = approximate_epsilon(rho, delta)
+        recomputed = approximate_epsilon(rho, delta - spent)
         if recomputed > epsilon:
             raise InternalError(
                 f"Rho {rho} is epsilon {recomputed} at delta {delta}; the claim says {epsilon}."
@@ -195,7 +205,26 @@ def verify(
         )
 
 
+def _check_threshold(entry: PrivacyLoss) -> None:
+    """Derive again the delta of keys that were unknown."""
+    times = 2 if entry.neighbours is Neighbours.CHANGE_ONE else 1
+    rows = isqrt(int(entry.sensitivity / times))
+    if entry.threshold is None or rows * rows * times != entry.sensitivity or entry.parallel:
+        raise InternalError(f"The entry of '{entry.target}' is not one of unknown keys.")
+    derived = times * key_delta(entry.scale, entry.threshold, rows)
+    if entry.delta < derived:
+        raise InternalError(
+            f"The entry of '{entry.target}' states a delta of {entry.delta}; its threshold has "
+            f"{derived}."
+        )
+
+
 def _check(privacy_loss: PrivacyLoss) -> None:
+    if privacy_loss.mechanism == THRESHOLD:
+        _check_threshold(privacy_loss)
+    elif privacy_loss.threshold is not None or privacy_loss.delta:
+        raise InternalError(f"The entry of '{privacy_loss.target}' has a delta, and no threshold.")
+
     law = {"sensitivity": privacy_loss.sensitivity, "scale": privacy_loss.scale}
     if privacy_loss.epsilon is not None:
         stated, name = privacy_loss.epsilon, "epsilon"

@@ -4,14 +4,14 @@ A release that is made with one carries no claim of differential privacy, becaus
 that the pipeline builds itself does. They check their input exactly as the real noise does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION
+from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, THRESHOLD
 from shoal.hazmat.noise import CheckedNoise
 
 
@@ -69,6 +69,14 @@ class RecordingNoise(CheckedNoise):
 
     def _gaussian(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         return self._laplace(values, scale)
+
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        """Add the known numbers, after the checks of the real noise."""
+        released = super().release_keys(counts, scale=scale, threshold=threshold)
+        self.calls.append(Call(THRESHOLD, (len(counts),), Fraction(scale)))
+        return released
 
     def _choose_by_weight(self, scores: NDArray[np.int64], scale: Fraction) -> int:
         self.calls.append(Call(EXPONENTIAL, scores.shape, scale))

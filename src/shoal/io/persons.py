@@ -82,14 +82,14 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
         refuse_nobody(persons, unit.null_count())
         refuse_uneven(persons, *uneven(unit, persons), rows=unit.len())
         return np.arange(unit.len())
-    return first_of_each(table, unit, persons, key=key)
+    return first_of_each(table.frame, unit, persons, key=key)
 
 
 def first_of_each(
-    table: Table, unit: pl.Series, persons: Persons, *, key: int
+    frame: pl.DataFrame, unit: pl.Series, persons: Persons, *, key: int
 ) -> NDArray[np.int64]:
-    """Choose the rows of persons all of whose rows are in the table; see `at_most`."""
-    cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
+    """Choose the rows of persons all of whose rows are in the frame; see `at_most`."""
+    cells = frame.with_columns(pl.col(pl.Enum).cast(pl.String))
     hashes = cells.hash_rows(key)
     ranked = pl.DataFrame({"unit": unit, "hash": hashes})
     kept = ranked.select(pl.col("hash").rank("ordinal").over("unit") <= persons.most)

@@ -353,6 +353,7 @@ class Method(Generic[P]):
             accounting has as many draws as there are rows.
         cost: what it takes, or a function of the setting that says so.
         cells: what it does to them.
+        discovers: what a policy leaves open of a column may be found with noise before it runs.
         package: the package that it comes from, if that is another than Shoal.
     """
 
@@ -372,6 +373,7 @@ class Method(Generic[P]):
     noise_by_row: bool = False
     cost: CostModel | Callable[[Setting[P]], CostModel] = field(default_factory=CostModel)
     cells: CellFacts = field(default_factory=CellFacts)
+    discovers: bool = False
     package: str = ""
 
     def cost_of(self, setting: Setting[P]) -> CostModel:

@@ -101,6 +101,8 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     notes = ["Cells outside their bounds are clamped silently, record by record."]
     for name in columns:
         column = setting.schema[name]
+        if column.discover:
+            continue
         if column.keep_missing:
             unknown = ""
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:

@@ -122,6 +122,7 @@ def plan(
             "role quasi-identifier, or list columns under [protect]."
         )
     parameters = _parameters(method, policy.parameters)
+    _refuse_unknown(policy, method)
     policy = replace(policy, schema=method.settle_missing(policy.schema, parameters))
     setting = Setting(
         schema=policy.schema,
@@ -164,6 +165,18 @@ def plan(
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
     return planned if rows is None else replace(with_rows(planned, rows), rows=rows)
+
+
+def _refuse_unknown(policy: Policy, method: Method[Any]) -> None:
+    """Refuse a method that needs to know what the policy leaves to be discovered."""
+    unsettled = [column.name for column in policy.schema.columns if column.discover]
+    if unsettled and not method.discovers:
+        able = ", ".join(name for name, other in REGISTRY.items() if other.discovers)
+        raise InputError(
+            f"Column '{unsettled[0]}' is to be discovered, which '{method.name}' cannot: its kind, "
+            f"bounds or categories must be stated. These methods discover them: {able}.",
+            field=("columns", unsettled[0]),
+        )
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:

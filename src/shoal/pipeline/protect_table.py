@@ -55,7 +55,8 @@ from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.text_files import quote
-from shoal.methods import Tools
+from shoal.methods import Setting, Tools, discovery
+from shoal.methods.discovery import Discovered
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import list_deciding_versions, version_of
@@ -72,6 +73,7 @@ class Run:
     """A release, and what only the steward may see of it.
 
     Attributes:
+        planned: the plan, with what was discovered.
         evidence: the original beside the release, for the confidential folder:
             see `engine.interface.Outcome`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
@@ -80,6 +82,7 @@ class Run:
     """
 
     release: Release
+    planned: Plan
     evidence: Confidential[Any]
     counts: ColumnCounts | None
     account: Mapping[str, Any] | None = None
@@ -221,22 +224,33 @@ def run(
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         progress = forecast.report_estimate(progress, planned)
+        tools = Tools(noise, progress, rng)
+        planned, setting, found = _discover(planned, claims, source, how, tools)
+        if found.columns:
+            rows = source.adopt(replace(how, schema=planned.policy.schema))
         recoding = None if applied is None else applied.scheme.recoding
-        outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng), recoding)
+        outcome = rows.run(planned.method, setting, tools, recoding)
+        privacy_losses = (*found.privacy_losses, *outcome.privacy_losses)
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
-        _verify(claims, outcome.privacy_losses, drawn)
+        _verify(claims, privacy_losses, drawn)
         checks = outcome.checks(testable(planned, claims), planned.policy.schema)
         failed = _find_failure(planned, claims, checks)
-        if failed is not None and not outcome.privacy_losses:
+        if failed is not None and not privacy_losses:
             raise failed
         release = Release(
             data=outcome.data,
             claims=claims,
             checks=checks,
-            privacy_losses=outcome.privacy_losses,
+            privacy_losses=privacy_losses,
             manifest=_manifest(
-                planned, claims, checks, outcome, drawn, beside=_beside(planned, applied, outcome)
+                planned,
+                claims,
+                checks,
+                outcome,
+                drawn,
+                beside=_beside(planned, applied, outcome),
+                found=found,
             ),
             labels=_select_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
@@ -256,7 +270,7 @@ def run(
             raise stopped
     used = planned.policy.budget
     if booked is None or used is None:
-        return Run(release, outcome.evidence, outcome.counts)
+        return Run(release, planned, outcome.evidence, outcome.counts)
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
@@ -266,7 +280,31 @@ def run(
         "head": booked.head,
     }
     entry = (used.file, booked.id)
-    return Run(release, outcome.evidence, outcome.counts, plain(account), entry)
+    return Run(release, planned, outcome.evidence, outcome.counts, plain(account), entry)
+
+
+def _discover(
+    planned: Plan, claims: Iterable[Claim], source: Source, how: engine.Adoption, tools: Tools
+) -> tuple[Plan, Setting[Any], Discovered]:
+    """Find what the policy leaves open; return the plan with it, and what the method may spend."""
+    stated = (*claims, *planned.claims)  # noise of an experiment supports no claim, and is paid too
+    claimed = next((c.guarantee for c in stated if isinstance(c.guarantee, DifferentialPrivacy)),
+                   None)  # fmt: skip
+    asked = None
+    if claimed is not None:
+        asked = discovery.plan_discovery(planned.setting, claimed, planned.policy.reading.decimal)
+    if asked is None or claimed is None:
+        return planned, planned.setting, Discovered()
+    tools.progress("discovering columns", 0, 1)
+    found = source.ask(how, lambda count: discovery.discover(asked, count, tools.noise))
+    planned = settle_plan(planned, found.facts)
+    return planned, discovery.leave_for_method(planned.setting, claimed), found
+
+
+def settle_plan(planned: Plan, facts: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """Return a plan whose open columns are as they were discovered."""
+    policy = discovery.settle_policy(planned.policy, facts)
+    return replace(planned, policy=policy, setting=replace(planned.setting, schema=policy.schema))
 
 
 def _beside(planned: Plan, applied: Applied | None, outcome: Outcome) -> tuple[str, ...]:
@@ -506,6 +544,7 @@ def _manifest(
     drawn: Mapping[tuple[str, Fraction], int],
     *,
     beside: Sequence[str],
+    found: Discovered,
 ) -> Manifest:
     facts = {
         "shoal_version": version_of("shoal"),
@@ -516,9 +555,9 @@ def _manifest(
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),
         "claims": tuple(claims),
-        "notes": [*planned.notes, *outcome.notes, *beside],
+        "notes": [*planned.notes, *discovery.describe(found), *outcome.notes, *beside],
         "checks": tuple(checks),
-        "privacy_losses": outcome.privacy_losses,
+        "privacy_losses": (*found.privacy_losses, *outcome.privacy_losses),
         "draws": [
             {"mechanism": mechanism, "scale": scale, "count": count}
             for (mechanism, scale), count in sorted(drawn.items())
@@ -526,6 +565,7 @@ def _manifest(
         "guard_formulas": False,
         "dialect": {},
         "files": {},
+        **({"found": found.facts} if found.facts else {}),
     }
     return Manifest.model_validate(plain(facts))
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -46,6 +47,7 @@ from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
 from shoal.policy.sections import ConstraintsSpec, RequireSpec
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
+from shoal.policy.values import Discover
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""
@@ -356,8 +358,7 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
     """Build a column, reading the files that it names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
-    if spec.categories:
-        values["categories"] = tuple(spec.categories)
+    values |= _known_domain(spec)
     if spec.hierarchy:
         rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:
@@ -390,6 +391,21 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
             )
         values["recode"] = dict(pairs)
     return Column(name=name, **values)
+
+
+def _known_domain(spec: ColumnSpec) -> dict[str, Any]:
+    """Return the stated categories, or stand-ins for what is to be discovered, for a plan."""
+    if not spec.discover:
+        return {"categories": tuple(spec.categories)} if spec.categories else {}
+    return {"discover": spec.discover, **_stand_in(spec)}
+
+
+def _stand_in(spec: ColumnSpec) -> dict[str, Any]:
+    if isinstance(spec.kind, Discover) or isinstance(spec.categories, Discover):
+        return {"kind": Kind.NOMINAL, "categories": ("other",)}
+    if spec.kind is Kind.DATE:
+        return {"bounds": (date(1970, 1, 1), date(1970, 1, 2))}
+    return {"bounds": (Decimal(0), Decimal(1))}
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:

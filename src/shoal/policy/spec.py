@@ -29,8 +29,10 @@ from shoal.policy.sections import Spec as _Spec
 from shoal.policy.values import (
     LARGEST,
     Category,
+    Discover,
     Number,
     choice,
+    discovered,
     fail,
 )
 
@@ -45,13 +47,14 @@ FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 
 
 def _pair(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(value) if isinstance(value, list) else discovered(value)
 
 
 def with_days(column: Mapping[str, Any]) -> dict[str, Any]:
     """Parse the dates that a date column states as text."""
     limits = ("bounds", "top_code", "bottom_code", "missing_as")
-    dated = [key for key in limits if key in column and column.get("kind") == Kind.DATE]
+    is_date = column.get("kind") == Kind.DATE
+    dated = [key for key in limits if is_date and column.get(key, "discover") != "discover"]
     return {**column, **{key: days(column[key]) for key in dated}}
 
 
@@ -77,6 +80,8 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "keep_missing": set(Kind),
 }
 """Column keys that only some kinds of columns may have."""
+_OPEN = dict.fromkeys(("prefix", "recode", "date_format", "keep_missing"), (Discover.DISCOVER,))
+"""Those that a column of an unknown kind may have, too: they say how its cells are read."""
 
 
 class ColumnSpec(_Spec):
@@ -85,26 +90,37 @@ class ColumnSpec(_Spec):
     role: Annotated[Role, choice(Role)] = Field(
         description="What an attacker may do with the column."
     )
-    kind: Annotated[Kind, choice(Kind)] | None = Field(
+    kind: Annotated[Kind | Discover, choice(Kind, Discover)] | None = Field(
         None,
         description="Which arithmetic the column allows. Needed for quasi-identifiers, "
-        "confidential and protected columns.",
+        "confidential and protected columns. Where an epsilon release draws rows, discover finds "
+        "kind, bounds and categories with noise, for a share of epsilon.",
     )
     bounds: (
         Annotated[
-            tuple[Number | date, Number | date],
-            BeforeValidator(_pair, json_schema_input_type=list[float | date]),
+            tuple[Number | date, Number | date] | Discover,
+            BeforeValidator(_pair, json_schema_input_type=list[float | date] | Literal["discover"]),
         ]
         | None
     ) = Field(
         None,
         description="The smallest and the largest value that can occur, as everybody knows. A "
-        "value outside is an error, or in an epsilon release clamped.",
+        "value outside is an error, or in an epsilon release clamped. Where rows are drawn, "
+        "discover finds them with noise.",
     )
-    categories: list[Category] | None = Field(
+    categories: (
+        Annotated[
+            Annotated[list[Category], Field(min_length=1)] | Discover,
+            BeforeValidator(
+                discovered, json_schema_input_type=list[Category] | Literal["discover"]
+            ),
+        ]
+        | None
+    ) = Field(
         None,
-        min_length=1,
-        description="All values that can occur, in order for an ordinal. An ordinal needs them.",
+        description="All values that can occur, in order for an ordinal. An ordinal needs them. "
+        "Where rows are drawn with a delta, discover finds those of a nominal with noise; the rest "
+        "becomes other.",
     )
     observed: bool = Field(
         default=False,
@@ -236,7 +252,7 @@ class ColumnSpec(_Spec):
             if self.sampling_weight:
                 fail('expected kind = "numeric" for a sampling weight, found none.', "kind")
         for key in named & KINDS_OF_KEYS.keys():
-            if self.kind not in KINDS_OF_KEYS[key]:
+            if self.kind not in {*KINDS_OF_KEYS[key], *_OPEN.get(key, ())}:
                 kinds = " or ".join(sorted(KINDS_OF_KEYS[key]))
                 described = f"a {self.kind} column" if self.kind else "a column without a kind"
                 fail(f"expected '{key}' only on a {kinds} column, found it on {described}.", key)
@@ -253,9 +269,32 @@ class ColumnSpec(_Spec):
             )
         if {"keep_missing", "missing_as"} <= named:
             fail("expected 'keep_missing' or 'missing_as', found both.", "missing_as")
+        if self.discover:
+            self._check_discovery(named)
+            return self
         self._check_categories()
         self._check_limits()
         return self
+
+    @property
+    def discover(self) -> tuple[str, ...]:
+        """The keys that are to be found with noise."""
+        keys = ("kind", "categories", "bounds")
+        return tuple(key for key in keys if isinstance(getattr(self, key), Discover))
+
+    def _check_discovery(self, named: set[str]) -> None:
+        """Refuse what has no meaning before the column is known."""
+        (key, *_) = self.discover
+        if self.kind is Kind.ORDINAL:
+            fail(
+                "expected 'categories', in order, for an ordinal column; found \"discover\", which "
+                "finds no order.",
+                "categories",
+            )
+        for other in ("hierarchy", "observed", "public", "sampling_weight", "privacy_unit",
+                      "top_code", "bottom_code", "other", "missing_as", "date_step"):  # fmt: skip
+            if other in named:
+                fail(f"expected no '{other}' beside {key} = \"discover\", found one.", other)
 
     def _check_categories(self) -> None:
         if self.kind is Kind.ORDINAL and self.categories is None:

@@ -8,7 +8,7 @@ import unicodedata
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -28,17 +28,28 @@ def _number(value: object) -> object:
     return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def choice(kind: type[StrEnum]) -> BeforeValidator:
-    """Let a strict model accept an enumeration's values as text, and name the choices if wrong."""
+class Discover(StrEnum):
+    """What stands for public facts that are to be found with noise."""
+
+    DISCOVER = "discover"
+
+
+def discovered(value: object) -> object:
+    """Let a strict model accept the word for what is to be found, and leave other values alone."""
+    return Discover.DISCOVER if value == Discover.DISCOVER.value else value
+
+
+def choice(*kinds: type[StrEnum]) -> BeforeValidator:
+    """Let a strict model accept enumerations' values as text, and name the choices if wrong."""
+    members = {member.value: member for kind in kinds for member in kind}
 
     def convert(value: object) -> object:
-        known = [member.value for member in kind]
-        if value not in known:
-            guess = did_you_mean(str(value), known)
-            fail(f"expected one of {', '.join(known)}, found '{value}'.{guess}")
-        return kind(str(value))
+        if not isinstance(value, str) or value not in members:
+            guess = did_you_mean(str(value), members)
+            fail(f"expected one of {', '.join(members)}, found '{value}'.{guess}")
+        return members[str(value)]
 
-    return BeforeValidator(convert, json_schema_input_type=kind)
+    return BeforeValidator(convert, json_schema_input_type=Literal[tuple(members)])
 
 
 Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | bool)]

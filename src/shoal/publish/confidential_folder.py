@@ -28,6 +28,7 @@ from shoal.pipeline import booking
 from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import EvaluationOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
+from shoal.pipeline.protect_table import settle_plan
 from shoal.pipeline.scheme_files import SCHEME
 from shoal.pipeline.scheme_files import read as read_scheme
 from shoal.pipeline.scheme_files import text as scheme_text
@@ -254,7 +255,7 @@ def report(
         raise InputError(
             f"'{out}' was made with another policy; expected the policy that its manifest records."
         )
-    planned = plan(replace(stated, required=(), audience=None))
+    planned = settle_plan(plan(replace(stated, required=(), audience=None)), manifest.found)
     progress("reading the files", 0, 1)
     marks = reading.marks(stated)
     raw = io.read(data, **marks, alone=planned.method.noisy)

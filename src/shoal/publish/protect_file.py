@@ -121,6 +121,7 @@ def protect(
         with _keeping_stopped(out, output, distributed=engine.distributed):
             done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name,
                                      applied=applied)  # fmt: skip
+        planned = done.planned
         if done.release.unexpected:
             raise InputError(f"{' '.join(done.release.unexpected)} Nothing was written.")
         progress("writing", 0, 1)

@@ -28,6 +28,7 @@ from shoal.io.validate import as_text
 from shoal.pipeline import planning
 from shoal.pipeline.manifest import MANIFEST, parse, read_raw
 from shoal.pipeline.planning import Plan
+from shoal.pipeline.protect_table import settle_plan
 from shoal.report import released_columns
 
 PARTS = "release.parquet/"
@@ -61,18 +62,15 @@ def read_measurements(path: Path, manifest: Manifest) -> pl.DataFrame | None:
     return io.read(path / MEASUREMENTS).frame
 
 
-def read_recorded_policy(
-    document: Mapping[str, Any],
-    hierarchies: Mapping[str, list[list[str]]],
-    frame: pl.DataFrame | None,
-) -> Policy:
+def read_recorded_policy(manifest: Manifest, frame: pl.DataFrame | None) -> Policy:
     """Restore the policy in a manifest; released values stand for observed categories."""
+    document = manifest.policy
     seen = {} if frame is None else {
         name: as_text(frame[name].drop_nulls().unique()).unique().sort().to_list()
         for name, column in document.get("columns", {}).items()
         if name in frame.columns and isinstance(column, Mapping) and column.get("observed")
     }  # fmt: skip
-    return policies.restore_policy(document, hierarchies, seen=seen)
+    return policies.restore_policy(document, manifest.hierarchies, seen=seen)
 
 
 def as_read(table: Any, file_format: str) -> ColumnCounts | None:
@@ -280,11 +278,12 @@ def open_folder(path: Path) -> OpenedFolder:
 def _plan_again(manifest: Manifest, frame: pl.DataFrame | None) -> Plan:
     """Plan the release again from what the manifest records."""
     planned = planning.plan(
-        read_recorded_policy(manifest.policy, manifest.hierarchies, frame),
+        read_recorded_policy(manifest, frame),
         keep_order=manifest.release_form is ReleaseForm.ROW_ALIGNED,
         distributed=any(name.startswith(PARTS) for name in manifest.files),
         audience=manifest.audience,
     )
+    planned = settle_plan(planned, manifest.found)
     if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
         return planned  # its rows are not those of the original
     return planning.with_rows(planned, manifest.rows + manifest.suppressed)

@@ -11,6 +11,7 @@ stay is decided by the rows of that person alone (`shoal.io.persons.at_most`), w
 lie: they meet in one block, by a hash of the column that numbers persons.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -49,6 +50,7 @@ from shoal.io.persons import (
     uneven,
 )
 from shoal.io.table import Table
+from shoal.methods.discovery import Question, count_keys
 
 _TYPES, _MISFITS, _CLAMPED, _BROKEN = -1, -2, -3, -4
 """Numbers of the notes that blocks send to the driver."""
@@ -111,6 +113,22 @@ def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
     broken = _broken(made.notes)
     how.refuse(broken)
     return Typed(store, made, Layout(released, dtypes, types), _collect_clamped(made.notes), broken)
+
+
+def count_cells(frame: DataFrame, questions: Sequence[Question]) -> list[dict[Any, int]]:
+    """Count the keys of cells as they came, block by block; see `shoal.methods.discovery`."""
+
+    def count(_number: int, block: pl.DataFrame) -> Numbered:
+        for place, counts in enumerate(count_keys(block, questions)):
+            yield place, pl.DataFrame({"key": list(counts), "count": list(counts.values())})
+
+    sums: list[Counter[Any]] = [Counter() for _ in questions]
+    if questions:
+        store = BlockStore(frame.sparkSession)
+        for place, counted in _raw(frame, store.block_rows).map(count).fetch():
+            for key, number in counted.iter_rows():
+                sums[place][key] += number
+    return [dict(counter) for counter in sums]
 
 
 def _bringing(
@@ -403,7 +421,7 @@ def limit_contributions(
         lacking, (wrong, people) = unit.null_count(), uneven(unit, persons)
         yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [people]})
         if persons.dropped:
-            bare = bare[first_of_each(layout.table(bare), unit, persons, key=key)]
+            bare = bare[first_of_each(layout.table(bare).frame, unit, persons, key=key)]
         yield number, bare
 
     made = typed.blocks.map(part).gather(count, choose).keep()

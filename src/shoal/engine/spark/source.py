@@ -1,6 +1,6 @@
 """Convert a Spark DataFrame to rows in blocks, and wrap the outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,9 +16,10 @@ from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, replace_columns
 from shoal.engine.spark.rows import RunGroups, SparkRows
-from shoal.errors import InternalError
+from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
+from shoal.methods.discovery import Count, Discovered
 from shoal.methods.noise import contributions
 
 
@@ -44,6 +45,16 @@ class SparkSource:
             return SparkCoerced(reading.single(typed, persons))
         limited = reading.limit_contributions(typed, persons, key=how.key)
         return SparkCoerced(limited, typed.rows - limited.rows)
+
+    def ask(self, how: Adoption, search: Callable[[Count], Discovered]) -> Discovered:
+        """Let a search count cells, block by block; counts add up exactly."""
+        persons = how.schema.persons
+        if persons is not None and persons.dropped:
+            raise InputError(
+                f"Column '{persons.column}', max_contributions: not on Spark beside what is to be "
+                "discovered. State exact_contributions, or run on one machine."
+            )
+        return search(partial(reading.count_cells, self.frame))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.records import TOTAL_SHARE, Columns, HeldColumns, RecordTotal, measure_total
+from shoal.methods import discovery
 from shoal.methods.distributed_rows import Coded, CountableRows, Distributed
 from shoal.methods.drawn_rows import strata
 from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace
@@ -189,12 +190,18 @@ def synthetic_method(
         comes = contributions.adds(setting)
         empty = (contributions.NOT_EMPTY,) if comes else ()
         hidden = basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}"
+        proof = added if added and comes else hidden
+        found = discovery.open_columns(setting)
         claim = epsilon_claims.privacy_claim(
             setting,
             Status.PROVED,
-            basis=added if added and comes else hidden,
+            basis=f"{discovery.BASIS}; {proof}" if found else proof,
             source=credit,
-            assumes=(*empty, *strata.assumes(divided)),
+            assumes=(
+                *empty,
+                *strata.assumes(divided),
+                *([discovery.STATED] if found else ()),
+            ),
             invariants=strata.invariants(setting, divided),
             rho=find_stated_rho(setting, pure),
         )
@@ -228,6 +235,7 @@ def synthetic_method(
         refuse=refuse_setting,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=missing),
         cost=cost,
+        discovers=True,
         distributed=None
         if refuse_distributed is None
         else DistributedRun(
@@ -254,6 +262,7 @@ def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
 
 def _refuse(setting: Setting[SynthesisParameters]) -> None:
     refuse_prices(setting)
+    discovery.refuse_discovery(setting)
     least, divided = setting.parameters.min_cell, setting.parameters.strata
     if divided is not None:
         strata.refuse(setting, divided)
@@ -367,7 +376,7 @@ def _foresee(
 ) -> tuple[Expectation, ...]:
     """Predict the noise of marginals; None for strata, whose sizes are unknown."""
     n = setting.rows or 0
-    if not n or setting.parameters.strata is not None:
+    if not n or setting.parameters.strata is not None or discovery.open_columns(setting):
         return ()
     space = constrain_columns(setting)
     names = [axis.column.name for axis in space.modelled]

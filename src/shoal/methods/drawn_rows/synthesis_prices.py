@@ -17,6 +17,7 @@ from pydantic import Field
 from shoal.core import Kind, Price, PrivacyMeasure
 from shoal.core.concentrated import rho_of
 from shoal.errors import InputError
+from shoal.methods.discovery import DELTA_SHARE, has_unknown_texts, open_columns
 from shoal.methods.drawn_rows.constrained_space import ConstrainedSpace, constrain_space
 from shoal.methods.method import CostModel, Setting
 from shoal.methods.noise import contributions
@@ -103,10 +104,13 @@ def find_stated_rho(setting: Setting[SynthesisParameters], pure: PureAlone) -> F
         return Fraction(parameters.rho)
     if parameters.delta is None or parameters.epsilon is None or pure(setting):
         return None
+    epsilon, delta = Fraction(parameters.epsilon), Fraction(parameters.delta)
+    if unsettled := open_columns(setting):  # what is found may not decide how it is paid for
+        left = 1 - DELTA_SHARE if has_unknown_texts(unsettled) else 1
+        return rho_of(epsilon, delta * left)
     if len(setting.columns) < FEW:
         return None
-    epsilon, neighbours = Fraction(parameters.epsilon), parameters.neighbours
-    rho = rho_of(epsilon, Fraction(parameters.delta))
+    neighbours, rho = parameters.neighbours, rho_of(epsilon, delta)
     stated = [setting.schema[name] for name in setting.columns]
     columns = [
         replace(column, categories=("", " "), hierarchy=None, top_code=None, bottom_code=None)

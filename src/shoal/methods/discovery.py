@@ -1,0 +1,553 @@
+"""Discover with noise what a policy leaves open of its columns, before rows are drawn.
+
+A policy may say `discover` in place of a column's kind, categories or bounds. Then a share of the
+budget buys them (`shoal.mechanism.unknown_domains`, with the proofs), and the method runs on what
+was found, as if the policy had stated it. What was found stands in the manifest.
+
+Claim. With a share a of the price, the discovery costs a P and the method (1 - a) P, one after the
+other, where what the method is asked depends on what was found: a sequence, whose prices add up
+(`shoal.hazmat.accounting`). Texts have a delta as well; together at most half of the one that is
+claimed, and the rho is what the claimed epsilon allows at the other half.
+
+Each question reads one cell, its column's line in the policy, and [reading]. At most r rows of a
+person are asked, chosen by that person's rows alone. So a person who comes or goes moves the counts
+of a question by r at most, and one whose rows change by 2 r: nothing is padded, and no domain is
+needed.
+
+What becomes of a cell that was not found: a text becomes `other`, a number or a date outside the
+bounds is clamped, and what does not fit the kind counts as missing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+
+from shoal.core import (
+    Column,
+    DifferentialPrivacy,
+    Kind,
+    Noise,
+    Policy,
+    Price,
+    PrivacyLoss,
+    PrivacyMeasure,
+    Transform,
+)
+from shoal.core._arrays import Floats, Ints
+from shoal.errors import InputError, count_noun
+from shoal.io import clamp
+from shoal.mechanism import unknown_domains as unknown
+from shoal.methods.method import Setting
+from shoal.methods.noise import contributions
+
+SHARE = Fraction(1, 10)
+"""Share of a price that the discovery takes, whatever the number of columns."""
+DELTA_SHARE = Fraction(1, 2)
+"""Share of a delta that the thresholds of texts have together."""
+_KIND_SHARE = Fraction(1, 8)
+_STEP_SHARE = Fraction(1, 8)
+LONGEST = 200
+"""A text with more characters is no category: it counts as `other`."""
+DATE_FORMATS = (None, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+_NUMBER, _ISO, _DOTTED, _EITHER, _DAY_FIRST, _MONTH_FIRST, _TEXT, _MISSING = range(8)
+_MOSTLY = 0.9
+"""Share of the cells that must fit for a column to be one of numbers or dates."""
+_DIGITS = 12
+
+
+BASIS = (
+    "what the policy leaves open of its columns is found with noise first, for a tenth of the "
+    "price: no value, bound or category is assumed"
+)
+STATED = (
+    "the names of the columns, their roles, how the file is written ([reading]) and whose rows "
+    "they are were stated without looking at cells"
+)
+
+
+class Question(NamedTuple):
+    """What is counted: the keys of a column's cells, each by itself; a null is not counted."""
+
+    column: str
+    keys: Callable[[pl.Series], pl.Series]
+
+
+Count = Callable[[Sequence[Question]], Sequence[Mapping[Any, int]]]
+"""Counts the keys of each question, of at most the stated number of rows of a person."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What is to be discovered, and at which price.
+
+    Attributes:
+        columns: with stand-ins for what is open.
+        price: of each column, for a person.
+        delta: of each column that may hold texts.
+        rows: of a person, at most.
+        decimal: the decimal mark of numbers in text.
+    """
+
+    columns: tuple[Column, ...]
+    price: Price
+    delta: Fraction
+    rows: int
+    decimal: str | None = None
+
+    def threshold(self, column: Column) -> int:
+        """Return from which noisy count on a text of a column is found."""
+        price = self.price * (1 - _KIND_SHARE if "kind" in column.discover else 1)
+        return unknown.plan_threshold(price, self.delta, rows=self.rows)[2]
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """What was discovered: the columns, settled, with the losses of finding them.
+
+    Attributes:
+        facts: for each column the keys of its line in a policy, and `outside`, the share of its
+            numbers or dates that were clamped, by noisy counts.
+    """
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    privacy_losses: tuple[PrivacyLoss, ...] = ()
+
+
+def open_columns(setting: Setting[Any]) -> tuple[Column, ...]:
+    """List the protected columns of which something is to be discovered."""
+    columns = (setting.schema[name] for name in setting.columns)
+    return tuple(column for column in columns if column.discover)
+
+
+def has_unknown_texts(columns: Sequence[Column]) -> bool:
+    """Whether keys that nobody knows may be released, which has a delta."""
+    return any({"kind", "categories"} & {*column.discover} for column in columns)
+
+
+def plan_discovery(
+    setting: Setting[Any], claimed: DifferentialPrivacy, decimal: str | None
+) -> Discovery | None:
+    """Divide the claimed loss among the columns that are not settled; None without any."""
+    columns = tuple(column for column in open_columns(setting) if not column.settled)
+    if not columns:
+        return None
+    measure = PrivacyMeasure.EPSILON if claimed.rho is None else PrivacyMeasure.RHO
+    amount = claimed.epsilon if claimed.rho is None else claimed.rho
+    price = Price(amount or Fraction(0), claimed.neighbours, measure) * SHARE
+    texts = sum(has_unknown_texts([column]) for column in columns)
+    return Discovery(
+        columns,
+        price / len(columns),
+        claimed.delta * DELTA_SHARE / max(texts, 1),
+        contributions.most(setting.schema),
+        decimal,
+    )
+
+
+def leave_for_method(setting: Setting[Any], claimed: DifferentialPrivacy) -> Setting[Any]:
+    """Return the setting of the method, with what the discovery leaves of the price."""
+    left = 1 - SHARE
+    if claimed.rho is None:
+        stated: dict[str, Fraction | None] = {"epsilon": (claimed.epsilon or Fraction(0)) * left}
+    else:
+        stated = {"epsilon": None, "delta": None, "rho": claimed.rho * left}
+    return replace(setting, parameters=setting.parameters.model_copy(update=stated))
+
+
+def refuse_discovery(setting: Setting[Any]) -> None:
+    """Refuse what cannot be discovered, or not with this epsilon."""
+    columns = open_columns(setting)
+    named = ", ".join(f"'{column.name}'" for column in columns)
+    parameters = setting.parameters
+    if has_unknown_texts(columns) and getattr(parameters, "delta", None) is None:
+        texts = ", ".join(f"'{c.name}'" for c in columns if has_unknown_texts([c]))
+        raise InputError(
+            f"Column {texts}: texts that nobody knows beforehand cannot be discovered for a pure "
+            "epsilon or a rho: one person's text would show that the person is there. State a "
+            "delta beside epsilon, with auto or maxent, or state the categories; a public list "
+            "that has more of them than occur will do."
+        )
+    strata = getattr(parameters, "strata", None)
+    ruled = {name for rule in setting.constraints.rules for name in rule.columns}
+    for column in columns:
+        if column.name in ruled:
+            raise InputError(
+                f"Column '{column.name}' is to be discovered, and a rule of [constraints] reads "
+                "it. State its kind, and its bounds or categories, so the rule has a meaning "
+                "whatever is found."
+            )
+    if strata is not None and any(column.name == strata for column in columns):
+        raise InputError(f"[protect], strata: expected stated categories of {named}.")
+
+
+def settle_by_table(policy: Policy, frame: pl.DataFrame) -> Policy:
+    """Settle what a policy leaves open by the table itself, without noise.
+
+    For inspections and evaluations, whose figures are confidential; never for a release.
+    """
+    columns = tuple(c for c in policy.schema.columns if c.discover and not c.settled)
+    if not columns:
+        return policy
+    # A rho beside which any noise would be nothing.
+    asked = Discovery(
+        columns, Price(Fraction(10**12), measure=PrivacyMeasure.RHO), Fraction(1), 1,
+        policy.reading.decimal,
+    )  # fmt: skip
+    exact = _Search(asked, partial(count_keys, frame), cast("Noise", _NoNoise())).run()
+    return settle_policy(policy, exact.facts)
+
+
+class _NoNoise:
+    """What answers exactly, for figures that are as confidential as the table."""
+
+    def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
+        del scale
+        return values
+
+    def release_keys(
+        self, counts: Mapping[str, int], *, scale: Fraction, threshold: int
+    ) -> dict[str, int]:
+        del scale, threshold
+        return dict(counts)
+
+
+def discover(asked: Discovery, count: Count, noise: Noise) -> Discovered:
+    """Find what is open, in two rounds of counts; nothing that is found can raise."""
+    return _Search(asked, count, noise).run()
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The rounds of a discovery."""
+
+    asked: Discovery
+    count: Count
+    noise: Noise
+    losses: list[PrivacyLoss] = field(default_factory=list)
+
+    def run(self) -> Discovered:
+        columns = dict(zip([c.name for c in self.asked.columns], self._with_kinds(), strict=True))
+        made = {
+            **self._texts([c for c in columns.values() if c.kind is Kind.NOMINAL]),
+            **self._days([c for c in columns.values() if c.kind is Kind.DATE]),
+            **self._numbers([c for c in columns.values() if c.kind is Kind.NUMERIC]),
+        }
+        facts = {name: made[name] for name in columns}
+        settled = {name: settle_column(columns[name], facts[name]) for name in columns}
+        return Discovered(settled, facts, tuple(self.losses))
+
+    def _price(self, column: Column, share: Fraction = Fraction(1)) -> Price:
+        left = 1 - _KIND_SHARE if "kind" in column.discover else Fraction(1)
+        return self.asked.price * left * share
+
+    def _noisy(
+        self, question: Question, counts: Mapping[Any, int], size: int, *, price: Price, what: str
+    ) -> tuple[Ints, float]:
+        """Count cells 0 to size - 1 with noise."""
+        exact = np.zeros(size, dtype=np.int64)
+        exact[list(counts)] = list(counts.values())
+        noisy, deviation, loss = unknown.count_with_noise(
+            exact,
+            rows=self.asked.rows,
+            price=price,
+            target=f"{what} of {question.column}",
+            noise=self.noise,
+        )
+        self.losses.append(loss)
+        return noisy, deviation
+
+    def _with_kinds(self) -> Iterator[Column]:
+        """Choose kinds and forms of dates where they are open."""
+        decimal = self.asked.decimal
+        unsure = [column for column in self.asked.columns if "kind" in column.discover]
+        questions = [
+            Question(c.name, partial(kind_keys, column=c, decimal=decimal)) for c in unsure
+        ]
+        chosen = {}
+        for column, asked, counts in zip(unsure, questions, self.count(questions), strict=True):
+            price = self.asked.price * _KIND_SHARE
+            noisy, _ = self._noisy(asked, counts, _MISSING + 1, price=price, what="kind")
+            chosen[column.name] = _choose_kind(column, noisy)
+        return (chosen.get(column.name, column) for column in self.asked.columns)
+
+    def _texts(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
+        questions = [Question(c.name, partial(text_keys, column=c)) for c in columns]
+        facts = {}
+        for column, counts in zip(columns, self.count(questions), strict=True):
+            released, loss = unknown.find_keys(
+                counts,
+                rows=self.asked.rows,
+                price=self._price(column),
+                delta=self.asked.delta,
+                target=f"categories of {column.name}",
+                noise=self.noise,
+            )
+            self.losses.append(loss)
+            rest = "other"
+            while rest in released:
+                rest = f"({rest})"
+            facts[column.name] = {
+                "kind": Kind.NOMINAL.value,
+                "categories": [*sorted(released), rest],
+                "other": rest,
+            }
+        return facts
+
+    def _days(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
+        """Find ranges by years, and by months where these show them within the same years."""
+        years = [Question(c.name, partial(year_keys, column=c)) for c in columns]
+        months = [Question(c.name, partial(month_keys, column=c)) for c in columns]
+        counted = self.count([*years, *months])
+        facts = {}
+        for place, column in enumerate(columns):
+            price = self._price(column, Fraction(1, 2))
+            coarse, deviation = self._noisy(
+                years[place], counted[place], unknown.YEARS, price=price, what="years"
+            )
+            fine, deviation_of_months = self._noisy(
+                months[place], counted[len(columns) + place], unknown.MONTHS, price=price,
+                what="months",
+            )  # fmt: skip
+            first, last = unknown.reach_of(coarse, deviation)
+            ends = unknown.reach_of(fine, deviation_of_months)
+            if (ends[0] // 12, ends[1] // 12) != (first, last):
+                ends = 12 * first, 12 * last + 11
+            bounds = unknown.month_range(*ends)
+            facts[column.name] = {
+                "kind": Kind.DATE.value,
+                "bounds": [day.isoformat() for day in bounds],
+                **({"date_format": column.date_format} if column.date_format else {}),
+                "outside": _share_outside(coarse, first, last, coarse.sum()),
+            }
+        return facts
+
+    def _numbers(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
+        """Find ranges by magnitudes, and steps."""
+        decimal = self.asked.decimal
+        sizes = [
+            Question(c.name, partial(magnitude_keys, column=c, decimal=decimal)) for c in columns
+        ]
+        steps = [Question(c.name, partial(step_keys, column=c, decimal=decimal)) for c in columns]
+        counted = self.count([*sizes, *steps])
+        facts = {}
+        for place, column in enumerate(columns):
+            noisy, deviation = self._noisy(
+                sizes[place], counted[place], unknown.MAGNITUDES,
+                price=self._price(column, 1 - _STEP_SHARE), what="magnitudes",
+            )  # fmt: skip
+            multiples, deviation_of_steps = self._noisy(
+                steps[place], counted[len(columns) + place], len(unknown.STEPS) + 2,
+                price=self._price(column, _STEP_SHARE), what="step",
+            )  # fmt: skip
+            step = column.step
+            if step is None:
+                step = unknown.choose_step(multiples[:-1], deviation_of_steps)
+            first, last = unknown.reach_of(noisy, deviation)
+            ends = _bounds(*unknown.magnitude_range(first, last), step)
+            skewed = column.transform is None and unknown.is_skewed(noisy, first, last)
+            facts[column.name] = {
+                "kind": Kind.NUMERIC.value,
+                "bounds": [_plain(end) for end in ends],
+                **({"step": _plain(step)} if step is not None else {}),
+                **({"transform": Transform.LOG.value} if skewed else {}),
+                "outside": _share_outside(noisy, first, last, multiples.sum()),
+            }
+        return facts
+
+
+def settle_column(column: Column, facts: Mapping[str, Any]) -> Column:
+    """Return a column as it was discovered.
+
+    Raises:
+        InputError: the facts, which a manifest may hold, are not those of a column.
+    """
+    try:
+        kind = Kind(facts["kind"])
+        bounds = facts.get("bounds")
+        to_bound: Callable[[Any], Any] = date.fromisoformat if kind is Kind.DATE else _exact
+        categories = facts.get("categories")
+        return replace(
+            column,
+            kind=kind,
+            categories=None if categories is None else tuple(map(str, categories)),
+            other=facts.get("other"),
+            bounds=None if bounds is None else (to_bound(bounds[0]), to_bound(bounds[1])),
+            step=_exact(facts["step"]) if "step" in facts else column.step,
+            transform=Transform(facts["transform"]) if "transform" in facts else column.transform,
+            date_format=facts.get("date_format", column.date_format),
+            settled=True,
+        )
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        raise InputError(f"Column '{column.name}': what was found of it cannot be read.") from None
+
+
+def describe(found: Discovered) -> tuple[str, ...]:
+    """Say what was found of each column, in a sentence."""
+    return tuple(_describe_column(name, facts) for name, facts in found.facts.items())
+
+
+def _describe_column(name: str, facts: Mapping[str, Any]) -> str:
+    if "categories" in facts:
+        known = count_noun(len(facts["categories"]) - 1, "category", "categories")
+        return f"Found with noise: '{name}' has {known}; all other texts are '{facts['other']}'."
+    low, high = facts["bounds"]
+    what = "dates" if facts["kind"] == Kind.DATE else "numbers"
+    step = f" in steps of {facts['step']:g}" if "step" in facts else ""
+    return f"Found with noise: '{name}' has {what} from {low} to {high}{step}."
+
+
+def settle_policy(policy: Policy, facts: Mapping[str, Mapping[str, Any]]) -> Policy:
+    """Return a policy whose open columns are as they were discovered.
+
+    Raises:
+        InputError: an open column was not discovered, or facts are of another.
+    """
+    schema = policy.schema
+    unsettled = {column.name for column in schema.columns if column.discover}
+    if unsettled != set(facts):
+        raise InputError("What was found is not of the columns that the policy leaves open.")
+    columns = (
+        settle_column(column, facts[column.name]) if column.discover else column
+        for column in schema.columns
+    )
+    return replace(policy, schema=replace(schema, columns=tuple(columns)))
+
+
+def _choose_kind(column: Column, noisy: Ints) -> Column:
+    """Choose by noisy counts; without anything to go by, texts."""
+    counts = np.maximum(noisy, 0)
+    present = counts[:_MISSING].sum()
+    dated = counts[_ISO:_TEXT].sum()
+    if present and counts[_NUMBER] >= _MOSTLY * present:
+        return replace(column, kind=Kind.NUMERIC, categories=None)
+    if present and dated >= _MOSTLY * present:
+        slashes = counts[_EITHER]
+        forms = [counts[_ISO], counts[_DOTTED],
+                 slashes + counts[_DAY_FIRST], slashes + counts[_MONTH_FIRST]]  # fmt: skip
+        form = column.date_format or DATE_FORMATS[int(np.argmax(forms))]
+        return replace(column, kind=Kind.DATE, categories=None, date_format=form)
+    return column
+
+
+def kind_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Sort each cell: a number, a date in one of the forms, a text, or missing.
+
+    A number that begins with a zero is a code, and so a text; so is a truth value.
+    """
+    cells = clamp.read(series, column)
+    bare = replace(column, categories=None)
+    number = clamp.readable(series, replace(bare, kind=Kind.NUMERIC), decimal).is_not_null()
+    text = cells.text.is_not_null()
+    code = cells.text.str.contains(r"^\s*[+-]?0\d").fill_null(value=False)
+    number &= ~code & ~(text & cells.number.is_not_null())
+    forms = DATE_FORMATS if column.date_format is None else (column.date_format,) * 4
+    iso, dotted, day_first, month_first = (
+        clamp.readable(series, replace(bare, kind=Kind.DATE, date_format=form), decimal)
+        .is_not_null() for form in forms
+    )  # fmt: skip
+    sorts = pl.DataFrame({"text": text | cells.number.is_not_null(), "missing": cells.missing,
+                          "number": number, "iso": iso, "dotted": dotted,
+                          "day": day_first, "month": month_first})  # fmt: skip
+    return sorts.select(
+        pl.when("missing").then(_MISSING)
+        .when("number").then(_NUMBER)
+        .when("iso").then(_ISO)
+        .when("dotted").then(_DOTTED)
+        .when(pl.col("day") & pl.col("month")).then(_EITHER)
+        .when("day").then(_DAY_FIRST)
+        .when("month").then(_MONTH_FIRST)
+        .when("text").then(_TEXT)
+        .otherwise(_MISSING)
+        .alias("key")
+    )["key"]  # fmt: skip
+
+
+def text_keys(series: pl.Series, column: Column) -> pl.Series:
+    """Return the category that each cell is written as; null where it has none."""
+    cells = clamp.read(series, column)
+    text = clamp.category_texts(cells, replace(column, categories=None))
+    usable = text.str.len_chars().is_between(1, LONGEST) & ~text.str.contains(r"\p{C}")
+    return text.set(~(usable.fill_null(value=False)) | cells.missing, None)
+
+
+def month_keys(series: pl.Series, column: Column) -> pl.Series:
+    """Return the month of each date; null where it has none."""
+    days = clamp.readable(series, replace(column, bounds=None), None)
+    return _keys(days.to_physical(), unknown.month_cells)
+
+
+def year_keys(series: pl.Series, column: Column) -> pl.Series:
+    """Return the year of each date; null where it has none."""
+    return month_keys(series, column) // 12
+
+
+def magnitude_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Return the magnitude of each number; null where it has none."""
+    return _keys(_numbers(series, column, decimal), unknown.magnitude_cells)
+
+
+def step_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Return the coarsest step of each number, and the last cell for 0; null where it has none."""
+    numbers = _numbers(series, column, decimal)
+    steps = _keys(numbers, unknown.step_cells)
+    return steps.set((numbers == 0).fill_null(value=False), len(unknown.STEPS) + 1)
+
+
+def _numbers(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    return clamp.readable(series, replace(column, bounds=None), decimal)
+
+
+def _keys(values: pl.Series, cells: Callable[[Floats], Ints]) -> pl.Series:
+    """Return the cell of each value; null where there is none."""
+    places = cells(values.fill_null(0).cast(pl.Float64).to_numpy())
+    return pl.Series(places, dtype=pl.Int64).set(values.is_null(), None)
+
+
+def count_keys(
+    frame: pl.DataFrame, questions: Sequence[Question], rows: Ints | None = None
+) -> list[dict[Any, int]]:
+    """Count the keys of some questions in a frame, or in some of its rows."""
+    counted = []
+    for question in questions:
+        keys = question.keys(frame[question.column])
+        keys = keys if rows is None else keys.gather(rows)
+        sums = keys.drop_nulls().rename("key").value_counts()
+        counted.append(dict(zip(sums["key"].to_list(), sums["count"].to_list(), strict=True)))
+    return counted
+
+
+def _bounds(low: float, high: float, step: Decimal | None) -> tuple[Decimal, Decimal]:
+    """Return bounds of the numbers low <= x < high, at multiples of a step if there is one."""
+    ends = _short(low), _short(high)
+    if step is not None:
+        first = (ends[0] / step).to_integral_value(ROUND_FLOOR)
+        last = (ends[1] / step).to_integral_value(ROUND_CEILING) - 1
+        ends = first * step, max(last, first + 1) * step
+    return ends if ends[0] < ends[1] else (ends[0], ends[0] + max(abs(ends[0]), Decimal(1)))
+
+
+def _short(number: float) -> Decimal:
+    return Decimal(f"{number:.{_DIGITS}g}")
+
+
+def _exact(number: Any) -> Decimal:
+    return Decimal(str(number))
+
+
+def _plain(number: Decimal) -> int | float:
+    """Write a number for JSON; twelve digits survive a float."""
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def _share_outside(noisy: Ints, first: int, last: int, total: int) -> float:
+    """Estimate from noisy counts which share of the values lies outside a range."""
+    outside = 1 - int(noisy[first : last + 1].sum()) / max(int(total), 1)
+    return round(min(max(outside, 0.0), 1.0), 3)
