@@ -79,7 +79,7 @@ def clamp(
         cells, column = frame[name], schema[name]
         if name in columns:
             cells, counts[name] = clamp_column(cells, column, decimal)
-            dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
+            dtypes[name] = released_type(cells.dtype, column)
             return cells
         cells = plain_column(cells)
         dtypes[name] = leaving(cells.dtype, column)
@@ -87,6 +87,17 @@ def clamp(
 
     series = fitting(partial(bring, name) for name in frame.columns if schema[name] in kept)
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
+
+
+def released_type(dtype: pl.DataType, column: Column) -> pl.DataType:
+    """Return the type in which a clamped column leaves, if its values fit, by the policy alone.
+
+    Multiples of a whole step are whole numbers, whatever type the file holds them in.
+    """
+    if isinstance(dtype, pl.Enum):
+        return pl.String()
+    whole = column.step is not None and column.step == column.step.to_integral_value()
+    return pl.Int64() if dtype.is_float() and whole else dtype
 
 
 def clamp_column(

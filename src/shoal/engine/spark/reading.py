@@ -109,7 +109,7 @@ def coerce_rows(frame: DataFrame, how: Adoption) -> Typed:
     types = _types(made.notes)
     dtypes = {name: validate.leaving(empty.schema[name], schema[name]) for name in kept}
     for name in quiet:
-        dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
+        dtypes[name] = clamp.released_type(types[name], schema[name])
     broken = _broken(made.notes)
     how.refuse(broken)
     return Typed(store, made, Layout(released, dtypes, types), _collect_clamped(made.notes), broken)
