@@ -26,6 +26,7 @@ class Entry:
     epsilon: Fraction | None
     facts: DeclaredFacts | None
     rho: Fraction | None = None
+    delta: Fraction | None = None
 
     @property
     def priced(self):

@@ -157,7 +157,7 @@ KEYS = [
      "confidential column, found none.")),
     ({"role": "other", "sampling_weight": True},
      'expected kind = "numeric" for a sampling weight, found none.'),
-    ({**AGE, "kind": "number"}, "expected one of numeric, ordinal, nominal, date, found 'number'."),
+    ({**AGE, "kind": "number"}, "expected one of numeric, ordinal, nominal, date, discover, found 'number'."),
     ({**AGE, "bounds": [9, 0]}, "expected bounds from low to high, found ['9', '0']."),
     ({**AGE, "bounds": [0]}, "columns.x.bounds.1: expected two values, found none."),
     ({**AGE, "bounds": 5}, "columns.x.bounds: expected a list of two values, found '5'."),

@@ -314,6 +314,7 @@ def spend(
     *,
     epsilon: Fraction | None,
     rho: Fraction | None = None,
+    delta: Fraction = Fraction(0),
     facts: DeclaredFacts,
     policy: str,
     method: str,
@@ -326,6 +327,7 @@ def spend(
         source: the population.
         epsilon: the proved price of the whole release; None if it has none, as k-anonymity.
         rho: the proved price instead, of a release that counts in rho.
+        delta: what finding unknown texts takes of the budget's delta, beside rho.
         facts: what is declared of the release. A price for add-remove is booked doubled where
             the budget counts change-one, a rho four times (`shoal.hazmat.accounting`).
         policy: digest of the policy.
@@ -348,6 +350,15 @@ def spend(
                 " it has no epsilon without a delta. State epsilon alone under [protect], or grant"
                 " a budget with `shoal budget init --delta`."
             )
+        delta = _price(delta, facts.neighbours, before, 2) if delta else delta
+        taken = sum((entry.delta or Fraction(0) for entry in before.entries), Fraction(delta))
+        if delta and taken >= (before.delta or 0):
+            raise ClaimViolationError(
+                f"The budget of source '{before.source}' has a delta of"
+                f" {number(before.delta or Fraction(0))}, and finding texts takes"
+                f" {number(taken)} of it with this release. State a smaller delta under [protect],"
+                " or state the categories. Nothing was spent."
+            )
         price = None if epsilon is None else _price(epsilon, facts.neighbours, before, 2)
         squared = None if rho is None else _price(rho, facts.neighbours, before, 4)
         log.append(
@@ -360,6 +371,7 @@ def spend(
             note=note,
             facts=facts.to_json(),
             rho=_write_number(squared),
+            **({"delta": _write_number(delta)} if delta else {}),
         )
         after = _accounts(log, path)[before.source]
         if after.remaining < 0:
@@ -510,11 +522,21 @@ def _grant(event: dict[str, Any]) -> Account:
 
 
 def _entry(
-    id_: int, *, epsilon: object, rho: object, facts: str | None, **event: Any
+    id_: int,
+    *,
+    epsilon: object,
+    rho: object,
+    facts: str | None,
+    delta: object = None,
+    **event: Any,
 ) -> BudgetEntry:
-    price, squared = (None if loss is None else _fraction(loss) for loss in (epsilon, rho))
+    price, squared, texts = (
+        None if loss is None else _fraction(loss) for loss in (epsilon, rho, delta)
+    )
     declared = None if facts is None else DeclaredFacts.of_json(facts)
-    return BudgetEntry(id_, epsilon=price, rho=squared, facts=declared, status="reserved", **event)
+    return BudgetEntry(
+        id_, epsilon=price, rho=squared, facts=declared, delta=texts, status="reserved", **event
+    )
 
 
 def _write_number(price: Fraction | None) -> str | None:

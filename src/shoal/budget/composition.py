@@ -74,6 +74,10 @@ the others. A loss that is kept is at most its epsilon in every outcome, and exp
 expectation exp(a (a - 1) rho) at most, by taking conditional expectations from the last release to
 the first; that is all that the conversion uses (`shoal.core.concentrated`). QED
 
+A release that finds unknown texts has a delta of its own (`shoal.hazmat.noise.release_keys`),
+booked for one row or one person. Those of all entries are taken from the delta of the source first,
+and rho is converted at what is left. For R rows there is no such bound, and no number is shown.
+
 The least of these sums is shown. It keeps the largest pure entries: if one of price e is among the
 others and a smaller one, f, is not, then f is better there too. For the epsilon of a rho is concave
 in it, as the least of linear functions, so f^2 / 2 more of it cost at most (f^2 / e^2) e < f.
@@ -192,6 +196,7 @@ class BudgetEntry:
             reserved entry counts as spent: its run may be under way, or was killed.
         note: public words; never a cell.
         facts: what was declared; None in an entry of an older Shoal.
+        delta: what finding unknown texts took of the source's delta, if it was done.
     """
 
     id: PositiveInt
@@ -204,6 +209,7 @@ class BudgetEntry:
     note: str
     facts: DeclaredFacts | None = None
     rho: Fraction | None = None
+    delta: Fraction | None = None
 
     @property
     def priced(self) -> bool:
@@ -250,15 +256,18 @@ def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Su
     stated = [fact.max_contributions for fact in facts if fact.max_contributions is not None]
     most = max(stated, default=None)
     persons = bool(units) or most is not None
-    pure, rho = [], Fraction(0)
+    pure, rho, texts, spread = [], Fraction(0), Fraction(0), []
     for entry in priced:
         single = entry.facts is not None and entry.facts.unit == ROW
         weight = most if single and most else 1
+        texts += entry.delta or 0
+        if entry.delta and weight > 1:
+            spread.append(entry.id)
         if entry.rho is not None:
             rho += weight * weight * entry.rho
         else:
             pure.append(weight * (entry.epsilon or Fraction(0)))
-    spent = cumulative(pure, rho, delta)
+    spent = cumulative(pure, rho, None if delta is None else delta - texts)
     if len(priced) == 1 and not facts:
         return Sum(spent, (), "")
     reasons = [
@@ -266,6 +275,11 @@ def compose(entries: Sequence[BudgetEntry], delta: Fraction | None = None) -> Su
         *_extracts(priced, facts),
         *_units(priced, units, most, persons=persons),
     ]
+    if spread:
+        reasons.append(
+            f"{_numbers(spread)} of a release that found texts by single rows, beside one that "
+            "protects persons: what the texts of several rows show of a person has no bound here."
+        )
     return Sum(spent, tuple(reasons), _scope(facts, units, persons=persons))
 
 

@@ -44,6 +44,10 @@ def init(
         str | None,
         typer.Option(help="Draft a release with this epsilon, from the header alone."),
     ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(help="With --epsilon: find categories and bounds with noise. About 1e-9."),
+    ] = None,
     attacks: Annotated[
         bool,
         typer.Option("--try", help="Attack what the draft would release, and say what would help."),
@@ -57,11 +61,13 @@ def init(
     from contextlib import suppress
 
     from shoal import policy as policies
-    from shoal.errors import ShoalError
+    from shoal.errors import InputError, ShoalError
     from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft, draft_from_header
 
     _check_together(budget, template, keep, k, attacks=attacks, epsilon=epsilon)
+    if delta is not None and epsilon is None:
+        raise InputError("--delta goes with --epsilon: expected both, found --delta alone.")
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
         if epsilon is None:
@@ -69,7 +75,9 @@ def init(
             drafted = draft(data, audience=audience, k=k, keep=columns, template=template,
                             **vars(reading))  # fmt: skip
         else:
-            drafted = draft_from_header(data, epsilon=epsilon, audience=audience, **vars(reading))
+            drafted = draft_from_header(
+                data, epsilon=epsilon, delta=delta, audience=audience, **vars(reading)
+            )
         if attacks:
             drafted = _try_draft(drafted, data, reading, budget, progress)
     printed = out == STDIN

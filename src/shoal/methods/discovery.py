@@ -152,6 +152,36 @@ def plan_discovery(
     )
 
 
+def delta_of_texts(setting: Setting[Any], claimed: DifferentialPrivacy) -> Fraction:
+    """Return what the thresholds of all texts take of a delta, at most."""
+    unsettled = open_columns(setting)
+    return claimed.delta * DELTA_SHARE if has_unknown_texts(unsettled) else Fraction(0)
+
+
+def plan_notes(setting: Setting[Any], claimed: DifferentialPrivacy) -> tuple[str, ...]:
+    """Say what is found with noise, and how many people a text must have to be found."""
+    stated = replace(
+        setting,
+        schema=replace(
+            setting.schema,
+            columns=tuple(replace(column, settled=False) for column in setting.schema.columns),
+        ),
+    )
+    asked = plan_discovery(stated, claimed, None)
+    if asked is None:
+        return ()
+    named = ", ".join(f"'{c.name}' ({', '.join(c.discover)})" for c in asked.columns)
+    lines = [f"Found with noise, for {float(SHARE):.0%} of the budget: {named}."]
+    texts = [column for column in asked.columns if has_unknown_texts([column])]
+    if texts:
+        least = max(asked.threshold(column) for column in texts)
+        whom = "people" if asked.rows == 1 else "rows"
+        lines.append(
+            f"A text is found where about {least:,} {whom} or more have it; others become 'other'."
+        )
+    return tuple(lines)
+
+
 def leave_for_method(setting: Setting[Any], claimed: DifferentialPrivacy) -> Setting[Any]:
     """Return the setting of the method, with what the discovery leaves of the price."""
     left = 1 - SHARE

@@ -15,6 +15,7 @@ from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.folders import FIGURES, INTERNAL_SUFFIX
 from shoal.methods import find
+from shoal.methods.discovery import delta_of_texts
 from shoal.pipeline.planning import Plan, price
 
 NOT_CHOSEN = "the method and its parameters were not chosen from this table"
@@ -198,6 +199,7 @@ def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reser
         policy.budget.source,
         epsilon=None if least is None or least.rho is not None else least.epsilon,
         rho=None if least is None else least.rho,
+        delta=Fraction(0) if least is None else delta_of_texts(planned.setting, least),
         facts=_facts(
             policy, policy.budget, Neighbours.CHANGE_ONE if least is None else least.neighbours
         ),

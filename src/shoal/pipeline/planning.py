@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from html import escape
+from itertools import chain
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,7 +36,7 @@ from shoal.engine import constraint_fit
 from shoal.errors import ClaimViolationError, InputError, count_noun, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
-from shoal.methods import REGISTRY, Method, Setting, find
+from shoal.methods import REGISTRY, Method, Setting, discovery, find
 from shoal.methods.method import ContributionProof, Expectation
 from shoal.methods.noise import contributions
 from shoal.pipeline import audiences, forecast, stated_reading
@@ -142,15 +143,18 @@ def plan(
     if distributed:
         _refuse_distributed(method, setting)
     constraint_fit.refuse(method, setting)
+    claims = _claims(method, setting, distributed=distributed)
+    private = (c.guarantee for c in claims if isinstance(c.guarantee, DifferentialPrivacy))
     planned = Plan(
         policy=policy,
         method=method,
         setting=setting,
-        claims=_claims(method, setting, distributed=distributed),
+        claims=claims,
         required=policy.required,
         not_claimed=method.promises.not_claimed(setting),
         notes=(
             *notes(policy, method, setting),
+            *chain.from_iterable(discovery.plan_notes(setting, claimed) for claimed in private),
             *constraint_fit.notes(policy.constraints, setting.release_form),
             *filter(None, [method.approximate(distributed=distributed)]),
         ),

@@ -8,6 +8,7 @@ release.
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, wit
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
 from shoal.policy import PolicySource
-from shoal.policy.draft import draft
+from shoal.policy.draft import draft, draft_from_header
 from shoal.policy.drafted import DraftedPolicy
 
 
@@ -118,12 +119,14 @@ def protect(
     audience: str | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
-    epsilon: float | None = None,
+    epsilon: float | str | None = None,
+    delta: float | str | None = None,
     **drafting: Any,
 ) -> Release:
     """Protect a table as its policy says, or as a draft does.
 
         shoal.protect(people, k=5, quasi_identifiers=["age", "region"], confidential=["income"])
+        shoal.protect(people, epsilon=1, delta=1e-9)
 
     Args:
         data: the path of a file, what `shoal.read` returned, a pandas, Polars or PyArrow table, or
@@ -137,7 +140,10 @@ def protect(
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one carries no claim
             of differential privacy, whatever it is.
-        epsilon: refused: a policy states the bounds and categories that a proof takes as known.
+        epsilon: without a policy, what the release may cost, with a delta: rows are drawn, and
+            kinds, categories and bounds are discovered with noise. It is assumed that each person
+            has one row, unless a column says by its name that it numbers them.
+        delta: the probability of a larger loss, which discovering texts needs: about 1e-9.
         drafting: without a policy, arguments of `shoal.draft`, such as k, keep and the columns of
             each role; `release.policy` has the draft, with what was guessed.
 
@@ -151,10 +157,11 @@ def protect(
     """
     drafted = None
     if policy is None:
-        data, drafted = _draft(data, epsilon=epsilon, audience=audience, **drafting)
+        data, drafted = _draft(data, epsilon, delta, audience=audience, **drafting)
         policy, audience = drafted, None
-    elif epsilon is not None or drafting:
-        named = ", ".join([*drafting, *(["epsilon"] if epsilon is not None else ())])
+    elif epsilon is not None or delta is not None or drafting:
+        prices = {"epsilon": epsilon, "delta": delta}
+        named = ", ".join([*drafting, *(name for name, given in prices.items() if given)])
         raise InputError(f"Expected a policy, or what to draft one from; found both ({named}).")
     planned = plan(
         policy,
@@ -168,19 +175,38 @@ def protect(
     return release if drafted is None else replace(release, policy=drafted.text)
 
 
-def _draft(data: Any, *, epsilon: float | None, **drafting: Any) -> tuple[Any, DraftedPolicy]:
+def _draft(
+    data: Any, epsilon: float | str | None, delta: float | str | None, **drafting: Any
+) -> tuple[Any, DraftedPolicy]:
     """Draft a policy for a caller without one; also return the table as it was read."""
-    if epsilon is not None:
+    if epsilon is None and "k" not in drafting:
         raise InputError(
-            "An epsilon needs a policy that states the bounds and the categories of every column, "
-            "from public knowledge. `shoal init --epsilon` writes the lines to fill in."
+            "Expected a policy, or k and the columns of each role, or epsilon and delta; found "
+            "none of them."
         )
-    if "k" not in drafting:
-        raise InputError("Expected a policy, or k and the columns of each role; found neither.")
     if engine.is_distributed(data):
         raise InputError("A table on Spark needs a policy; draft one from a part of it.")
+    if epsilon is not None:
+        if delta is None:
+            raise InputError(
+                "An epsilon by itself needs a policy that states the bounds and the categories of "
+                "every column, from public knowledge: `shoal init --epsilon` writes the lines to "
+                "fill in. With a delta, such as 1e-9, they are discovered with noise."
+            )
+        if "k" in drafting:
+            raise InputError("Expected k, or epsilon and delta; found both.")
+        return data, draft_from_header(
+            data, epsilon=_as_written(epsilon), delta=_as_written(delta), **drafting
+        )
+    if delta is not None:
+        raise InputError("Expected delta beside epsilon, found delta alone.")
     raw = io.read(data) if isinstance(data, str | Path) else io.from_native(data)
     return raw, draft(raw, **drafting)
+
+
+def _as_written(number: float | str) -> str:
+    """Write a number as a policy has it: 0.1 means one tenth."""
+    return number if isinstance(number, str) else f"{Decimal(repr(number)):f}"
 
 
 def run(

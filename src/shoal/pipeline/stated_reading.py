@@ -40,7 +40,8 @@ def refuse_unstated(policy: Policy, data: Any, *, delimiter: str | None = None) 
         key
         for key, needed in (
             ("delimiter", not (reading.delimiter or delimiter or isinstance(data, io.Raw))),
-            ("decimal", not reading.decimal and any(c.kind is Kind.NUMERIC for c in released)),
+            ("decimal", not reading.decimal
+             and any(c.kind is Kind.NUMERIC or "kind" in c.discover for c in released)),
             ("date_format", not reading.date_format
              and any(c.kind is Kind.DATE and not c.date_format for c in released)),
         )

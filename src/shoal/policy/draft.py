@@ -19,6 +19,7 @@ import polars as pl
 from shoal import io, policy
 from shoal.core import Audience, Kind, Role
 from shoal.errors import InputError, did_you_mean, visible
+from shoal.io import text_files
 from shoal.io.cells import is_plain
 from shoal.io.dates import ISO, in_words
 from shoal.io.files import read_by_header
@@ -100,14 +101,8 @@ def draft(
     if raw.frame.height == 0:
         raise InputError(EMPTY)
     purpose = _purpose(audience, k, keep, template)
-    roles = _roles(
-        {
-            Role.IDENTIFIER: identifiers,
-            Role.QUASI_IDENTIFIER: quasi_identifiers,
-            Role.CONFIDENTIAL: confidential,
-        }
-    )
-    for name in (*keep, *roles):
+    roles = _stated_roles(raw.names, identifiers, quasi_identifiers, confidential)
+    for name in keep:
         if name not in raw.names:
             raise InputError(f"No column named '{name}'.{did_you_mean(name, raw.names)}")
     values = all_values(raw, decimal=decimal, missing=missing)
@@ -121,31 +116,45 @@ def draft_from_header(
     data: Any,
     *,
     epsilon: str,
+    delta: str | None = None,
     source: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
     header_row: str | None = None,
     skip: str | None = None,
+    decimal: str | None = None,
     audience: str | None = None,
+    identifiers: Collection[str] = (),
+    quasi_identifiers: Collection[str] = (),
+    confidential: Collection[str] = (),
 ) -> DraftedPolicy:
     """Draft a policy with epsilon from the names of the columns.
 
     The delimiter and the encoding of a text file are those of its header.
 
-    A proof takes bounds and categories as known to everybody, so they are not read off the table:
-    each line says what to state. Until then the policy does not run.
+    A proof takes bounds and categories as known to everybody, so they are not read off the table.
+    With a delta they are discovered with noise, and the policy runs as it is; what it states
+    instead (how the file is written, and whose rows they are) is marked as assumed. Without one
+    each line says what to state, and until then the policy does not run.
 
     Args:
         data: as for `draft`.
         epsilon: what the release may cost.
+        delta: the probability of a larger loss, which discovering texts needs.
         source: named in the heading; by default, the name of the file.
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; found out where not given.
         sheet: of an Excel workbook with several.
         header_row: the rows of a sheet that name the columns.
         skip: rows of a sheet that are not records.
+        decimal: the decimal mark of numbers in text; with a delta, and where not given, a comma
+            beside semicolons, else a point.
         audience: who will get the release: public-use, scientific-use or secure-use.
+        identifiers: columns to drop, where a delta is given; the roles of others follow from
+            their names.
+        quasi_identifiers: columns that an attacker may know.
+        confidential: columns that must not be learnt.
     """
     purpose = _purpose(audience, NO_PURPOSE.k, (), None)
     if isinstance(data, str | Path):
@@ -161,6 +170,12 @@ def draft_from_header(
     raw = io.from_native(data)
     if not re.fullmatch(r"\d+(\.\d+)?", epsilon) or not Decimal(epsilon):
         raise InputError(f"Expected a positive number for epsilon, found '{brief(epsilon)}'.")
+    if delta is not None:
+        text_files.parse_delta(delta)
+        roles = _stated_roles(raw.names, identifiers, quasi_identifiers, confidential)
+        price = {"epsilon": epsilon, "delta": delta}
+        text = _to_discover(raw, roles, _by(source), price, decimal=decimal, purpose=purpose)
+        return DraftedPolicy(text, {}, (), raw.height)
     text = _join_sections(
         [
             f"{_by(source)}, from the names of its columns alone.",
@@ -189,14 +204,77 @@ def draft_from_header(
             'method = "auto"  # draws rows from a noisy model',
             f"epsilon = {epsilon}",
         ],
-        [f"differential-privacy = {epsilon}", *_release(purpose)],
+        [*_REQUIRE, f"differential-privacy = {epsilon}", *_release(purpose)],
     )
     return DraftedPolicy(text, {}, (), raw.height)
+
+
+MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
+"""Marks for missing cells that a draft from a header states, whatever the cells hold."""
+
+
+def _to_discover(
+    raw: Raw,
+    roles: Mapping[str, Role],
+    heading: str,
+    price: Mapping[str, str],
+    *,
+    decimal: str | None,
+    purpose: Purpose,
+) -> str:
+    """Write a policy that finds kinds, categories and bounds with noise, and runs as it is."""
+    found = {name: meanings(name) for name in raw.names}
+    units = [name for name, means in found.items() if {"person", "number"} <= means]
+    unit = units[0] if len(units) == 1 and roles.get(units[0]) in {None, Role.IDENTIFIER} else None
+    mark = decimal or ("," if raw.reading.get("delimiter") == ";" else ".")
+    reading = {**raw.reading, "decimal": mark}
+    return _join_sections(
+        [
+            f"{heading}, from the names of its columns alone.",
+            "# Kinds, categories and bounds are found with noise, for a tenth of epsilon. What is",
+            "# assumed, and not found, is marked so: correct it before the release.",
+        ],
+        ["one_row_per_person = true  # assumed: each person has one row"] if unit is None else (),
+        [
+            *(_open_line(name, found[name], roles.get(name), unit) for name in raw.names),
+            "",
+            "[reading]  # how the file is written; all but the delimiter is assumed",
+            *(f"{key} = {quote(value)}" for key, value in reading.items()),
+            f"missing = [{', '.join(map(quote, MISSING))}]",
+        ],
+        [
+            'method = "auto"  # draws rows from a noisy model',
+            f"epsilon = {price['epsilon']}",
+            f"delta = {price['delta']}  # probability of a larger loss, which finding texts needs",
+            'neighbours = "add-remove"  # not even the number of rows is published as it is',
+        ],
+        _release(purpose),
+    )
+
+
+def _open_line(name: str, means: Collection[str], role: Role | None, unit: str | None) -> str:
+    """Write the line of a column that is to be discovered, or dropped."""
+    if name == unit:
+        return (
+            f'{quote(name)} = {{ role = "identifier", privacy_unit = true, max_contributions = 1 }}'
+            "  # assumed: it numbers the persons; further rows of one are left out"
+        )
+    if role is None and {"direct", "named", "person"} & {*means}:
+        role = Role.IDENTIFIER
+    if role is None:
+        learnt = "confidential" in means and "quasi" not in means
+        role = Role.CONFIDENTIAL if learnt else Role.QUASI_IDENTIFIER
+    if role is Role.IDENTIFIER:
+        return f'{quote(name)} = "identifier"'
+    return f'{quote(name)} = {{ role = "{role}", kind = "discover" }}'
 
 
 def _by(source: str | None) -> str:
     by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
     return f"# Drafted by {by}"
+
+
+_REQUIRE = ("", "[require]  # or nothing is written")
 
 
 def _join_sections(
@@ -221,8 +299,6 @@ def _join_sections(
         "",
         "[protect]",
         *protect,
-        "",
-        "[require]  # or nothing is written",
         *rest,
     ]
     return "\n".join(lines) + "\n"
@@ -246,11 +322,20 @@ def _template(name: str) -> str:
     return f'# {key} = {{ role = "{role}", kind = "nominal", categories = [?] }}'
 
 
-def _roles(stated: Mapping[Role, Collection[str]]) -> dict[str, Role]:
-    """The role of each column that has one, from the columns of each role."""
+def _stated_roles(
+    known: Collection[str],
+    identifiers: Collection[str],
+    quasi_identifiers: Collection[str],
+    confidential: Collection[str],
+) -> dict[str, Role]:
+    """Return the role of each column that has one, from the columns of each role."""
     roles: dict[str, Role] = {}
-    for role, names in stated.items():
+    stated = ((Role.IDENTIFIER, identifiers), (Role.QUASI_IDENTIFIER, quasi_identifiers),
+              (Role.CONFIDENTIAL, confidential))  # fmt: skip
+    for role, names in stated:
         for name in [names] if isinstance(names, str) else names:
+            if name not in known:
+                raise InputError(f"No column named '{name}'.{did_you_mean(name, known)}")
             if roles.setdefault(name, role) is not role:
                 raise InputError(f"Expected one role for '{name}', found {roles[name]} and {role}.")
     return roles
@@ -306,6 +391,7 @@ def from_guesses(
         ],
         method,
         [
+            *_REQUIRE,
             f"k-anonymity = {purpose.k}",
             *_release(purpose, kept, _accept_few(guesses, frame.height, purpose.k)),
             *(f"# {remark}" for remark in remarks),

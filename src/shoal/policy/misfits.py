@@ -25,6 +25,7 @@ from shoal.policy.spec import (
     ColumnSpec,
     PolicySpec,
 )
+from shoal.policy.values import Discover
 
 EXPECTED = {
     "bool_type": "true or false",
@@ -46,7 +47,10 @@ def explain(error: ValidationError, where: str, *table: str) -> InputError:
     The table is the part of the policy that was checked; without it, all of the policy was.
     """
     # A misspelt key explains the one that is missing, and comes first.
-    errors = error.errors(include_url=False)
+    # What is not the word for something to be found is reported as what it is.
+    errors = [
+        e for e in error.errors(include_url=False) if f"[{Discover.__name__}]" not in str(e["loc"])
+    ]
     first, *rest = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic reports a position once for each type that it tried; count positions.
     places = {_place(other) for other in rest} - {_place(first)}

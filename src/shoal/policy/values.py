@@ -8,7 +8,9 @@ import unicodedata
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from functools import reduce
+from operator import or_
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -49,7 +51,7 @@ def choice(*kinds: type[StrEnum]) -> BeforeValidator:
             fail(f"expected one of {', '.join(members)}, found '{value}'.{guess}")
         return members[str(value)]
 
-    return BeforeValidator(convert, json_schema_input_type=Literal[tuple(members)])
+    return BeforeValidator(convert, json_schema_input_type=reduce(or_, kinds))
 
 
 Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | bool)]
