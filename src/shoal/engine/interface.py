@@ -175,10 +175,6 @@ class Source(Protocol):
         """How the file was written, in words, if that was detected."""
 
     @property
-    def distributed(self) -> bool:
-        """Whether it is a Spark DataFrame, on which only some methods run."""
-
-    @property
     def assumes(self) -> tuple[str, ...]:
         """Assumptions about its file under which each record is read by itself."""
 
