@@ -262,7 +262,13 @@ def pid_of(jobs, job):
 
 
 def upload(client, workspace, content, name="people.csv", where="data"):
-    return client.post(f"/w/{workspace}/{where}", files={"file": (name, content)})
+    """Send a file as the script of the page does."""
+    return client.post(
+        f"/w/{workspace}/{where}",
+        params={"label": name},
+        content=content,
+        headers={"content-type": "application/octet-stream"},
+    )
 
 
 def people(rows=60):
