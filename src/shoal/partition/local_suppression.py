@@ -162,15 +162,6 @@ def local_suppression(
     return Suppression(blanked, cost, min(least, cost), exact or better is not None)
 
 
-def key_sets(columns: int, size: int) -> list[tuple[int, ...]]:
-    """List all sets of `size` columns.
-
-    >>> key_sets(3, 2)
-    [(0, 1), (0, 2), (1, 2)]
-    """
-    return list(combinations(range(columns), size))
-
-
 def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
     numbers, counts = _number_rows(made)
     if meaning is MissingMeaning.OWN_VALUE:
