@@ -519,7 +519,7 @@ def _helps(
         if gain <= MOST_GAIN:
             break
     if gain >= failed.gain.value:
-        return "No few columns are the cause: use a higher k, or protect fewer columns."
+        return "Leaving out a few columns would not help: use a higher k, or protect fewer columns."
     names = " and ".join(f"'{name}'" for name in left_out)
     them = "it" if len(left_out) == 1 else "them"
     still, more = ("", "") if gain <= MOST_GAIN else ("still ", " Use a higher k as well.")
