@@ -242,7 +242,7 @@ def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) ->
     bare = [name for name in table.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
     rules = setting.constraints.rules
-    return repair_rows(table, rules, frozen=bare, missing=absent, stepped=False).table
+    return repair_rows(table, rules, frozen=bare, missing=absent, stepped=False)[0]
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -350,16 +350,15 @@ def _coerce(raw: io.Raw, how: Adoption) -> TableBesideOriginal[Table]:
 
     if how.clamped is None:
         table = validate.validate(raw.frame, schema, decimal=how.decimal)
-        made = how.repair(table)
-        how.refuse(made.broken)
+        repaired, broken = how.repair(table)
+        how.refuse(broken)
         changed = any(column.has_steps for column in schema.columns)
         as_read = original if changed else lambda: table
-        return TableBesideOriginal(raw, as_read, made.table, repaired=made.broken)
+        return TableBesideOriginal(raw, as_read, repaired, repaired=broken)
     table, counts = clamp.clamp(raw.frame, schema, columns=how.clamped, decimal=how.decimal)
-    made = how.repair(table, raw.frame)
-    table = made.table
+    table, broken = how.repair(table, raw.frame)
     if schema.persons is None:
-        return TableBesideOriginal(raw, original, table, clamped=counts, repaired=made.broken)
+        return TableBesideOriginal(raw, original, table, clamped=counts, repaired=broken)
     name = schema.persons.column
     unit = spell_persons(clamp.texts(raw.frame[name]), schema[name])
     kept = at_most(table, unit, schema.persons, key=how.key)
@@ -369,7 +368,7 @@ def _coerce(raw: io.Raw, how: Adoption) -> TableBesideOriginal[Table]:
         table.take(kept),
         clamped=counts,
         dropped=len(table) - kept.size,
-        repaired=made.broken,
+        repaired=broken,
     )
 
 

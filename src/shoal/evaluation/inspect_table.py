@@ -387,7 +387,7 @@ def _try_release(
         policy, tools = planned.policy, Tools(secure_noise())
         typed = validate.validate(raw.frame, policy.schema, decimal=policy.reading.decimal)
         # Rows that break a rule are counted elsewhere; a release would have them repaired.
-        table = repair_rows(typed, policy.constraints.rules, missing=policy.schema.released).table
+        table = repair_rows(typed, policy.constraints.rules, missing=policy.schema.released)[0]
         if planned.method.alternatives is not None:
             alternatives = planned.method.alternatives(table, planned.setting, tools)
         outcome = local.run(table, planned.method, planned.setting, tools)
