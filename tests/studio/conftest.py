@@ -180,7 +180,9 @@ def put(client, workspace, policy, public=()):
 
 def change(client, workspace, **tables):
     """Change tables of the policy."""
-    text = policy_document.with_fields(loaded(client, workspace).policy, tables)
+    document = policy_document.parse_toml(loaded(client, workspace).policy)
+    columns = {**document.get("columns", {}), **(tables.pop("columns", None) or {})}
+    text = policy_document.write_plain({**document, **tables, "columns": columns})
     return client.served.studio.put_policy(loaded(client, workspace), text)
 
 

@@ -152,4 +152,4 @@ def _text(policy: Policy, folder: Path, *, now: str) -> str:
             path.chmod(0o600)
             document["columns"][name][key] = path.name
     document["reading"] = policy_document.parse_toml(now).get("reading", {}) if now else {}
-    return policy_document.with_fields("", document)
+    return policy_document.write_plain(document)
