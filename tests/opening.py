@@ -15,7 +15,7 @@ def figures(stated, done):
 
 def protected(outcome):
     """What a method made of the rows, in canonical order."""
-    return for_method(outcome.evidence).protected
+    return for_method(outcome.evidence).table
 
 
 def in_file_order(outcome, table, method, setting):

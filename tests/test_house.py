@@ -2,7 +2,7 @@
 
 import ast
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -46,6 +46,23 @@ def test_short_names_for_arrays_stand_in_one_module():
 
     assert len(found) >= 5
     assert {module for module, _ in found} == {MODULES[ARRAYS]}
+
+
+def test_no_module_binds_a_name_twice():
+    """Of two constants of one name, which merged files may bring, the later holds for both."""
+    twice = []
+    for path in FILES:
+        bound = Counter()
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign):
+                names = (leaf for target in node.targets for leaf in ast.walk(target))
+                named = [leaf for leaf in names if isinstance(leaf, ast.Name)]
+                bound.update(leaf.id for leaf in named if isinstance(leaf.ctx, ast.Store))
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                bound[node.name] += 1
+        twice += [(MODULES[path], name) for name, times in bound.items() if times > 1]
+
+    assert twice == []
 
 
 def test_no_file_has_more_than_600_lines():

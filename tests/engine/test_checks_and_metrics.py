@@ -112,8 +112,8 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
-    came = one.whole().take(one.rows)
-    mine = local.losses_of(came, one.protected, own.setting.columns, form=form, raw=one.raw)
+    came = one.original().take(one.rows)
+    mine = local.losses_of(came, one.table, own.setting.columns, form=form, raw=one.raw)
     theirs = checks_and_metrics.compare(rows, kept, own.setting.columns)
 
     for key in ("rows", "unique_on_quasi_identifiers", "homogeneous"):

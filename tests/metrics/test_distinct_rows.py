@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.metrics.uniqueness import distinct_rows, row_keys
+from shoal.core.row_order import row_keys
+from shoal.metrics.uniqueness import distinct_rows
 
 cells = st.sampled_from([0.0, -0.0, 1.0, 2.5, float("nan")])
 tables = st.integers(0, 4).flatmap(

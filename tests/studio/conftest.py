@@ -180,7 +180,9 @@ def put(client, workspace, policy, public=()):
 
 def change(client, workspace, **tables):
     """Change tables of the policy."""
-    text = policy_document.with_fields(loaded(client, workspace).policy, tables)
+    document = policy_document.parse_toml(loaded(client, workspace).policy)
+    columns = {**document.get("columns", {}), **(tables.pop("columns", None) or {})}
+    text = policy_document.write_plain({**document, **tables, "columns": columns})
     return client.served.studio.put_policy(loaded(client, workspace), text)
 
 
@@ -262,7 +264,13 @@ def pid_of(jobs, job):
 
 
 def upload(client, workspace, content, name="people.csv", where="data"):
-    return client.post(f"/w/{workspace}/{where}", files={"file": (name, content)})
+    """Send a file as the script of the page does."""
+    return client.post(
+        f"/w/{workspace}/{where}",
+        params={"label": name},
+        content=content,
+        headers={"content-type": "application/octet-stream"},
+    )
 
 
 def people(rows=60):

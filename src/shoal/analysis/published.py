@@ -433,9 +433,9 @@ class PublishedTable:
         return [table for table in margins if table is not None]
 
     def present(self, table: NoisyTable) -> NoisyTable | None:
-        """Remove the missing cells from a table's counts; None if they cannot be separated.
+        """Remove the missing cells from a table's counts.
 
-        None where a cell counts missing cells together with others.
+        None where a count is of missing cells and others together.
         """
         for axis, name in enumerate(table.columns):
             if name not in self.frame.columns:

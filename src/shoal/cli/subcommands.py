@@ -3,7 +3,6 @@
 A hierarchy is the CSV file that a policy's `hierarchy` names.
 """
 
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -160,8 +159,9 @@ def of_dates(
 ) -> None:
     """Join days into weeks, or into months, quarters, years and decades."""
     from shoal import hierarchy as build
+    from shoal.hierarchy.files import read_day
 
-    made = build.dates(_day(first), _day(last), _split_list(levels), root=root)
+    made = build.dates(read_day(first), read_day(last), _split_list(levels), root=root)
     _write(made, out, force=force)
 
 
@@ -187,6 +187,7 @@ def of_codes(
     """Group codes by their prefixes or by a published classification."""
     from shoal import hierarchy as build
     from shoal.errors import InputError
+    from shoal.hierarchy.files import read_integers
 
     if (scheme is None) is (lengths is None):
         raise InputError("Expected either --scheme or --lengths.")
@@ -194,7 +195,7 @@ def of_codes(
     if scheme is not None:
         made = build.codes(given, scheme, root=root, observed=observed)
     else:
-        each = [_whole(length) for length in _split_list(str(lengths))]
+        each = read_integers(_split_list(str(lengths)))
         made = build.prefixes(given, each, root=root, observed=observed)
     _write(made, out, force=force)
 
@@ -251,17 +252,10 @@ def of_mapping(
 ) -> None:
     """Build a hierarchy from the parent of each value."""
     from shoal import hierarchy as build
-    from shoal.errors import InputError
-    from shoal.hierarchy.files import csv_rows
+    from shoal.hierarchy.files import read_parents
     from shoal.io import text_files
 
-    rows = csv_rows(text_files.read_bytes(file, f"'{file}'"), f"'{file}'")
-    if any(len(row) != 2 for row in rows):
-        raise InputError(f"'{file}': expected two cells per row, a value and its parent.")
-    parents: dict[str, str] = {}
-    for child, parent in rows:
-        if parents.setdefault(child, parent) != parent:
-            raise InputError(f"A hierarchy must be a tree; '{child}' has two parents.")
+    parents = read_parents(text_files.read_bytes(file, f"'{file}'"), f"'{file}'")
     _write(build.mapping(parents, root=root), out, force=force)
 
 
@@ -284,23 +278,6 @@ def check_hierarchy(
 
 def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _day(text: str) -> date:
-    from shoal.errors import InputError
-
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"Expected a day such as 2020-01-31, found '{text}'.") from None
-
-
-def _whole(text: str) -> int:
-    from shoal.errors import InputError
-
-    if not text.isdecimal():
-        raise InputError(f"Expected a whole number, found '{text}'.")
-    return int(text)
 
 
 def _read_values(

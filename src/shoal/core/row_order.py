@@ -1,6 +1,6 @@
-"""Sort rows by 64-bit words, into which their columns are packed; ties by index."""
+"""Sort rows by 64-bit words, into which their columns are packed; number distinct rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from shoal.core.kernels.row_order import radix_order
 
 LONG = 1 << 16
 """From so many rows on, loading a kernel pays."""
+_MOST = 2**62
 
 
 def float_words(values: Floats) -> Unsigned64:
@@ -33,6 +34,26 @@ def value_order(values: Floats) -> Ints:
     [1, 3, 0, 2]
     """
     return words_order([float_words(values)])
+
+
+def row_keys(codes: Iterable[Ints], rows: int) -> Ints:
+    """Number the distinct rows from 0 without gaps, in the order of the columns.
+
+    The codes are written as digits of one number, which is renumbered before it overflows.
+    Without columns all rows are equal.
+
+    >>> row_keys([np.array([1, 0, 1]), np.array([0, 0, 0])], 3)
+    array([1, 0, 1])
+    """
+    keys, room = np.zeros(rows, dtype=np.int64), 1
+    for digit in codes:
+        width = int(digit.max(initial=0)) + 1
+        if room > _MOST // width:
+            keys = np.unique(keys, return_inverse=True)[1]
+            room = int(keys.max(initial=0)) + 1
+        keys = keys * width + digit
+        room *= width
+    return np.unique(keys, return_inverse=True)[1]
 
 
 def words_order(words: Sequence[Unsigned64]) -> Ints:

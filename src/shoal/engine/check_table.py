@@ -26,6 +26,7 @@ from shoal.core import (
 )
 from shoal.core._arrays import Ints
 from shoal.core.claims import ONE_ROW
+from shoal.core.row_order import row_keys
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.cells import compose
@@ -308,11 +309,7 @@ def _leaf_counts(boxes: SpatialDecomposition, held: Ints, schema: Schema) -> Cou
 
 def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
     """Number the equivalence classes of some columns from 0; missing is a value."""
-    labels = np.zeros(frame.height, dtype=np.int64)
-    for name in keys:
-        codes = _dense(frame[name]) + 1
-        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].ravel()
-    return labels
+    return row_keys((_dense(frame[name]) + 1 for name in keys), frame.height)
 
 
 def value_codes(frame: pl.DataFrame, columns: Sequence[str], schema: Schema) -> tuple[Ints, int]:

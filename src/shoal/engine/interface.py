@@ -22,7 +22,7 @@ from shoal.core import (
 from shoal.errors import InputError, count_noun
 from shoal.io import clamp
 from shoal.io.column_counts import ColumnCounts
-from shoal.io.repair import Repaired, repair_rows
+from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
 from shoal.methods.discovery import Count, Discovered
@@ -131,7 +131,9 @@ class Adoption:
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
 
-    def repair(self, table: Table, frame: pl.DataFrame | None = None) -> Repaired:
+    def repair(
+        self, table: Table, frame: pl.DataFrame | None = None
+    ) -> tuple[Table, Mapping[str, int]]:
         """Replace each row that violates a constraint by the nearest row that satisfies all.
 
         `frame` has the rows before clamping: a cell that was missing there violates no constraint.
@@ -173,10 +175,6 @@ class Source(Protocol):
     @property
     def found(self) -> str:
         """How the file was written, in words, if that was detected."""
-
-    @property
-    def distributed(self) -> bool:
-        """Whether it is a Spark DataFrame, on which only some methods run."""
 
     @property
     def assumes(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -41,40 +41,43 @@ from shoal.methods.noise import contributions
 from shoal.metrics import information_loss
 from shoal.privacy_models import Counts
 
+T = TypeVar("T", bound=Table | SpatialDecomposition)
+
 GENERALISED = "share of rows whose cell was generalised"
 RECODED = "share of rows whose category changed"
 
 
 @dataclass(frozen=True, eq=False)
-class LocalEvidence:
-    """The original and its release, in memory and in canonical order.
+class TableBesideOriginal(Generic[T]):
+    """A table beside its original: first as the method sees it, then as the method left it.
 
     Attributes:
-        raw: the original as it came.
-        whole: all rows, typed, as they came.
-        rows: those that the protected ones stand for, or all.
-        protected: what was made of them.
+        raw: the original as it was read.
+        original: makes its rows with types and without the policy's steps, see `io.original`; those
+            that were left out because a person had more than stated are not among them.
+        table: what was made of them so far.
+        rows: the rows of the original that those of the table stand for, after a method.
         clamped: for each clamped column, how many cells were changed.
         dropped: how many rows were left out because a person had more than stated.
         repaired: how many rows broke each rule, and were repaired.
     """
 
     raw: io.Raw
-    whole: Callable[[], Table]
-    rows: NDArray[np.int64]
-    protected: Table | SpatialDecomposition
-    clamped: Mapping[str, Mapping[str, int]]
-    dropped: int
-    repaired: Mapping[str, int]
+    original: Callable[[], Table]
+    table: T
+    rows: NDArray[np.int64] | None = None
+    clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    dropped: int = 0
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     def close(self) -> None:
         """Do nothing: memory is freed automatically."""
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        original = self.whole()
-        before = original.take(self.rows)
-        losses = losses_of(before, self.protected, columns, form=form, raw=self.raw)
+        original = self.original()
+        before = original if self.rows is None else original.take(self.rows)
+        losses = losses_of(before, self.table, columns, form=form, raw=self.raw)
         for column in losses["columns"]:  # whether or not a row was left out
             column["missing_original"] = original.frame[column["name"]].null_count()
         return losses
@@ -103,7 +106,7 @@ class LocalOutcome:
     suppressed: int
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
-    evidence: Confidential[LocalEvidence]
+    evidence: Confidential[TableBesideOriginal[Any]]
     units: Confidential[NDArray[np.int64]] | None = None
     constant: tuple[str, ...] = ()
     recoding: Confidential[Mapping[str, Any]] | None = None
@@ -150,22 +153,6 @@ class LocalOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Typed:
-    """A table with the types of its policy, and its original.
-
-    Attributes:
-        came: its rows as they came, see `io.original`.
-    """
-
-    raw: io.Raw
-    table: Table
-    came: Callable[[], Table]
-    clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    dropped: int = 0
-    repaired: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
 class LocalRows:
     """A table with the types of its policy, in memory.
 
@@ -174,7 +161,7 @@ class LocalRows:
         restore: turns a released frame into the type that was handed in.
     """
 
-    typed: Confidential[_Typed]
+    typed: Confidential[TableBesideOriginal[Table]]
     restore: Callable[[pl.DataFrame], Any]
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
@@ -207,11 +194,11 @@ class LocalRows:
         if isinstance(masked.data, Table):
             masked = replace(masked, data=bring_to_domain(masked.data, setting, method))
         rows = order if masked.kept is None else order[masked.kept]
-        evidence = LocalEvidence(
+        evidence = TableBesideOriginal(
             typed.raw,
-            typed.came,
-            rows,
+            typed.original,
             masked.data,
+            rows,
             typed.clamped,
             typed.dropped,
             typed.repaired,
@@ -255,7 +242,7 @@ def bring_to_domain(table: Table, setting: Setting[Any], method: Method[Any]) ->
     bare = [name for name in table.schema.names if name not in setting.columns]
     absent = may_be_missing(method, setting.schema)
     rules = setting.constraints.rules
-    return repair_rows(table, rules, frozen=bare, missing=absent, stepped=False).table
+    return repair_rows(table, rules, frozen=bare, missing=absent, stepped=False)[0]
 
 
 def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
@@ -319,7 +306,6 @@ class LocalSource:
     raw: Confidential[io.Raw]
     labels: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
-    distributed: bool = False
     assumes: tuple[str, ...] = ()
 
     @staticmethod
@@ -354,41 +340,41 @@ class LocalSource:
         return LocalRows(self.raw.map(lambda raw: _coerce(raw, how)), restore)
 
 
-def _coerce(raw: io.Raw, how: Adoption) -> _Typed:
+def _coerce(raw: io.Raw, how: Adoption) -> TableBesideOriginal[Table]:
     schema = how.schema
     silent = how.clamped is not None
     clamp.refuse_float_ids(schema, raw.types)
 
-    def came() -> Table:
+    def original() -> Table:
         return read_original(raw.frame, schema, decimal=how.decimal, silent=silent)
 
     if how.clamped is None:
         table = validate.validate(raw.frame, schema, decimal=how.decimal)
-        made = how.repair(table)
-        how.refuse(made.broken)
+        repaired, broken = how.repair(table)
+        how.refuse(broken)
         changed = any(column.has_steps for column in schema.columns)
-        return _Typed(raw, made.table, came if changed else lambda: table, repaired=made.broken)
+        as_read = original if changed else lambda: table
+        return TableBesideOriginal(raw, as_read, repaired, repaired=broken)
     table, counts = clamp.clamp(raw.frame, schema, columns=how.clamped, decimal=how.decimal)
-    made = how.repair(table, raw.frame)
-    table = made.table
+    table, broken = how.repair(table, raw.frame)
     if schema.persons is None:
-        return _Typed(raw, table, came, counts, repaired=made.broken)
+        return TableBesideOriginal(raw, original, table, clamped=counts, repaired=broken)
     name = schema.persons.column
     unit = spell_persons(clamp.texts(raw.frame[name]), schema[name])
     kept = at_most(table, unit, schema.persons, key=how.key)
-    return _Typed(
+    return TableBesideOriginal(
         raw,
+        lambda: original().take(kept),
         table.take(kept),
-        lambda: came().take(kept),
-        counts,
-        len(table) - kept.size,
-        made.broken,
+        clamped=counts,
+        dropped=len(table) - kept.size,
+        repaired=broken,
     )
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
     """Run a method on a table that already has its types; see `LocalRows.run`."""
-    typed = _Typed(io.Raw(table.frame), table, lambda: table)
+    typed = TableBesideOriginal(io.Raw(table.frame), lambda: table, table)
     return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 

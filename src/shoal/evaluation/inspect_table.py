@@ -387,7 +387,7 @@ def _try_release(
         policy, tools = planned.policy, Tools(secure_noise())
         typed = validate.validate(raw.frame, policy.schema, decimal=policy.reading.decimal)
         # Rows that break a rule are counted elsewhere; a release would have them repaired.
-        table = repair_rows(typed, policy.constraints.rules, missing=policy.schema.released).table
+        table = repair_rows(typed, policy.constraints.rules, missing=policy.schema.released)[0]
         if planned.method.alternatives is not None:
             alternatives = planned.method.alternatives(table, planned.setting, tools)
         outcome = local.run(table, planned.method, planned.setting, tools)
@@ -519,7 +519,7 @@ def _helps(
         if gain <= MOST_GAIN:
             break
     if gain >= failed.gain.value:
-        return "No few columns are the cause: use a higher k, or protect fewer columns."
+        return "Leaving out a few columns would not help: use a higher k, or protect fewer columns."
     names = " and ".join(f"'{name}'" for name in left_out)
     them = "it" if len(left_out) == 1 else "them"
     still, more = ("", "") if gain <= MOST_GAIN else ("still ", " Use a higher k as well.")

@@ -3,7 +3,8 @@
 import csv
 import io
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,7 @@ def write(hierarchy: Hierarchy, path: str | Path, *, force: bool = False) -> dic
         the hierarchy was read off the data.
     """
     hierarchy.levels()
-    held = io.StringIO(newline="")
-    # The reader takes a semicolon in the first line for the separator.
-    mark = ";" if any(";" in cell for cell in hierarchy.paths[0]) else ","
-    csv.writer(held, delimiter=mark, lineterminator="\n").writerows(hierarchy.paths)
-    write_text(Path(path), held.getvalue(), force=force)
+    write_text(Path(path), csv_text(hierarchy.paths), force=force)
     keys: dict[str, Any] = {"hierarchy": Path(path).name}
     return {**keys, "observed": True} if hierarchy.observed else keys
 
@@ -97,3 +94,40 @@ def csv_rows(raw: bytes, what: str) -> list[list[str]]:
         raise InputError(f"{what} must be CSV in UTF-8.") from None
     texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
     return [cells for cells in texts if any(cells)]
+
+
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
+    """Write rows of cells as `csv_rows` reads them."""
+    held = io.StringIO(newline="")
+    # The reader takes a semicolon in the first line for the separator.
+    mark = ";" if any(";" in cell for cell in rows[0]) else ","
+    csv.writer(held, delimiter=mark, lineterminator="\n").writerows(rows)
+    return held.getvalue()
+
+
+def read_parents(raw: bytes, what: str) -> dict[str, str]:
+    """Read the parent of each value: two cells per row."""
+    rows, parents = csv_rows(raw, what), dict[str, str]()
+    if any(len(row) != 2 for row in rows):
+        raise InputError(f"{what}: expected two cells per row, a value and its parent.")
+    for child, parent in rows:
+        if parents.setdefault(child, parent) != parent:
+            raise InputError(f"A hierarchy must be a tree; '{child}' has two parents.")
+    return parents
+
+
+def read_integers(texts: Iterable[str]) -> list[int]:
+    """Read whole numbers as somebody typed them."""
+    numbers = list(texts)
+    for text in numbers:
+        if not text.isdecimal():
+            raise InputError(f"Expected a whole number, found '{text}'.")
+    return list(map(int, numbers))
+
+
+def read_day(text: str) -> date:
+    """Read a day as somebody typed it."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"Expected a day such as 2020-01-31, found '{text}'.") from None

@@ -5,7 +5,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -15,14 +15,6 @@ from shoal.core._arrays import Array, Bools
 from shoal.core.allowed_records import ConstraintSet
 from shoal.core.constraints import CATEGORICAL, grain
 from shoal.io.table import Table
-
-
-class Repaired(NamedTuple):
-    """A table that satisfies all rules, how many rows changed, and how many violated each rule."""
-
-    table: Table
-    rows: int
-    broken: Mapping[str, int]
 
 
 def plain_columns(frame: pl.DataFrame, schema: Schema, names: Sequence[str]) -> dict[str, Array]:
@@ -64,7 +56,7 @@ def repair_rows(
     missing: Collection[str] = (),
     stepped: bool = True,
     filled: Mapping[str, Bools] = MappingProxyType({}),
-) -> Repaired:
+) -> tuple[Table, Mapping[str, int]]:
     """Replace each row that violates a rule by the nearest row that satisfies all rules.
 
     Args:
@@ -75,10 +67,13 @@ def repair_rows(
         stepped: numbers are multiples of their `step`. Without one, they are whole where their type
             is.
         filled: cells that were missing before, and break no rule where broken ones are counted.
+
+    Returns:
+        The table, and how many rows violated each rule.
     """
     rules = applicable(table.frame, table.schema, rules)
     if not rules:
-        return Repaired(table, 0, {})
+        return table, {}
     grids = {}
     for name in dict.fromkeys(name for rule in rules for name in rule.columns):
         column, dtype = table.schema[name], table.frame.schema[name]
@@ -95,7 +90,7 @@ def repair_rows(
     broken = {rule.text: int((~rule.holds(seen)).sum()) for rule in rules}
     for name in chosen.columns if changed.any() else ():
         table = _replace_column(table, name, columns[name], made[name])
-    return Repaired(table, int(changed.sum()), broken)
+    return table, broken
 
 
 def _replace_column(table: Table, name: str, before: Array, after: Array) -> Table:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
+from shoal.core.row_order import row_keys
 from shoal.errors import InputError
 
 MOST_PATTERNS = 64
@@ -327,9 +328,6 @@ def _gauss(f: Floats, q: Floats) -> Floats:
     return result
 
 
-_MOST = 2**62
-
-
 def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """Number the distinct values of each column in order; missing (NaN) is one value.
 
@@ -340,26 +338,6 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     if table.ndim != 2:
         raise InputError("Expected a matrix of records by columns.")
     return [np.unique(column, return_inverse=True)[1] for column in table.T]
-
-
-def row_keys(codes: list[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
-    """Number the distinct rows from 0 without gaps, in the order of the columns.
-
-    The codes are written as digits of one number, which is renumbered before it overflows.
-    Without columns all rows are equal.
-
-    >>> row_keys([np.array([1, 0, 1]), np.array([0, 0, 0])], 3)
-    array([1, 0, 1])
-    """
-    keys, room = np.zeros(rows, dtype=np.int64), 1
-    for digit in codes:
-        width = int(digit.max(initial=0)) + 1
-        if room > _MOST // width:
-            keys = np.unique(keys, return_inverse=True)[1]
-            room = int(keys.max(initial=0)) + 1
-        keys = keys * width + digit
-        room *= width
-    return np.unique(keys, return_inverse=True)[1]
 
 
 def distinct_rows(columns: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

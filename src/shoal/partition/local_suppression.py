@@ -59,6 +59,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import MissingMeaning, Progress, silent
 from shoal.core._arrays import Floats, Ints
+from shoal.core.row_order import row_keys
 from shoal.errors import InputError
 
 EXACT, LINEAR = 600, 20_000
@@ -162,15 +163,6 @@ def local_suppression(
     return Suppression(blanked, cost, min(least, cost), exact or better is not None)
 
 
-def key_sets(columns: int, size: int) -> list[tuple[int, ...]]:
-    """List all sets of `size` columns.
-
-    >>> key_sets(3, 2)
-    [(0, 1), (0, 2), (1, 2)]
-    """
-    return list(combinations(range(columns), size))
-
-
 def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
     numbers, counts = _number_rows(made)
     if meaning is MissingMeaning.OWN_VALUE:
@@ -184,16 +176,8 @@ def _lacks(made: Ints, original: Ints, k: int, meaning: MissingMeaning) -> bool:
 
 def _number_rows(C: Ints) -> tuple[Ints, Ints]:
     """Number the distinct records from 0, and count each."""
-    key, room = np.zeros(len(C), np.int64), 1
-    for column in C.T:
-        width = int(column.max(initial=-1)) + 2
-        if room * width >= 2**62:
-            key = np.unique(key, return_inverse=True)[1].ravel()
-            room = int(key.max()) + 1
-        key = key * width + column + 1
-        room *= width
-    _, numbers, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return numbers.ravel(), counts
+    numbers = row_keys((column + 1 for column in C.T), len(C))
+    return numbers, np.bincount(numbers)
 
 
 def _distinct(C: Ints) -> tuple[Ints, Ints, Ints]:

@@ -121,7 +121,7 @@ def _measure_exposure(
     found: Any, release: Release, manifest: Manifest
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Measure what is released unchanged, by persons if a run knows them."""
-    table = getattr(found, "protected", None)
+    table = getattr(found, "table", None)
     if isinstance(table, Table) and table.persons is not None:
         return nearly_unique(manifest, table.publishable(), pl.Series(table.persons))
     if not hasattr(found, "raw"):

@@ -1,6 +1,6 @@
 """What a request may use: the studio's components, and the workspace of its address.
 
-Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
+Pages stand on this file, and on nothing below it that changes state.
 """
 
 import shutil
@@ -48,7 +48,7 @@ class Studio:
     history: History
     temporary: Path
 
-    # What a steward does, each as one function. Pages and API call nothing else to change state.
+    # What a steward does, each as one function. Pages call nothing else to change state.
 
     def remove(self, workspace: Workspace) -> None:
         """Delete a workspace, its running jobs and its data; releases stay in the history."""

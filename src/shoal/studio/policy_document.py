@@ -71,29 +71,6 @@ def check_budget(policy: Policy, *, home: Path) -> None:
         )
 
 
-def with_fields(text: str, changes: Mapping[str, Any]) -> str:
-    """Change sections of a policy, and write it again.
-
-    Args:
-        text: TOML, the policy so far.
-        changes: by section; under `columns` by column, where each named column is replaced; any
-            other section is replaced whole, and taken out where it is none. JSON values will do:
-            days may be texts.
-    """
-    document = parse_toml(text)
-    for section, stated in changes.items():
-        if stated is None:
-            document.pop(section, None)
-        elif section == "columns":
-            columns = {**document.get("columns", {})}
-            for name, column in stated.items():
-                columns[name] = _column(column)
-            document["columns"] = columns
-        else:
-            document[section] = _to_toml_value(stated)
-    return write_toml(document)
-
-
 def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a column's fields, including its role if nothing else is stated."""
     stated = document["columns"][name]
@@ -204,12 +181,18 @@ def write_toml(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _column(stated: Any) -> Any:
-    if not isinstance(stated, Mapping):
-        return stated
-    return _to_toml_value(
-        with_days({key: value for key, value in stated.items() if value is not None})
-    )
+def write_plain(document: Mapping[str, Any]) -> str:
+    """Write a policy of plain JSON values as TOML text: days of columns may be texts.
+
+    A key without a value is left out, and so is a section.
+    """
+    kept = {section: stated for section, stated in document.items() if stated is not None}
+    if kept.get("columns"):
+        kept["columns"] = {
+            name: column if isinstance(column, str) else with_days(_to_toml_value(column))
+            for name, column in kept["columns"].items()
+        }
+    return write_toml(_to_toml_value(kept))
 
 
 def _to_toml_value(value: Any) -> Any:

@@ -4,8 +4,6 @@ A scheme brings its policy with it: roles, hierarchies and what was promised. Th
 by it until it is dropped, and every promise is checked again on the result.
 """
 
-import csv
-import io
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.core import Policy, Role
 from shoal.errors import InputError
+from shoal.hierarchy.files import csv_text
 from shoal.io.files import format_like
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.methods import find
@@ -149,11 +148,8 @@ def _text(policy: Policy, folder: Path, *, now: str) -> str:
     for key, files in (("hierarchy", trees), ("recode", pairs)):
         for name, rows in files.items():
             path = folder / f"scheme-{key}-{new_id()}.csv"
-            held = io.StringIO(newline="")
-            mark = ";" if any(";" in cell for cell in rows[0]) else ","
-            csv.writer(held, delimiter=mark, lineterminator="\n").writerows(rows)
-            path.write_text(held.getvalue(), encoding="utf-8")
+            path.write_text(csv_text(rows), encoding="utf-8")
             path.chmod(0o600)
             document["columns"][name][key] = path.name
     document["reading"] = policy_document.parse_toml(now).get("reading", {}) if now else {}
-    return policy_document.with_fields("", document)
+    return policy_document.write_plain(document)

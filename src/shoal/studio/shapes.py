@@ -34,7 +34,7 @@ MANY = 50
 NAMED = 3
 """Categories that are named beside their picture."""
 WIDE, HIGH = 120, 28
-"""The size of a picture in its own units."""
+"""The size of a column's picture in its own units."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,8 @@ def sparkline(shape: Shape, *, plain: bool = False) -> Markup:
     )
 
 
-WIDE, HIGH = 56, 22
-"""The size of a picture in its own units."""
+TWIN_WIDE, TWIN_HIGH = 56, 22
+"""The size of a picture of a column before and after."""
 
 
 def before_and_after(one: Mapping[str, Any]) -> Markup:
@@ -230,7 +230,16 @@ def before_and_after(one: Mapping[str, Any]) -> Markup:
         '<svg class="twin" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" '
         'aria-label="{}"><title>{}</title><path class="after" d="M0 {}{}z"/><path class="before" '
         'd="M0 {}{}"/></svg>'
-    ).format(WIDE, HIGH, words, words, HIGH, _steps(after, most), HIGH, _steps(before, most))
+    ).format(
+        TWIN_WIDE,
+        TWIN_HIGH,
+        words,
+        words,
+        TWIN_HIGH,
+        _steps(after, most),
+        TWIN_HIGH,
+        _steps(before, most),
+    )
 
 
 def _shares(counts: Sequence[float]) -> list[float]:
@@ -239,6 +248,6 @@ def _shares(counts: Sequence[float]) -> list[float]:
 
 
 def _steps(shares: Sequence[float], most: float) -> str:
-    step = WIDE / max(len(shares), 1)
-    heights = (HIGH - (HIGH - 2) * share / most for share in shares)
-    return "".join(f"V{height:.4g}h{step:.4g}" for height in heights) + f"V{HIGH}"
+    step = TWIN_WIDE / max(len(shares), 1)
+    heights = (TWIN_HIGH - (TWIN_HIGH - 2) * share / most for share in shares)
+    return "".join(f"V{height:.4g}h{step:.4g}" for height in heights) + f"V{TWIN_HIGH}"

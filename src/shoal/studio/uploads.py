@@ -9,10 +9,8 @@ a limit of memory besides.
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 from anyio import to_thread
-from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from shoal import io
@@ -33,22 +31,8 @@ LONGEST = 200
 MOST_BYTES = 200
 """Of a file's name; file systems take 255, and what is seen of a file is kept beside it."""
 BUFFER = 1 << 20
-BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                    "required": ["file"],
-                }
-            },
-        },
-    }
-}
-"""How the schema describes an upload."""
+BYTES = "application/octet-stream"
+"""What a page sends a file as."""
 CELL = 16
 """Bytes that a decoded cell takes at least."""
 
@@ -61,11 +45,10 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
     """Write the file of a request to a folder.
 
     Args:
-        request: `multipart/form-data` with one file in the field `file`, or the file itself as
-            `application/octet-stream`.
+        request: the bytes of the file, as `application/octet-stream`.
         folder: where to write it, under a name of the server's choice.
         limit: bytes that it may have.
-        label: what the steward calls it, where the request does not say.
+        label: what the steward calls it.
 
     Raises:
         TooLargeError: it has more bytes, whatever the request says.
@@ -73,30 +56,19 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
     """
     private_folder(folder)
     target = folder / f".{new_id()}.part"
-    kind, options = parse_options_header(request.headers.get("content-type"))
+    if request.headers.get("content-type") != BYTES:
+        raise InputError(f"Expected the bytes of a file as {BYTES}, found another kind of content.")
     try:
         with target.open("xb") as file:
             target.chmod(0o600)
-            if kind == b"multipart/form-data":
-                parts = _Parts(options.get(b"boundary"))
-                async for chunk in _count_bytes(request, limit + BUFFER):
-                    parts.feed(chunk)
-                    if len(parts.content) >= BUFFER:
-                        await to_thread.run_sync(file.write, parts.take_all())
-                    if parts.size > limit:
-                        raise TooLargeError(_too_large(limit))
-                parts.finish()
-                await to_thread.run_sync(file.write, parts.take_all())
-                size, label = parts.size, parts.name or label
-            else:
-                size, waiting = 0, bytearray()
-                async for chunk in _count_bytes(request, limit):
-                    size += len(chunk)
-                    waiting += chunk
-                    if len(waiting) >= BUFFER:
-                        await to_thread.run_sync(file.write, bytes(waiting))
-                        waiting.clear()
-                await to_thread.run_sync(file.write, bytes(waiting))
+            size, waiting = 0, bytearray()
+            async for chunk in _count_bytes(request, limit):
+                size += len(chunk)
+                waiting += chunk
+                if len(waiting) >= BUFFER:
+                    await to_thread.run_sync(file.write, bytes(waiting))
+                    waiting.clear()
+            await to_thread.run_sync(file.write, bytes(waiting))
         if not size:
             raise InputError("The file is empty, or none was chosen. Choose a table of people.")
         return _name_file(target, _label(label), size)
@@ -212,74 +184,3 @@ def _label(name: str) -> str:
     if len(clean) > LONGEST:
         clean = clean[: LONGEST - 20] + "\u2026" + clean[-18:]
     return clean or "table.csv"
-
-
-class _Parts:
-    """The file part of a form, as it arrives; other fields are skipped."""
-
-    def __init__(self, boundary: bytes | None) -> None:
-        if not boundary:
-            raise InputError(
-                "The upload is not well formed: expected a form with a boundary, found none."
-            )
-        self.content = bytearray()
-        self.size = 0
-        self.name = ""
-        self.found = False
-        self._header, self._value = bytearray(), bytearray()
-        self._headers: dict[bytes, bytes] = {}
-        self._in_file = False
-        self._ended = False
-        callbacks: Any = {
-            "on_part_begin": self._headers.clear,
-            "on_header_field": lambda d, a, b: self._header.extend(d[a:b]),
-            "on_header_value": lambda d, a, b: self._value.extend(d[a:b]),
-            "on_header_end": self._header_end,
-            "on_headers_finished": self._begin,
-            "on_part_data": self._data,
-            "on_part_end": self._end,
-            "on_end": self._all,
-        }
-        self._parser = MultipartParser(boundary, callbacks)
-
-    def feed(self, chunk: bytes) -> None:
-        try:
-            self._parser.write(chunk)
-        except InputError:
-            raise
-        except ValueError:
-            raise InputError("The form with the file is not well formed.") from None
-
-    def finish(self) -> None:
-        if not self._ended or not self.found:
-            raise InputError("Expected a form with one file in the field 'file', found none.")
-
-    def take_all(self) -> bytes:
-        content = bytes(self.content)
-        self.content.clear()
-        return content
-
-    def _header_end(self) -> None:
-        self._headers[bytes(self._header).lower()] = bytes(self._value)
-        self._header.clear()
-        self._value.clear()
-
-    def _begin(self) -> None:
-        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
-        self._in_file = options.get(b"name") == b"file" and b"filename" in options
-        if self._in_file:
-            if self.found:
-                raise InputError("Expected one file, found several.")
-            self.found = True
-            self.name = options[b"filename"].decode("utf-8", "replace")
-
-    def _data(self, data: bytes, start: int, end: int) -> None:
-        if self._in_file:
-            self.content += data[start:end]
-            self.size += end - start
-
-    def _end(self) -> None:
-        self._in_file = False
-
-    def _all(self) -> None:
-        self._ended = True

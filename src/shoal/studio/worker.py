@@ -9,7 +9,6 @@ holds afterwards:
   previous, coarsen -> rows, notes.
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
-- `evaluate`: data, released, policy, control, out, budget, source -> sentence.
 - `inspect`: data, policy, out, budget, source -> digest; the figures themselves are written
   to `out`, which is in the temporary folder.
 - `preview`: rows_of, source_words, policy, out -> digest; the rows themselves are written to `out`,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
-PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
+PATHS = ("data", "policy", "out", "control", "comparison", "candidates", "on_sample",
          "budget", "rows_of", "scheme", "previous")  # fmt: skip
 """Arguments that name a file."""
 NICE = 10

@@ -179,10 +179,10 @@ def _repairing(bring: Step, how: Adoption, schema: Schema) -> Step:
                 yield note, frame
                 continue
             bare = frame.drop(SEQ)
-            made = how.repair(Table(bare, schema, dict(bare.schema)), block)
-            yield number, made.table.frame.with_columns(frame[SEQ])
-            broken = {"rule": list(made.broken), "rows": list(made.broken.values())}
-            yield _BROKEN, pl.DataFrame(broken, schema={"rule": pl.String, "rows": pl.Int64})
+            table, broken = how.repair(Table(bare, schema, dict(bare.schema)), block)
+            yield number, table.frame.with_columns(frame[SEQ])
+            counts = {"rule": list(broken), "rows": list(broken.values())}
+            yield _BROKEN, pl.DataFrame(counts, schema={"rule": pl.String, "rows": pl.Int64})
 
     return both
 

@@ -29,7 +29,6 @@ class SparkSource:
 
     frame: DataFrame
     labels: Mapping[str, Any] = field(default_factory=dict)
-    distributed: bool = True
     found: str = ""
     assumes: tuple[str, ...] = ()
 

@@ -437,7 +437,7 @@ def _axes(
 
 
 def _from_zero(estimate: Estimate, most: float = np.inf) -> Estimate:
-    """Clip an interval to the range of a share or an error; it holds for all looks jointly."""
+    """Clip an interval to the range of a share or an error; all intervals hold jointly."""
     low, high = max(estimate.low, 0.0), min(estimate.high, most)
     return Estimate(estimate.value, low, high, frontier.CONFIDENCE)
 

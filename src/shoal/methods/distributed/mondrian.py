@@ -173,7 +173,7 @@ def cut_blocks(rows: DistributedRows, asked: Asked, release: Release, tools: Too
 
 
 def _one(totals: Ints) -> Ints:
-    """A single record of a value that occurs."""
+    """Return the value of one record, as a requirement takes it: the most frequent one."""
     return np.array([int(np.argmax(totals))])
 
 

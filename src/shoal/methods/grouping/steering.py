@@ -21,7 +21,7 @@ def steering(setting: Setting[Any]) -> list[LDiversity | TCloseness]:
 
 
 def refuse_steering(setting: Setting[Any]) -> None:
-    """Refuse models about other classes than those of the protected columns."""
+    """Refuse privacy models whose classes are not those of the protected columns."""
     for guarantee in steering(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(

@@ -44,7 +44,7 @@ DETAILS = (
         "max_risk",
         "Largest risk",
         compare.MAX_RISK,
-        "The upper end of the interval of a recommended method's risk is at most this.",
+        "A method is recommended only if the interval of its risk ends at this or below.",
     ),
     (
         "rows",

@@ -7,7 +7,6 @@ marked, as copied categories are.
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shoal import hierarchy
 from shoal.core import Hierarchy
 from shoal.errors import InputError, count_noun
-from shoal.hierarchy.files import csv_rows
+from shoal.hierarchy.files import csv_rows, read_day, read_integers, read_parents
 from shoal.studio import profile
 
 if TYPE_CHECKING:
@@ -135,19 +134,21 @@ def make_hierarchy(
             text["low"], text["high"], _split_list(text["widths"]), step=step
         )
     if how == "dates":
-        return hierarchy.dates(_day(text["first"]), _day(text["last"]), _split_list(text["levels"]))
+        return hierarchy.dates(
+            read_day(text["first"]), read_day(text["last"]), _split_list(text["levels"])
+        )
     if how == "ordered":
         return hierarchy.join_ordered(list(map(str, stated.get("categories", ()))),
-                                 join=_whole(text["join"]),
+                                 join=read_integers([text["join"]])[0],
                                  observed=bool(stated.get("observed")))  # fmt: skip
     values, observed = _values(here, name, stated)
     build: Mapping[str, Callable[[], Hierarchy]] = {
         "prefixes": lambda: hierarchy.prefixes(
-            values, list(map(_whole, _split_list(text["lengths"]))), observed=observed
+            values, read_integers(_split_list(text["lengths"])), observed=observed
         ),
         "codes": lambda: hierarchy.codes(values, text["scheme"], observed=observed),
         "masked": lambda: hierarchy.mask_codes(
-            values, side=text["side"], by=_whole(text["by"]), observed=observed
+            values, side=text["side"], by=read_integers([text["by"]])[0], observed=observed
         ),
     }
     return build[how]()
@@ -183,13 +184,7 @@ def _from_file(given: Mapping[str, Any]) -> Hierarchy:
     if not isinstance(content, bytes) or not content:
         raise InputError("Choose the file with the hierarchy.")
     if given.get("rows") == "parents":
-        rows = csv_rows(content, "The file")
-        if any(len(row) != 2 for row in rows):
-            raise InputError("Expected two cells per row: a value or a group, and its parent.")
-        parents: dict[str, str] = {}
-        for child, parent in rows:
-            if parents.setdefault(child, parent) != parent:
-                raise InputError("A hierarchy must be a tree; a value of the file has two parents.")
+        parents = read_parents(content, "The file")
         tops = set(parents.values()) - set(parents)
         return hierarchy.mapping(parents, root="*" if len(tops) > 1 else None)
     tree = Hierarchy(tuple(map(tuple, csv_rows(content, "The file"))))
@@ -199,16 +194,3 @@ def _from_file(given: Mapping[str, Any]) -> Hierarchy:
 
 def _split_list(text: str) -> list[str]:
     return [part for part in re.split(r"[\s,;]+", text) if part]
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"Expected a whole number, found '{text}'.")
-    return int(text)
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"Expected a day such as 2020-01-31, found '{text}'.") from None

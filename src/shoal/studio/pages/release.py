@@ -38,16 +38,10 @@ from shoal.studio.private_files import ID, read_json
 router = APIRouter(include_in_schema=False)
 
 CONTEXT = {
-    "recipient": ("Recipient", "Who will get the table."),
-    "environment": (
-        "Environment",
-        "Where and under which terms the recipients will use the table.",
-    ),
-    "purpose": ("Purpose", "What the recipients will use the table for."),
-    "legal_basis": ("Legal basis", "On which legal ground the table is released."),
-    "earlier_releases": ("Earlier releases", "What was published about the same people before."),
-    "approver": ("Approver", "Who decides about the release."),
+    name: (name.replace("_", " ").capitalize(), field.description)
+    for name, field in ContextSpec.model_fields.items()
 }
+"""Title and help of what the officer's report says besides figures."""
 FORMS = {"parquet": "Parquet", "csv": "CSV", "xlsx": "Excel (xlsx)", "sav": "SPSS (sav)",
          "dta": "Stata (dta)", "xpt": "SAS (xpt)"}  # fmt: skip
 OUT_OF_DATE = (
@@ -241,7 +235,7 @@ def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[st
 
 def _context(here: Here) -> dict[str, str]:
     stated = here.document.get("context", {})
-    return {key: str(stated[key]) for key in ContextSpec.model_fields if key in stated}
+    return {key: str(stated[key]) for key in CONTEXT if key in stated}
 
 
 def _accounts(studio: Studio) -> list[dict[str, Any]]:
