@@ -221,8 +221,7 @@ def _schema(method: Method[Any], columns: tuple[str, ...], limits: str) -> Schem
         given[-1] = Column(columns[-1], role, Kind.NOMINAL, categories=("x", "y"), observed=True)
     if method.name == "public-laplace":
         given.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
-    if method.name == "bucketization":
-        given.append(Column("s", Role.CONFIDENTIAL, Kind.NUMERIC))
+    given += method.example.columns[2:]
     return Schema(tuple(given), one_row_per_person=True)
 
 

@@ -103,6 +103,18 @@ def test_a_policy_states_the_columns(table):
     assert shoal.repeat_figure("iftikhar2019", table, policy, runs=1).columns == ("age",)
 
 
+def test_numbers_that_are_to_be_guessed_are_put_into_classes(table):
+    """The attack of cormode2013 guesses classes: without them no point could be made."""
+    found = shoal.repeat_figure("cormode2013", table, confidential="pay", runs=1)
+
+    assert not found.left_out
+    assert found.classes == 10
+    assert found.columns == ("age", "ill", "pay")
+    assert "'pay' holds numbers, and the attack guesses classes: they are 10" in str(found)
+    # Pay follows age, so groups of two tell its class to an attacker who knows age.
+    assert next(p.x for p in found.points if p.settings.get("k") == 2) > 0
+
+
 @pytest.mark.parametrize(
     ("key", "options", "message"),
     [

@@ -297,6 +297,35 @@ def test_a_missing_number_has_no_place_in_a_box(hierarchy):
         shoal.protect(table, policy(hierarchy))
 
 
+def test_a_missing_number_lies_where_the_policy_says():
+    """Counted as the number that it stands for, and the release says so."""
+    n = 40
+    ages = [None if i % 5 == 0 else i % 10 for i in range(n)]
+    days = [None if i % 4 == 0 else date(1970, 1, 1 + i % 9) for i in range(n)]
+    stated = {"age": {"missing_as": 3}, "day": {"missing_as": "1970-01-05"}}
+    rules = {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]},
+            "day": {"role": "quasi-identifier", "kind": "date",
+                    "bounds": ["1970-01-01", "1970-01-09"]},
+        },
+        "protect": {"method": "mondrian", "k": 4, "output": "tree"},
+    }  # fmt: skip
+    filled = pl.DataFrame({"age": ages, "day": days}).with_columns(
+        pl.col("age").fill_null(3), pl.col("day").fill_null(date(1970, 1, 5))
+    )
+    expected = shoal.protect(filled, rules).data.rows()
+    for name, more in stated.items():
+        rules["columns"][name] |= more
+
+    release = shoal.protect(pl.DataFrame({"age": ages, "day": days}), rules)
+
+    assert release.data.rows() == expected
+    assert "'age': missing cells count as 3." in release.notes
+    assert "'day': missing cells count as 1970-01-05." in release.notes
+
+
 SMALL = {
     "version": 1,
     "columns": {

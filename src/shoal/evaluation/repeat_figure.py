@@ -32,6 +32,8 @@ from shoal.pipeline.protect_table import protect
 
 MOST_ROWS = 20_000
 """The most rows of a table that are used, drawn at random beyond."""
+CLASSES = 10
+"""Into so many classes numbers are put that an attack is to guess, as cormode2013 has salaries."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class RepeatedFigure:
         left_out: points that could not be made, and why.
         incomplete: rows with a missing cell, which are left out.
         read_off: whether bounds and categories were read off the table.
+        classes: into how many the numbers of the confidential column were put; 0 if they were not.
     """
 
     paper: Paper
@@ -78,6 +81,7 @@ class RepeatedFigure:
     left_out: tuple[str, ...]
     incomplete: int = 0
     read_off: bool = False
+    classes: int = 0
 
     def to_frame(self) -> pl.DataFrame:
         """Return a row for each point."""
@@ -111,6 +115,7 @@ class RepeatedFigure:
             "left_out": list(self.left_out),
             "incomplete": self.incomplete,
             "read_off": self.read_off,
+            "classes": self.classes,
         }
 
     def __str__(self) -> str:
@@ -120,6 +125,11 @@ class RepeatedFigure:
             lines.append(f"  {count_noun(self.incomplete, 'row')} with a missing cell left out")
         if self.read_off:
             lines.append("  Bounds and categories were read off the table, as in the papers.")
+        if self.classes:
+            lines.append(
+                f"  '{self.columns[-1]}' holds numbers, and the attack guesses classes: they are "
+                f"{self.classes} of about as many rows."
+            )
         lines.append("  Confidential: all of it is computed from the table.")
         names = [f"{p.curve}{p.epsilon and f', epsilon {p.epsilon}'}" for p in self.points]
         if self.x != "k":
@@ -191,11 +201,18 @@ def repeat_figure(
     if frame.height > MOST_ROWS:
         kept = np.random.default_rng(seed).permutation(frame.height)[:MOST_ROWS]
         frame = frame[np.sort(kept)]
+    classes = 0
     if paper.figure.loss == "COUNT":
+        guessed = list(columns)[-1]
+        if columns[guessed]["kind"] == Kind.NUMERIC.value:
+            frame = frame.with_columns(_in_classes(frame[guessed]))
+            names = sorted(frame[guessed].unique())
+            classes = len(names)
+            columns[guessed] = {"role": "confidential", "kind": "ordinal", "categories": names}
         made = _compare_attacks(paper, frame, columns, runs=runs, seed=seed, progress=progress)
     else:
         made = _compare_losses(paper, frame, columns, runs=runs, progress=progress)
-    return replace(made, incomplete=incomplete, read_off=stated is None)
+    return replace(made, incomplete=incomplete, read_off=stated is None, classes=classes)
 
 
 def _columns(
@@ -252,6 +269,14 @@ def _facts(column: pl.Series) -> dict[str, Any]:
         low, high = min(1.5 * least, 0.0), max(1.5 * most, 0.0)
         return {"kind": "numeric", "bounds": [low, high if high > low else low + 1]}
     return {"kind": "nominal", "categories": sorted(present.cast(pl.String).unique())}
+
+
+def _in_classes(column: pl.Series) -> pl.Series:
+    """Put numbers into classes of about as many rows, named by their place: a salary class."""
+    values = column.cast(pl.Float64).to_numpy()
+    cuts = np.unique(np.quantile(values, np.arange(1, CLASSES) / CLASSES))
+    places = np.searchsorted(cuts, values)
+    return pl.Series(column.name, [f"class {place + 1:02d}" for place in places])
 
 
 def _combinations(curve: Mapping[str, Any], rows: int) -> Iterator[dict[str, Any]]:

@@ -9,8 +9,9 @@ value. What a box holds:
 - categories: from the first to the last one, both included, in the public order
   (`category_order`). A missing cell is one more category, the last, and written as an empty cell.
 
-A missing number has no place in a box: `of_tree` refuses it. It is neither below nor above any
-number, and an end beyond the largest would be read as a number.
+A missing number has no place in a box but one that the policy states (`missing_as`): `of_tree`
+refuses it. It is neither below nor above any number, and an end beyond the largest would be read as
+a number.
 """
 
 from collections.abc import Sequence
@@ -161,7 +162,8 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
     if gone:
         raise InputError(
             f"Column '{name}' has {count_noun(gone, 'missing cell')}, and a missing number has no "
-            "place in a box. Leave such rows out, or choose another output."
+            "place in a box. State one by missing_as, leave such rows out, or choose another "
+            "output."
         )
     integral = dtype.is_integer() or dtype == pl.Date
     fineness = 1.0 if integral else _DAY if kind is Kind.DATE else 0.0

@@ -30,7 +30,17 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, write_fraction
+from shoal.core import (
+    Claim,
+    Column,
+    Distance,
+    KAnonymity,
+    Kind,
+    Partition,
+    Role,
+    TCloseness,
+    write_fraction,
+)
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
@@ -46,6 +56,7 @@ from shoal.methods.grouping.microaggregation import MicroaggregationParameters
 from shoal.methods.grouping.partition_encoding import encoding_of
 from shoal.methods.grouping.recode import name_buckets
 from shoal.methods.method import (
+    TWO_NUMBERS,
     CellFacts,
     CostModel,
     Example,
@@ -286,7 +297,7 @@ METHOD = Method(
     summary="Form groups with similar shares of each bucket of confidential values (t-closeness).",
     reference=SOURCE,
     parameters=BucketizationParameters,
-    example=Example({"k": 5, "t": 2}),
+    example=Example({"k": 5, "t": 2}, (*TWO_NUMBERS, Column("s", Role.CONFIDENTIAL, Kind.NUMERIC))),
     forms=microaggregation.FORMS,
     promises=Promises(_claims, _not_claimed),
     run=_run,

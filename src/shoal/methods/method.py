@@ -137,10 +137,14 @@ TWO_NUMBERS = (
 
 @dataclass(frozen=True)
 class Example:
-    """Parameters that work, and two columns to protect: for documents and tests."""
+    """Parameters that work, and two columns to protect, a and b: for documents and tests.
+
+    Attributes:
+        columns: these, and a confidential column s where a method needs one beside them.
+    """
 
     parameters: Mapping[str, Any]
-    columns: tuple[Column, Column] = TWO_NUMBERS
+    columns: tuple[Column, ...] = TWO_NUMBERS
 
 
 def _nothing(_setting: Any) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
 from shoal.core import (
@@ -47,7 +48,7 @@ from shoal.core import (
 )
 from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.io import decomposition_table
+from shoal.io import clamp, decomposition_table
 from shoal.io.table import Table
 from shoal.methods.distributed import blockwise, mondrian
 from shoal.methods.distributed_rows import Distributed, DistributedRows
@@ -90,6 +91,9 @@ SOURCE = (
     "LeFevre, DeWitt and Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE (2006), "
     "doi:10.1109/ICDE.2006.101"
 )
+
+
+NUMBERS = frozenset({Kind.NUMERIC, Kind.DATE})
 
 
 class LeafOutput(StrEnum):
@@ -297,6 +301,8 @@ def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
 def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting at medians", 0, 1)
+    if parameters.output is LeafOutput.TREE:
+        table = _place_missing_numbers(table, setting)
     missed = unmet([requirement_of(table, guarantee) for guarantee in steering(setting)])
     if missed is not None:
         raise ClaimViolationError(
@@ -338,6 +344,18 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
     # Boxes of relaxed cuts overlap: a new row would belong to several.
     recoding = None if parameters.relaxed else _recoding(rest, setting, tree, groups)
     return Masked(made, kept=kept, recoding=recoding)
+
+
+def _place_missing_numbers(table: Table, setting: Setting[MondrianParameters]) -> Table:
+    """Put missing numbers and dates where the policy says; a box has no other place for them."""
+    for column in map(setting.schema.__getitem__, setting.columns):
+        gone = table.missing(column.name)
+        if not gone.any() or column.missing_as is None or column.kind not in NUMBERS:
+            continue
+        place = float(pl.Series([clamp.constant(column)]).to_physical()[0])
+        values = np.where(gone, place, table.numbers(column.name))
+        table = table.with_numbers(column.name, values, integers=place.is_integer())
+    return table
 
 
 def _recoding(

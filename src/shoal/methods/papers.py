@@ -115,10 +115,17 @@ SANCHEZ_2014 = Paper(
     "Privacy in Statistical Databases",
     2014,
     "inproceedings",
-    {"ir-laplace": {"IR+DP": "", "individual ranking and Laplace noise": ""}},
     {
-        "individual-ranking": {"IR": ""},
+        "ir-laplace": {
+            "IR+DP": "",
+            "individual ranking and noise": "",
+            "univariate microaggregation": "",
+        }
+    },
+    {
+        "individual-ranking": {"IR": "", "individual ranking": ""},
         "laplace": {"plain Laplace noise": ""},
+        "insensitive": {"insensitive microaggregation": ""},
         "insensitive-laplace": {},
     },
     PaperFigure(
@@ -146,7 +153,7 @@ SORIACOMAS_2017 = Paper(
     2017,
     "inproceedings",
     {
-        "mdav-laplace": {"MDAV+DP": ""},
+        "mdav-laplace": {"MDAV+DP": "", "Algorithm 1": "", "Algorithm 2": "groups and epsilons"},
         "ir-mdav-laplace": {
             "IR_MDAV+DP": "",
             "IR_MDAV+DP_1": 'split = "equal"',

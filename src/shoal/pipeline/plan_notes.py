@@ -61,6 +61,7 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
         lines.append(
             "A released row is a box, that is a range of each quasi-identifier, with counts."
         )
+        lines += [] if method.noisy else map(_count_missing, _placed(setting))
     if method.noisy:
         persons_note = _persons_note(setting)
         return (*lines, *persons_note, *_clamping_notes(setting, method))
@@ -115,11 +116,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             missing = other if column.missing_as is None else column.missing_as
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
-            constant = clamp.constant(column)
-            integral = isinstance(constant, float) and constant.is_integer()
-            notes.append(
-                f"'{name}': missing cells count as {int(constant) if integral else constant}."
-            )
+            notes.append(_count_missing(column))
     unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:
         notes.append(f"This method does not use the transform of {', '.join(unused)}.")
@@ -129,6 +126,22 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             "row is a person."
         )
     return notes
+
+
+def _placed(setting: Setting[Any]) -> list[Column]:
+    """List the columns of boxes whose missing numbers have a stated place."""
+    columns = map(setting.schema.__getitem__, setting.columns)
+    numbers = {Kind.NUMERIC, Kind.DATE}
+    return [
+        column for column in columns if column.missing_as is not None and column.kind in numbers
+    ]
+
+
+def _count_missing(column: Column) -> str:
+    """Say as what a missing number or date counts."""
+    constant = clamp.constant(column)
+    integral = isinstance(constant, float) and constant.is_integer()
+    return f"'{column.name}': missing cells count as {int(constant) if integral else constant}."
 
 
 @dataclass(frozen=True)

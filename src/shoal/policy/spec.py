@@ -214,8 +214,9 @@ class ColumnSpec(_Spec):
     )
     missing_as: Number | date | Category | None = Field(
         None,
-        description="What missing cells become in an epsilon release. By default the middle of "
-        "the bounds, or for categories that of other.",
+        description="What missing cells become in an epsilon release, and missing numbers in the "
+        "boxes of mondrian. By default the middle of the bounds, or for categories that of other; "
+        "mondrian has no default.",
     )
     keep_missing: bool | None = Field(
         default=None,

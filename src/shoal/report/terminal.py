@@ -29,7 +29,7 @@ from shoal.methods.papers import PAPERS, cite_shortly, named_in_papers, papers_o
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 from shoal.privacy_models.stochastic_t_closeness import least_t
 from shoal.report.papers import describe_paper
-from shoal.report.phrases import REMARK_WORDS, group_size
+from shoal.report.phrases import REMARK_WORDS, group_size, list_names
 
 MOST_NAMED = 12
 """So many columns are named in a line on the terminal."""
@@ -305,4 +305,4 @@ def _describe_columns(method: Method[Any]) -> str:
     """Describe the example columns in words."""
     if len({column.role for column in method.example.columns}) == 1:
         return "two columns a and b"
-    return " and ".join(f"a {column.role} {column.name}" for column in method.example.columns)
+    return list_names([f"a {column.role} {column.name}" for column in method.example.columns])
