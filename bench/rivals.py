@@ -1,26 +1,29 @@
-"""Draw rows by AIM or MST, in the environment that has them; `tables.py` starts this program.
+"""Draw rows by a rival as its authors ship it, in the environment that has it.
 
-    $SHOAL_RIVALS bench/rivals.py JOB.json
+    PYTHON bench/rivals.py JOB.json
 
-OpenDP's `opendp.extras.mbi` on top of the mbi library; bench/README.md says how to install them.
-A job names a CSV of codes and how many codes each column has; rows come back as a CSV, and what
-they took as JSON on the last line of the output. This program knows nothing of Shoal, and Shoal
-nothing of these libraries.
+This program knows nothing of Shoal, and Shoal nothing of these libraries; `_peers.py` starts it,
+and bench/README.md says how to install them. A job names a CSV of codes and how many codes each
+column has; rows come back as a CSV, and what they took as JSON on the last line of the output.
 
-A job's keys: `table` and `out`, paths; `sizes`, codes per column in order; `algorithm`, aim or mst;
-`epsilon`, for one row added or removed; `delta`, absent for pure differential privacy; `rows`, how
-many to draw; `total`, whether the fit may know that number; `seed`, of the sampling; `limit`, CPU
-seconds after which the run dies. The noise is OpenDP's and has no seed.
+    aim, mst               the authors' mechanisms, of the repository of mbi, on mbi 2.0.0
+    swift, dpsynth-aim,
+    dpsynth-mst,
+    independent            google/dpsynth of its repository, `DiscreteConfig` around each
+    dpmm-aim, dpmm-mst     dpmm, without its preprocessing of numbers: there are codes alone
 
-What comes back: CPU `seconds` and the `clock`, of which `compiling` by stage, on the clock; the
-model's `total` and its `cliques`.
+All run with their default settings, and count (epsilon, delta) for a row added or removed; none is
+pure. The domain is public to all of them, the number of rows to none; dpmm alone is told how many
+to draw. None can use that codes have an order. Of the budget `mst` spends a third on one-way
+marginals, a third on selecting and a third on pairs, dpsynth a tenth on one-way marginals.
 
-Codes are declared by cut points, not as keys: for keys OpenDP adds a category for missing cells, of
-which there are none.
+A job's keys: `folder`, with checkouts `mbi` and `dpsynth`; `table` and `out`, paths; `sizes`, codes
+per column in order; `algorithm`; `epsilon`; `delta`; `rows`; `seed`; `limit`, CPU seconds after
+which the run dies. What comes back: CPU `seconds` and the `clock`, of which `compiling` by stage.
 """
 
+import contextlib
 import json
-import math
 import os
 import resource
 import sys
@@ -33,20 +36,7 @@ from typing import Any
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import jax.monitoring
 import numpy as np
-import opendp.extras.mbi._aim as steps
-import opendp.prelude as dp
-import polars as pl
-from mbi import estimation
-from opendp.mod import OpenDPException
-
-_SELECT = steps._make_aim_select  # noqa: SLF001
-
-_SHAVES = (0.0, 1e-9, 1e-6, 1e-5, 3e-5, 1e-4)
-"""Shares of epsilon left unspent in turn, where a rounding error refuses the budget."""
-_TOO_LITTLE = "must not be finite and non-negative"
-"""What AIM's search for a noise scale says where none fits what is left of epsilon."""
 
 
 def main() -> None:
@@ -54,7 +44,32 @@ def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # The harder limit comes later, so that the signal tells who ended the run.
     resource.setrlimit(resource.RLIMIT_CPU, (job["limit"], job["limit"] + 60))
-    dp.enable_features("contrib")
+    names = list(job["sizes"])
+    codes = np.loadtxt(job["table"], dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+    columns = dict(zip(names, codes.T, strict=True))
+    family = job["algorithm"].split("-")[0]
+    draw, packages = {
+        "aim": (_authors, ("mbi", "jax")),
+        "mst": (_authors, ("mbi", "jax")),
+        "dpmm": (_dpmm, ("dpmm",)),
+    }.get(family, (_dpsynth, ("mbi", "jax", "dp-accounting")))
+    compiling = _listen() if family != "dpmm" else {}
+    np.random.seed(job["seed"])  # noqa: NPY002 - the libraries draw from the global generator
+    clock, begin = time.perf_counter(), time.process_time()
+    with contextlib.redirect_stdout(sys.stderr):
+        drawn = draw(job, columns)
+    seconds, clock = time.process_time() - begin, time.perf_counter() - clock
+    rows = np.column_stack([np.asarray(drawn[name]) for name in names]).astype(np.int64)
+    header = ",".join(names)
+    np.savetxt(job["out"], rows, fmt="%d", delimiter=",", header=header, comments="")
+    versions = {name: version(name) for name in packages}
+    told = {"seconds": seconds, "clock": clock, "compiling": compiling, "versions": versions}
+    print(json.dumps(told | {"rows": len(rows)}))
+
+
+def _listen() -> dict[str, float]:
+    import jax.monitoring
+
     compiling: dict[str, float] = {}
 
     def listen(event: str, seconds: float, **_: Any) -> None:
@@ -63,89 +78,60 @@ def main() -> None:
             compiling[stage] = compiling.get(stage, 0.0) + seconds
 
     jax.monitoring.register_event_duration_secs_listener(listen)
-    names = list(job["sizes"])
-    codes = pl.read_csv(job["table"], schema=dict.fromkeys(names, pl.Int32))
-    np.random.seed(job["seed"])  # noqa: NPY002 - mbi samples with the global generator
-    clock, begin = time.perf_counter(), time.process_time()
-    model = fit(job, codes)
-    drawn = model.synthetic_data(job["rows"], "sample").df
-    rows = np.column_stack([np.asarray(drawn[name]) for name in names])
-    seconds, clock = time.process_time() - begin, time.perf_counter() - clock
-    header = ",".join(names)
-    np.savetxt(job["out"], rows, fmt="%d", delimiter=",", header=header, comments="")
-    cliques = sorted(set(model.cliques), key=len)
-    told = {
-        "seconds": seconds,
-        "clock": clock,
-        "compiling": compiling,
-        "total": float(model.total),
-        "cliques": ["+".join(clique) for clique in cliques],
-        "versions": {name: version(name) for name in ("opendp", "mbi", "jax")},
-    }
-    print(json.dumps(told))
+    return compiling
 
 
-def fit(job: dict[str, Any], codes: pl.DataFrame) -> Any:
-    """The fitted model, at the price that the job states."""
-    known = job["rows"] if job["total"] else None
+def _authors(job: dict[str, Any], columns: dict[str, Any]) -> Any:
+    """AIM or MST as the `main` of their authors' programs runs them."""
+    from itertools import combinations
 
-    def estimator(domain: Any, losses: Any, *, potentials: Any = None) -> Any:
-        return estimation.mirror_descent(domain, losses, known_total=known, potentials=potentials)
+    sys.path.insert(0, str(Path(job["folder"]) / "mbi" / "mechanisms"))
+    from mbi import Dataset, Domain
 
-    steps._make_aim_select = _select_or_stop  # noqa: SLF001
-    algorithm = {"aim": dp.mbi.AIM, "mst": dp.mbi.MST}[job["algorithm"]](estimator=estimator)
-    cuts = {name: list(range(size - 1)) for name, size in job["sizes"].items()}
-    for shave in _SHAVES:
-        spent = job["epsilon"] * (1 - shave)
-        loss = {"rho": rho(spent, job["delta"])} if job.get("delta") else {"epsilon": spent}
-        context = dp.Context.compositor(
-            data=codes.lazy(),
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(**loss),
-        )
-        try:
-            query = context.query(**loss).contingency_table(cuts=cuts, algorithm=algorithm)
-            return query.release().model
-        except Exception as error:
-            if shave == _SHAVES[-1] or "budget" not in str(error):
-                raise
-    raise AssertionError
+    if not hasattr(Domain, "attrs"):  # as mst.py calls what mbi 2.0.0 renamed
+        Domain.attrs = property(lambda domain: domain.attributes)
+    data = Dataset(columns, Domain.fromdict(job["sizes"]))
+    if job["algorithm"] == "mst":
+        from mst import MST
+
+        return MST(data, job["epsilon"], job["delta"]).to_dict()
+    from aim import AIM, default_params
+
+    usual = default_params()
+    workload = combinations(data.domain, usual["degree"])
+    workload = [(pair, 1.0) for pair in workload if data.domain.size(pair) <= usual["max_cells"]]
+    workload += [((name,), 1.0) for name in data.domain] if not workload else []
+    limits = {name: usual[name] for name in ("max_model_size", "max_iters")}
+    return AIM(job["epsilon"], job["delta"], **limits).run(data, workload)[1].to_dict()
 
 
-def _select_or_stop(*args: Any, **named: Any) -> Any:
-    """AIM's choice of the next table, or None if too little of epsilon is left for a choice.
+def _dpsynth(job: dict[str, Any], columns: dict[str, Any]) -> Any:
+    sys.path.insert(0, str(Path(job["folder"]) / "dpsynth"))
+    import mbi
+    from dpsynth import discrete_mechanisms as mechanisms
 
-    That is what the library means to do: it catches a ValueError there, but the search of this
-    version raises another error, and the run would be lost at its very last step.
-    """
-    try:
-        return _SELECT(*args, **named)
-    except OpenDPException as error:
-        if _TOO_LITTLE in str(error):
-            return None
-        raise
+    inner = {
+        "swift": mechanisms.SWIFTConfig,
+        "independent": mechanisms.IndependentConfig,
+        "dpsynth-aim": mechanisms.AIMConfig,
+        "dpsynth-mst": mechanisms.MSTConfig,
+    }[job["algorithm"]]()
+    ready = mechanisms.DiscreteConfig(mechanism=inner).calibrate(
+        epsilon=job["epsilon"], delta=job["delta"]
+    )
+    data = mbi.Dataset(columns, mbi.Domain.fromdict(job["sizes"]))
+    return ready(np.random.default_rng(job["seed"]), data).synthetic_data.to_dict()
 
 
-def rho(epsilon: float, delta: float) -> float:
-    """The largest rho whose zero-concentrated privacy implies (epsilon, delta).
+def _dpmm(job: dict[str, Any], columns: dict[str, Any]) -> Any:
+    import pandas as pd
+    from dpmm.pipelines import AIMPipeline, MSTPipeline
 
-        delta = min over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a)) / (a - 1)
-
-    References:
-        Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", NeurIPS
-        (2020), Corollary 13.
-    """
-    orders = 1 + np.logspace(-3, 5, 4000)
-
-    def enough(rho: float) -> bool:
-        exponents = (orders - 1) * (orders * rho - epsilon) + orders * np.log1p(-1 / orders)
-        return bool(np.min(exponents - np.log(orders - 1)) <= math.log(delta))
-
-    low, high = 0.0, epsilon + 1
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    frame = pd.DataFrame(columns)
+    kind = {"dpmm-aim": AIMPipeline, "dpmm-mst": MSTPipeline}[job["algorithm"]]
+    made = kind(epsilon=job["epsilon"], delta=job["delta"], disable_processing=True, n_jobs=1)
+    made.fit(frame, domain=job["sizes"], random_state=job["seed"])
+    return made.generate(n_records=job["rows"], random_state=job["seed"] + 1)
 
 
 if __name__ == "__main__":
