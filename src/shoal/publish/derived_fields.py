@@ -128,6 +128,11 @@ FIELDS: Mapping[str, DerivedField] = {
         lambda opened: bool(opened.manifest.dialect),
     ),
     "files": DerivedField("files"),
+    "found": DerivedField(
+        "manifest", "what was found with noise of the columns that the policy leaves open",
+        "the policy leaves columns to be discovered", lambda one: bool(one.manifest.found),
+        lambda method: method.discovers,
+    ),
 }  # fmt: skip
 """For each field of a manifest, how far it is derived again."""
 
