@@ -10,7 +10,7 @@ import pytest
 
 import shoal
 from shoal import policy, sample
-from shoal.core import Kind, Policy, ReportContext, Role
+from shoal.core import Kind, Policy, Role
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.policy import spec
@@ -338,7 +338,8 @@ def test_the_context_is_kept_and_not_published():
 
     loaded = policy.load(content)
 
-    assert loaded.context == ReportContext(recipient="Ministry of Silly Walks")
+    assert loaded.context["recipient"] == "Ministry of Silly Walks"
+    assert [*loaded.context.values()].count(None) == 5
     assert "Silly" not in json.dumps(loaded.document)
     assert loaded.digest == policy.load(mapping()).digest
 

@@ -125,6 +125,13 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
+    def run(client, page, **data):
+        """Ask for a release; the server knows of the end of a job when its process is gone."""
+        deadline = time.monotonic() + 60
+        while (answer := client.post(f"{page}/protect/run", data=data)).status_code == 422:
+            assert time.monotonic() < deadline, answer.text
+            time.sleep(0.05)
+
     def newest(before=()):
         (made,) = {path.name for path in jobs.iterdir()} - set(before)
         return made
@@ -140,12 +147,9 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         client.post(f"{page}/roles/policy", data={"toml": LAPLACE})
         client.post(f"{page}/release/budget", data={"source": "people", "epsilon": "1"})
         client.post(f"{page}/roles/rows", data={"places": "0,1,2,3", "confirm": "yes"})
-        # The server knows of the end of a job when its process is gone.
-        while client.post(f"{page}/protect/run", data={"unmeasured": "yes"}).status_code == 422:
-            time.sleep(0.05)
+        run(client, page, unmeasured="yes")
         first = newest([read])
-        while client.post(f"{page}/protect/run").status_code == 422:
-            time.sleep(0.05)
+        run(client, page)
         second = newest([read, first])
         worker = tools.pid_of(jobs, second)
         wait(second, lambda now: "evaluating" in now.get("stage", ""))

@@ -55,9 +55,7 @@ from shoal.core.policy import (
     EvaluationChoices,
     Extract,
     FileReading,
-    FileWriting,
     Policy,
-    ReportContext,
 )
 from shoal.core.privacy_loss import (
     EXPONENTIAL,
@@ -99,7 +97,6 @@ __all__ = [
     "EvaluationChoices",
     "Extract",
     "FileReading",
-    "FileWriting",
     "Guarantee",
     "Hierarchy",
     "KAnonymity",
@@ -119,7 +116,6 @@ __all__ = [
     "Progress",
     "Release",
     "ReleaseForm",
-    "ReportContext",
     "Role",
     "Schema",
     "Scheme",

@@ -57,15 +57,6 @@ class FileReading:
 
 
 @dataclass(frozen=True)
-class FileWriting:
-    """How a CSV release is written, as `[writing]` states it. None where `[reading]` decides."""
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-
-
-@dataclass(frozen=True)
 class BudgetUse:
     """Which budget file pays for a release, and how its table relates to the source.
 
@@ -124,23 +115,13 @@ class ConstraintChoices:
 
 
 @dataclass(frozen=True)
-class ReportContext:
-    """What the officer's report says besides figures, as `[context]` states it. Never published."""
-
-    recipient: str | None = None
-    environment: str | None = None
-    purpose: str | None = None
-    legal_basis: str | None = None
-    earlier_releases: str | None = None
-    approver: str | None = None
-
-
-@dataclass(frozen=True)
 class Policy:
     """The decisions of a steward: columns, method, and required guarantees.
 
     Attributes:
         required: the guarantees of `[require]`.
+        writing: how a CSV release is written; `[reading]` decides what is not stated.
+        context: what the officer's report says besides figures; never published.
         audience: who will get the release, if stated; its claims must then suffice for them.
         drafted: a program drafted the policy, and nobody has reviewed it.
         accept_constant: columns that a method without epsilon may make constant.
@@ -159,9 +140,9 @@ class Policy:
     digest: str
     required: tuple[Guarantee, ...] = ()
     reading: FileReading = field(default_factory=FileReading)
-    writing: FileWriting = field(default_factory=FileWriting)
+    writing: Mapping[str, str | None] = field(default_factory=dict)
     budget: BudgetUse | None = None
-    context: ReportContext = field(default_factory=ReportContext)
+    context: Mapping[str, str | None] = field(default_factory=dict)
     evaluate: EvaluationChoices = field(default_factory=EvaluationChoices)
     audience: Audience | None = None
     drafted: bool = False

@@ -25,7 +25,6 @@ from shoal.core import (
     DifferentialPrivacy,
     EvaluationChoices,
     FileReading,
-    FileWriting,
     Guarantee,
     Hierarchy,
     KAnonymity,
@@ -33,7 +32,6 @@ from shoal.core import (
     LDiversity,
     Neighbours,
     Policy,
-    ReportContext,
     Role,
     Schema,
     StochasticTCloseness,
@@ -240,9 +238,9 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         digest=hashlib.sha256(text.encode()).hexdigest(),
         required=tuple(_read_requirements(spec.require, schema)),
         reading=FileReading(**reading),
-        writing=FileWriting(**dict(spec.writing)),
+        writing=dict(spec.writing),
         budget=None if spec.budget is None else _budget(spec.budget, files.folder),
-        context=ReportContext(**dict(spec.context)),
+        context=dict(spec.context),
         evaluate=EvaluationChoices(
             **{
                 **dict(evaluate),

@@ -7,7 +7,7 @@ says so.
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ def write(
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
             "pictures": {} if measured is None else measured.pictures,
-            "context": asdict(planned.policy.context),
+            "context": dict(planned.policy.context),
         }
         dump(folder / FIGURES, figures)
         page = html.internal_report(manifest, figures, figures["context"])

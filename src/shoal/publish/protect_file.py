@@ -240,7 +240,7 @@ def _dialect(planned: Plan, reading: ReadingOptions, raw: io.Raw | None) -> Dial
     files that differ in one cell may look as if they had other delimiters or decimal marks.
     """
     policy = planned.policy
-    stated = (vars(policy.writing), vars(reading), vars(policy.reading))
+    stated = (policy.writing, vars(reading), vars(policy.reading))
     if raw is None or planned.method.noisy:
         return choose_dialect(*stated)
     numbers = [column.name for column in policy.schema.columns if column.kind is Kind.NUMERIC]
