@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -63,9 +63,7 @@ class Peer:
 def drawn(case: Case, rival: Rival, epsilon: str, run: int, *, keep_only: bool) -> Peer | None:
     """Rows of a rival for a case; none if neither kept rows nor new ones are to be had."""
     name = f"{case.name}-{case.digest}"
-    return rows_of(
-        name, case.codes, case.sizes, rival.algorithm, epsilon, run, keep_only=keep_only
-    )
+    return rows_of(name, case.codes, case.sizes, rival.algorithm, epsilon, run, keep_only=keep_only)
 
 
 def rows_of(

@@ -50,7 +50,7 @@ CHOICES = {
     "Audiences": ["Audience"],
     "Roles": ["Role"],
     "Kinds": ["Kind"],
-    "Other choices": ["Transform", "Diversity", "Distance", "Extract", "BoxKernel"],
+    "Other choices": ["Transform", "Diversity", "Distance", "Extract", "BoxKernel", "Discover"],
 }
 
 

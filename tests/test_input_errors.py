@@ -8,7 +8,6 @@ from shoal import partition
 from shoal.core.constraint_language import parse
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.io.cells import plain_column
-from shoal.studio.uploads import _Parts
 
 
 def test_a_wrong_argument_is_caught_as_pythons_own_would_be():
@@ -29,8 +28,3 @@ def test_a_sentence_of_ours_passes_handlers_of_what_libraries_refuse():
         plain_column(pl.Series("x", [object()], dtype=pl.Object))
     with pytest.raises(InputError, match="no column named 'incme'"):
         parse("tax <= incme", ["tax", "income"])
-    part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n1\r\n'
-    with pytest.raises(InputError, match="Expected one file, found several"):
-        _Parts(b"b").feed(part + part + b"--b--\r\n")
-    with pytest.raises(InputError, match="not well formed"):
-        _Parts(b"b").feed(b"nothing of the sort")

@@ -10,7 +10,7 @@ from shoal.core import Neighbours, PrivacyLoss, PrivacyMeasure
 from shoal.core.concentrated import epsilon_of, rho_of, root_above, root_below
 from shoal.errors import InputError, InternalError
 from shoal.hazmat.accounting import compose_epsilon, compose_rho, total, verify
-from shoal.hazmat.noise import approximate_epsilon
+from shoal.hazmat.opendp_measurements import approximate_epsilon
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 

@@ -15,6 +15,7 @@ from shoal.core import Noise
 from shoal.core.concentrated import root_above
 from shoal.errors import InternalError
 from shoal.hazmat import noise as module
+from shoal.hazmat import opendp_measurements
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise, response_odds, round_up
 
@@ -83,8 +84,8 @@ def test_the_float_scale_is_the_least_that_is_not_below_the_exact_one(scale):
 @pytest.mark.parametrize("sensitivity", [1, 3, 2**20])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 3), Fraction(7)])
 def test_opendp_itself_derives_no_more_than_the_stated_epsilon(sensitivity, epsilon):
-    laplace = module._opendp_laplace(round_up(sensitivity / epsilon))
-    chooser = module._opendp_noisy_max(round_up(2 * sensitivity / epsilon))
+    laplace = opendp_measurements.laplace(round_up(sensitivity / epsilon))
+    chooser = opendp_measurements.noisy_max(round_up(2 * sensitivity / epsilon))
 
     # Its own division is rounded up, by at most one unit in the last place.
     assert laplace.map(sensitivity) <= np.nextafter(round_up(epsilon), np.inf)
@@ -96,8 +97,8 @@ def test_opendp_itself_derives_no_more_than_the_stated_epsilon(sensitivity, epsi
 @pytest.mark.parametrize("moved", [1, 2, 90**2])
 @pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(3, 7), Fraction(5)])
 def test_opendp_itself_derives_no_more_than_the_stated_rho(moved, rho):
-    gaussian = module._opendp_gaussian(round_up(root_above(moved / (2 * rho))))
-    chooser = module._opendp_gumbel_max(round_up(root_above(moved**2 / (2 * rho))))
+    gaussian = opendp_measurements.gaussian(round_up(root_above(moved / (2 * rho))))
+    chooser = opendp_measurements.gumbel_max(round_up(root_above(moved**2 / (2 * rho))))
 
     assert gaussian.map(float(np.sqrt(moved))) <= float(rho) * (1 + 1e-12)
     assert chooser.map(moved) <= float(rho) * (1 + 1e-12)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.core.concentrated import key_delta, key_threshold
+from shoal.hazmat import opendp_measurements
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.mechanism import unknown_domains as unknown
 
@@ -52,20 +53,8 @@ def test_the_threshold_is_the_least_that_keeps_a_delta(scale, rows, delta):
 
 
 def test_the_delta_is_opendps_own_at_the_threshold_below():
-    from opendp.domains import atom_domain, map_domain
-    from opendp.measurements import make_gaussian_threshold
-    from opendp.metrics import absolute_distance, l02inf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    space = (
-        map_domain(atom_domain(T=str), atom_domain(T="i64")),
-        l02inf_distance(absolute_distance(T="i64")),
-    )
     for scale, threshold in [(1.0, 6), (5.0, 20), (91.0, 300)]:
-        _, theirs = make_gaussian_threshold(*space, scale=scale, threshold=threshold - 1).map(
-            (1, 1, 1)
-        )
+        _, theirs = opendp_measurements.threshold(scale, threshold - 1).map((1, 1, 1))
 
         ours = float(key_delta(Fraction(str(scale)), threshold, 1))
 

@@ -21,10 +21,10 @@ from shoal.core import Kind, Neighbours, Price, PrivacyMeasure
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.mechanism.unknown_domains import STEPS
 from shoal.methods import discovery
 from shoal.methods.discovery import Discovery, count_keys, discover
-from shoal.mechanism.unknown_domains import STEPS
-from shoal.pipeline import planning
+from shoal.pipeline import booking, planning
 from shoal.policy import load
 from shoal.policy.draft import draft_from_header
 
@@ -55,6 +55,7 @@ def people(n=4000, seed=0):
     )
 
 
+DAY = date(2020, 1, 31)
 CELLS = {
     "age": st.integers(-5, 120) | st.none(),
     "pay": st.floats(-1e6, 1e9) | st.none(),
@@ -162,7 +163,7 @@ def test_an_odd_record_changes_the_reading_of_no_other(frame, odd):
 
 @given(
     st.lists(
-        st.sampled_from(["1", "1.5", "x", "2020-01-31", None, 7, 2.5, True, date(2020, 1, 31), "07"]),
+        st.sampled_from(["1", "1.5", "x", "2020-01-31", None, 7, 2.5, True, DAY, "07"]),
         min_size=2, max_size=8,
     )
 )  # fmt: skip
@@ -266,9 +267,7 @@ def test_the_kind_is_that_of_most_cells(cells, kind, form):
 
 def test_a_release_of_a_strangers_file_is_proved_and_verifies(tmp_path):
     people().write_csv(tmp_path / "people.csv")
-    drafted = draft_from_header(
-        tmp_path / "people.csv", epsilon="1", delta="1e-9"
-    )
+    drafted = draft_from_header(tmp_path / "people.csv", epsilon="1", delta="1e-9")
     (tmp_path / "policy.toml").write_text(drafted.text)
 
     release = shoal.protect(tmp_path / "people.csv", tmp_path / "policy.toml")
@@ -282,7 +281,7 @@ def test_a_release_of_a_strangers_file_is_proved_and_verifies(tmp_path):
     spent = [loss for loss in release.privacy_losses if loss.delta]
     assert sum(loss.delta for loss in spent) <= Fraction(1, 2 * 10**9)
     assert shoal.verify(tmp_path / "release").holds
-    assert analysis.mean(tmp_path / "release", "age").value == pytest.approx(56, abs=6)
+    assert analysis.mean(tmp_path / "release", "age").estimate == pytest.approx(56, abs=6)
 
 
 def test_a_table_without_a_policy_needs_no_more_than_epsilon_and_delta():
@@ -339,7 +338,7 @@ def test_a_rule_on_a_column_that_nobody_knows_is_refused():
     policy["columns"]["age"] = {"role": "quasi-identifier", "kind": "numeric", "bounds": "discover"}
     policy["columns"]["pay"] = {"role": "confidential", "kind": "numeric", "bounds": [0, 10]}
 
-    with pytest.raises(InputError, match="a rule of .constraints. reads it"):
+    with pytest.raises(InputError, match="and a rule of"):
         planning.plan(policy)
 
 
@@ -366,8 +365,6 @@ def test_a_plan_says_the_price_and_how_many_people_a_text_needs_and_no_value():
 
 
 def test_the_budget_file_holds_the_delta_of_texts(tmp_path):
-    from shoal.pipeline import booking
-
     path = tmp_path / "budget.db"
     booking.open_budget(path, "people", "3", "1e-9")
     policy = stated(epsilon=0.5, delta=1e-9) | {"budget": {"file": str(path), "source": "people"}}

@@ -247,11 +247,23 @@ def caveats(
         "missing cells, which may have got the mean of their group": means,
         "cells that were missing, or outside the public bounds or categories, which got a public "
         "value inside": noisy and bool(published.manifest.privacy_losses),
+        **_of_found(published, columns),
         **_of_missing(published, columns, statistic),
         "error in the confidential table, such as nonresponse": True,
     }  # fmt: skip
     first, second = (tuple(text for text, holds in s.items() if holds) for s in (accounts, leaves))
     return first, second
+
+
+def _of_found(published: PublishedTable, columns: Sequence[str]) -> dict[str, bool]:
+    """List the values that lie outside what was found with noise, and count as its ends."""
+    found = {name: published.manifest.found.get(name, {}) for name in columns}
+    return {
+        f"values of {name} outside the range that was found with noise, about "
+        f"{facts['outside']:.1%} of them, which count as its ends": True
+        for name, facts in found.items()
+        if facts.get("outside")
+    }
 
 
 def _of_the_table(

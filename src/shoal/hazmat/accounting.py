@@ -67,7 +67,7 @@ from shoal.core import (
 )
 from shoal.core.concentrated import key_delta
 from shoal.errors import InternalError
-from shoal.hazmat.noise import approximate_epsilon
+from shoal.hazmat.opendp_measurements import approximate_epsilon
 
 _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.noise`.
 

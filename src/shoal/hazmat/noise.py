@@ -30,16 +30,17 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, inf, isinf, log, nextafter
+from math import ceil, floor, log, nextafter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, THRESHOLD
-from shoal.core.concentrated import root_above
 from shoal.core.machine import cores
 from shoal.errors import InternalError
+from shoal.hazmat import opendp_measurements as opendp
+from shoal.hazmat.opendp_measurements import round_up
 
 LIMIT = 1 << 62
 """Largest magnitude of a value that noise is added to, and of a difference of scores."""
@@ -195,7 +196,7 @@ class CheckedNoise(ABC):
         one person's coming or going the release has (rho, delta), which is rho = r^2 / (2 s^2) on
         events of probability 1 - delta at least in either table (Bun and Steinke 2016,
         Definition 8.1), with delta = r P[Z >= T - r]. For a person whose counts become others it
-        has 2 r^2 / (2 s^2) and the same delta; twice that is booked, which is on the safe side.
+        has 2 r^2 / (2 s^2) and the same delta; twice that is booked, which is more.
 
         Proof. Let A be the keys that both tables have. Their counts differ by a vector of L2 norm r
         at most (a change: r leave and r enter, the square is 2 r^2), and a threshold is
@@ -375,17 +376,17 @@ class OpenDPNoise(CheckedNoise):
         self._threads = threads or cores()
 
     def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
-        return self._in_pieces(_opendp_laplace(round_up(scale)), values)
+        return self._in_pieces(opendp.laplace(round_up(scale)), values)
 
     def _gaussian(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
-        return self._in_pieces(_opendp_gaussian(round_up(scale)), values)
+        return self._in_pieces(opendp.gaussian(round_up(scale)), values)
 
     def _choose_by_weight(self, scores: NDArray[np.int64], scale: Fraction) -> int:
-        return int(_opendp_gumbel_max(round_up(scale))(scores))
+        return int(opendp.gumbel_max(round_up(scale))(scores))
 
     def _keys(self, counts: dict[str, int], scale: Fraction, threshold: int) -> dict[str, int]:
         # By its constructor for unknown keys, in an order that does not follow the file.
-        noisy = _opendp_threshold(round_up(scale), threshold)(dict(sorted(counts.items())))
+        noisy = opendp.threshold(round_up(scale), threshold)(dict(sorted(counts.items())))
         return {key: int(noisy[key]) for key in sorted(noisy)}
 
     def _in_pieces(self, draw: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -399,7 +400,7 @@ class OpenDPNoise(CheckedNoise):
             return np.concatenate(list(parts))
 
     def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
-        return int(_opendp_noisy_max(round_up(scale))(scores))
+        return int(opendp.noisy_max(round_up(scale))(scores))
 
     def _choose_many(self, scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         gaps = scores.max(axis=1, keepdims=True) - scores
@@ -444,23 +445,6 @@ class OpenDPNoise(CheckedNoise):
         z = self._laplace(np.zeros(size, dtype=np.int64), Fraction(scale))
         odd = np.asarray((np.where(z >= 0, z, -(z + 1)) & 1) == 1)
         return odd if odds > 0 else np.logical_not(odd)
-
-
-def round_up(scale: Fraction) -> float:
-    """Return the least float that is not below an exact number.
-
-    >>> float(Fraction(1, 3)) >= Fraction(1, 3), round_up(Fraction(1, 3)) >= Fraction(1, 3)
-    (False, True)
-    """
-    try:
-        nearest = float(scale)
-    except OverflowError:
-        nearest = inf
-    if nearest < scale:  # Python compares a float with a fraction exactly.
-        nearest = nextafter(nearest, inf)
-    if isinf(nearest):
-        raise InternalError("The scale of the noise exceeds the largest float.")
-    return nearest
 
 
 def selection_scale(sensitivity: Fraction, epsilon: Fraction) -> Fraction:
@@ -546,93 +530,3 @@ def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     while (bad := np.flatnonzero(numbers > np.uint64(highest))).size:
         numbers[bad] = np.frombuffer(os.urandom(8 * bad.size), dtype=np.uint64)
     return (numbers % np.uint64(bound)).astype(np.int64)
-
-
-# OpenDP takes as long to import as all of Shoal's core, and most commands never draw.
-
-
-@lru_cache(maxsize=64)
-def _opendp_laplace(scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
-    from opendp.measurements import make_laplace  # noqa: PLC0415
-    from opendp.metrics import l1_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _opendp_gaussian(scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
-    from opendp.measurements import make_gaussian  # noqa: PLC0415
-    from opendp.metrics import l2_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T=float), scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _opendp_gumbel_max(scale: float) -> Any:
-    """Make OpenDP's noisy max for zero-concentrated privacy, the exponential mechanism."""
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
-    from opendp.measurements import make_noisy_max  # noqa: PLC0415
-    from opendp.measures import zero_concentrated_divergence  # noqa: PLC0415
-    from opendp.metrics import linf_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    return make_noisy_max(
-        vector_domain(atom_domain(T="i64")),
-        linf_distance(T="i64"),
-        zero_concentrated_divergence(),
-        scale=scale,
-    )
-
-
-@lru_cache(maxsize=64)
-def _opendp_threshold(scale: float, threshold: int) -> Any:
-    from opendp.domains import atom_domain, map_domain  # noqa: PLC0415
-    from opendp.measurements import make_gaussian_threshold  # noqa: PLC0415
-    from opendp.metrics import absolute_distance, l02inf_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    return make_gaussian_threshold(
-        map_domain(atom_domain(T=str), atom_domain(T="i64")),
-        l02inf_distance(absolute_distance(T="i64")),
-        scale=scale,
-        threshold=threshold,
-    )
-
-
-def approximate_epsilon(rho: Fraction, delta: Fraction) -> float:
-    """Convert rho to epsilon at a delta by OpenDP, which rounds up.
-
-    OpenDP converts mechanisms. Discrete Gaussian noise of scale 1 has rho between neighbours that
-    are sqrt(2 rho) apart. The distance is rounded up to a float, and the delta down.
-    """
-    from opendp.combinators import make_zCDP_to_approxDP  # noqa: PLC0415
-
-    apart = round_up(root_above(2 * rho))
-    profile = make_zCDP_to_approxDP(_opendp_gaussian(1.0)).map(apart)
-    below = float(delta)
-    if below > delta:  # Python compares a float with a fraction exactly.
-        below = nextafter(below, 0)
-    return float(profile.epsilon(below))
-
-
-@lru_cache(maxsize=64)
-def _opendp_noisy_max(scale: float) -> Any:
-    """Make OpenDP's noisy max for pure differential privacy, permute-and-flip."""
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
-    from opendp.measurements import make_noisy_max  # noqa: PLC0415
-    from opendp.measures import max_divergence  # noqa: PLC0415
-    from opendp.metrics import linf_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    return make_noisy_max(
-        vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), max_divergence(), scale=scale
-    )

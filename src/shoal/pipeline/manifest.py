@@ -1,19 +1,22 @@
-"""Read a `manifest.json` that anybody may have written, and the versions that it names.
+"""Read a `manifest.json` that anybody may have written, and derive what follows from its policy.
 
 `shoal.core.manifest` has its shape.
 """
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
+from shoal.core import Kind, Role
 from shoal.core.manifest import Manifest
-from shoal.core.serialise import parse_json
+from shoal.core.serialise import parse_json, plain
 from shoal.errors import InputError
+from shoal.pipeline.planning import Plan
 from shoal.policy.misfits import EXPECTED
 
 MANIFEST = "manifest.json"
@@ -86,3 +89,56 @@ def _misfit(error: ValidationError) -> str:
         return f"{place!a}: expected this field, found none."
     text = EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
     return f"{place!a}: expected {text}".rstrip(".") + "."
+
+
+def derive_fields(planned: Plan) -> dict[str, Any]:
+    """Derive the fields of a manifest that follow from its policy alone."""
+    return {
+        "method": planned.method.name,
+        "reference": planned.method.reference,
+        "parameters": plain(planned.setting.parameters.model_dump()),
+        "protected_columns": list(planned.setting.columns),
+        "release_form": planned.setting.release_form.value,
+        "audience": plain(planned.policy.audience),
+        "policy": dict(planned.policy.document),
+        "hierarchies": {
+            column.name: [list(path) for path in column.stated_hierarchy.paths]
+            for column in planned.policy.schema.columns
+            if column.stated_hierarchy
+            and not column.observed
+            and column.role is not Role.IDENTIFIER
+        },
+        "policy_digest": planned.policy.digest,
+        "not_claimed": list(planned.not_claimed),
+    }
+
+
+def select_labels(
+    planned: Plan, labels: Mapping[str, Any], columns: Container[str]
+) -> dict[str, Any]:
+    """Select labels of the released columns: the policy's, and without epsilon the file's.
+
+    A file's labels may list the values of its table, or be written with a look at them: beside
+    noise only those are released that the policy states. How a column is measured follows from its
+    kind in the policy.
+    """
+    kept: dict[str, dict[str, Any]] = {
+        sort: {
+            name: label
+            for name, label in labels.get(sort, {}).items()
+            if name in columns and not planned.method.noisy
+        }
+        for sort in ("columns", "values", "measures")
+    }
+    stated = [column for column in planned.policy.schema.columns if column.name in columns]
+    kept["columns"] |= {column.name: column.label for column in stated if column.label}
+    kept["values"] |= {c.name: dict(c.value_labels) for c in stated if c.value_labels}
+    if not any(kept.values()):
+        return {}
+    kept["measures"] |= {column.name: _MEASURES[column.kind] for column in stated if column.kind}
+    return kept
+
+
+_MEASURES = {
+    Kind.NUMERIC: "scale", Kind.DATE: "scale", Kind.ORDINAL: "ordinal", Kind.NOMINAL: "nominal",
+}  # fmt: skip

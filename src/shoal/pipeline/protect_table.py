@@ -5,7 +5,7 @@ promise on the result, and derives the price again from the accounting; what fai
 release.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -60,7 +60,7 @@ from shoal.methods import Setting, Tools, discovery
 from shoal.methods.discovery import Discovered
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
-from shoal.pipeline.manifest import list_deciding_versions, version_of
+from shoal.pipeline.manifest import derive_fields, list_deciding_versions, select_labels, version_of
 from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
@@ -278,7 +278,7 @@ def run(
                 beside=_beside(planned, applied, outcome),
                 found=found,
             ),
-            labels=_select_labels(planned, source.labels, outcome.columns),
+            labels=select_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
             unexpected=list_unexpected(planned, outcome),
             scheme=None
@@ -594,56 +594,3 @@ def _manifest(
         **({"found": found.facts} if found.facts else {}),
     }
     return Manifest.model_validate(plain(facts))
-
-
-def derive_fields(planned: Plan) -> dict[str, Any]:
-    """Derive the fields of a manifest that follow from its policy alone."""
-    return {
-        "method": planned.method.name,
-        "reference": planned.method.reference,
-        "parameters": plain(planned.setting.parameters.model_dump()),
-        "protected_columns": list(planned.setting.columns),
-        "release_form": planned.setting.release_form.value,
-        "audience": plain(planned.policy.audience),
-        "policy": dict(planned.policy.document),
-        "hierarchies": {
-            column.name: [list(path) for path in column.stated_hierarchy.paths]
-            for column in planned.policy.schema.columns
-            if column.stated_hierarchy
-            and not column.observed
-            and column.role is not Role.IDENTIFIER
-        },
-        "policy_digest": planned.policy.digest,
-        "not_claimed": list(planned.not_claimed),
-    }
-
-
-def _select_labels(
-    planned: Plan, labels: Mapping[str, Any], columns: Container[str]
-) -> dict[str, Any]:
-    """Select labels of the released columns: the policy's, and without epsilon the file's.
-
-    A file's labels may list the values of its table, or be written with a look at them: beside
-    noise only those are released that the policy states. How a column is measured follows from its
-    kind in the policy.
-    """
-    kept: dict[str, dict[str, Any]] = {
-        sort: {
-            name: label
-            for name, label in labels.get(sort, {}).items()
-            if name in columns and not planned.method.noisy
-        }
-        for sort in ("columns", "values", "measures")
-    }
-    stated = [column for column in planned.policy.schema.columns if column.name in columns]
-    kept["columns"] |= {column.name: column.label for column in stated if column.label}
-    kept["values"] |= {c.name: dict(c.value_labels) for c in stated if c.value_labels}
-    if not any(kept.values()):
-        return {}
-    kept["measures"] |= {column.name: _MEASURES[column.kind] for column in stated if column.kind}
-    return kept
-
-
-_MEASURES = {
-    Kind.NUMERIC: "scale", Kind.DATE: "scale", Kind.ORDINAL: "ordinal", Kind.NOMINAL: "nominal",
-}  # fmt: skip

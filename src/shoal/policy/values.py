@@ -31,7 +31,10 @@ def _number(value: object) -> object:
 
 
 class Discover(StrEnum):
-    """What stands for public facts that are to be found with noise."""
+    """What stands for public facts that are to be found.
+
+    `discover`: It is found with noise before rows are drawn, for a share of epsilon.
+    """
 
     DISCOVER = "discover"
 

@@ -50,6 +50,7 @@ from shoal.pipeline.manifest import (
     MANIFEST,
     PUBLIC_VERSIONS,
     SIGNATURE,
+    derive_fields,
     list_deciding_versions,
     list_versions,
     parse,
@@ -270,7 +271,7 @@ def _verify_fields(opened: OpenedFolder) -> VerifiedPart:
             faults += list_misfits(opened.frame, opened.planned)
     if opened.planned is not None:
         recorded = manifest.as_values()
-        for name, value in protect_table.derive_fields(opened.planned).items():
+        for name, value in derive_fields(opened.planned).items():
             faults += list_differences(recorded[name], reread(value), name)
         notes = list(opened.planned.notes)
         faults += list_differences(manifest.notes[: len(notes)], notes, "notes")
