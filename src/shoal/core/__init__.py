@@ -17,6 +17,7 @@ from shoal.core.claims import (
 )
 from shoal.core.columns import (
     Column,
+    Discover,
     Hierarchy,
     Kind,
     Persons,
@@ -91,6 +92,7 @@ __all__ = [
     "Constraint",
     "ConstraintChoices",
     "DifferentialPrivacy",
+    "Discover",
     "Distance",
     "Diversity",
     "Estimate",

@@ -53,6 +53,15 @@ class Kind(StrEnum):
     DATE = "date"
 
 
+class Discover(StrEnum):
+    """What stands for public facts of a column that are to be found.
+
+    `discover`: It is found with noise before rows are drawn, for a share of epsilon.
+    """
+
+    DISCOVER = "discover"
+
+
 class Transform(StrEnum):
     """A public scale on which distances between numbers are measured.
 

@@ -24,6 +24,7 @@ from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import partial
+from math import sqrt
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -57,8 +58,8 @@ LONGEST = 200
 """A text with more characters is no category: it counts as `other`."""
 DATE_FORMATS = (None, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 _NUMBER, _ISO, _DOTTED, _EITHER, _DAY_FIRST, _MONTH_FIRST, _TEXT, _MISSING = range(8)
-_MOSTLY = 0.9
-"""Share of the cells that must fit for a column to be one of numbers or dates."""
+_RARE = 0.1
+"""Share of the cells that may be something else in a column of numbers or dates."""
 _DIGITS = 12
 
 
@@ -304,8 +305,8 @@ class _Search:
         chosen = {}
         for column, asked, counts in zip(unsure, questions, self.count(questions), strict=True):
             price = self.asked.price * _KIND_SHARE
-            noisy, _ = self._noisy(asked, counts, _MISSING + 1, price=price, what="kind")
-            chosen[column.name] = _choose_kind(column, noisy)
+            noisy, deviation = self._noisy(asked, counts, _MISSING + 1, price=price, what="kind")
+            chosen[column.name] = _choose_kind(column, noisy, deviation)
         return (chosen.get(column.name, column) for column in self.asked.columns)
 
     def _texts(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
@@ -451,15 +452,16 @@ def settle_policy(policy: Policy, facts: Mapping[str, Mapping[str, Any]]) -> Pol
     return replace(policy, schema=replace(schema, columns=tuple(columns)))
 
 
-def _choose_kind(column: Column, noisy: Ints) -> Column:
-    """Choose by noisy counts; without anything to go by, texts."""
-    counts = np.maximum(noisy, 0)
-    present = counts[:_MISSING].sum()
-    dated = counts[_ISO:_TEXT].sum()
-    if present and counts[_NUMBER] >= _MOSTLY * present:
+def _choose_kind(column: Column, noisy: Ints, deviation: float) -> Column:
+    """Choose by noisy counts: numbers or dates where nearly all cells seem to be."""
+    numbers, dates, texts = (
+        int(part.sum()) for part in (noisy[:_ISO], noisy[_ISO:_TEXT], noisy[_TEXT:_MISSING])
+    )
+    slack = max(_RARE * (numbers + dates + texts), 3 * deviation * sqrt(_MISSING - 1))
+    if numbers > slack >= dates + texts:
         return replace(column, kind=Kind.NUMERIC, categories=None)
-    if present and dated >= _MOSTLY * present:
-        slashes = counts[_EITHER]
+    if dates > slack >= numbers + texts:
+        counts, slashes = noisy, noisy[_EITHER]
         forms = [counts[_ISO], counts[_DOTTED],
                  slashes + counts[_DAY_FIRST], slashes + counts[_MONTH_FIRST]]  # fmt: skip
         form = column.date_format or DATE_FORMATS[int(np.argmax(forms))]

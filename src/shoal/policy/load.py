@@ -23,6 +23,7 @@ from shoal.core import (
     Column,
     ConstraintChoices,
     DifferentialPrivacy,
+    Discover,
     EvaluationChoices,
     FileReading,
     Guarantee,
@@ -45,7 +46,6 @@ from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
 from shoal.policy.sections import ConstraintsSpec, RequireSpec
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
-from shoal.policy.values import Discover
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from shoal.core import Discover
 from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.sections import (
@@ -25,7 +26,6 @@ from shoal.policy.spec import (
     ColumnSpec,
     PolicySpec,
 )
-from shoal.policy.values import Discover
 
 EXPECTED = {
     "bool_type": "true or false",

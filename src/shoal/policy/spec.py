@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Discover, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
@@ -29,10 +29,9 @@ from shoal.policy.sections import Spec as _Spec
 from shoal.policy.values import (
     LARGEST,
     Category,
-    Discover,
     Number,
+    accept_discover,
     choice,
-    discovered,
     fail,
 )
 
@@ -47,7 +46,7 @@ FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 
 
 def _pair(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else discovered(value)
+    return tuple(value) if isinstance(value, list) else accept_discover(value)
 
 
 def with_days(column: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +111,7 @@ class ColumnSpec(_Spec):
         Annotated[
             Annotated[list[Category], Field(min_length=1)] | Discover,
             BeforeValidator(
-                discovered, json_schema_input_type=list[Category] | Literal["discover"]
+                accept_discover, json_schema_input_type=list[Category] | Literal["discover"]
             ),
         ]
         | None

@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from shoal.core import Discover
 from shoal.errors import did_you_mean
 
 
@@ -30,16 +31,7 @@ def _number(value: object) -> object:
     return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class Discover(StrEnum):
-    """What stands for public facts that are to be found.
-
-    `discover`: It is found with noise before rows are drawn, for a share of epsilon.
-    """
-
-    DISCOVER = "discover"
-
-
-def discovered(value: object) -> object:
+def accept_discover(value: object) -> object:
     """Let a strict model accept the word for what is to be found, and leave other values alone."""
     return Discover.DISCOVER if value == Discover.DISCOVER.value else value
 
