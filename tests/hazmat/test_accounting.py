@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Neighbours, PrivacyLoss, PrivacyMeasure
-from shoal.core.concentrated import epsilon_of, rho_of, root_above, root_below
+from shoal.core import THRESHOLD, Neighbours, PrivacyLoss, PrivacyMeasure
+from shoal.core.concentrated import (
+    epsilon_of,
+    key_delta,
+    key_threshold,
+    rho_of,
+    root_above,
+    root_below,
+)
 from shoal.errors import InputError, InternalError
 from shoal.hazmat.accounting import compose_epsilon, compose_rho, total, verify
 from shoal.hazmat.opendp_measurements import approximate_epsilon
@@ -309,3 +316,55 @@ def test_roots_are_rounded_to_the_safe_side(square):
 def test_an_epsilon_too_small_for_its_delta_is_refused():
     with pytest.raises(InputError, match="too small for this delta"):
         rho_of(Fraction(1, 10**9), Fraction(1, 10**300))
+
+
+def texts(rho, delta, *, neighbours=ADD, rows=1, **more):
+    """An entry of unknown texts that states exactly its price."""
+    times = 2 if neighbours is CHANGE else 1
+    squared = Fraction(times * rows * rows)
+    scale = root_above(squared / (2 * rho))
+    threshold = key_threshold(scale, delta / times, rows)
+    stated = {
+        "mechanism": THRESHOLD, "target": "town", "sensitivity": squared, "scale": scale,
+        "epsilon": None, "neighbours": neighbours, "draws": 1, "rho": rho, "threshold": threshold,
+        "delta": times * key_delta(scale, threshold, rows),
+    }  # fmt: skip
+    return PrivacyLoss(**{**stated, **more})
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("rows", [1, 4])
+def test_the_delta_of_texts_is_taken_from_that_of_the_claim(neighbours, rows):
+    claimed = Fraction(1, 10**6)
+    rho = rho_of(Fraction(1), claimed / 2)
+    entry = texts(rho, claimed / 2, neighbours=neighbours, rows=rows)
+    drawn = {(THRESHOLD, entry.scale): 1}
+    held = {"neighbours": neighbours, "drawn": drawn, "rho": rho}
+
+    verify([entry], Fraction(1), delta=claimed, **held)
+    with pytest.raises(InternalError, match="the claim says"):
+        verify([entry], Fraction(1), delta=claimed / 2 + entry.delta / 100, **held)
+    with pytest.raises(InternalError, match="the claim has less"):
+        verify([entry], Fraction(1), delta=entry.delta / 2, **held)
+    with pytest.raises(InternalError, match="the claim has less"):
+        verify([entry], None, **held)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"delta": Fraction(1, 10**12)},
+        {"threshold": 3},
+        {"threshold": None},
+        {"sensitivity": Fraction(3)},
+    ],
+)  # fmt: skip
+def test_texts_that_state_less_than_their_threshold_costs_are_refused(changed):
+    rho = Fraction(1, 100)
+    honest = texts(rho, Fraction(1, 10**6))
+    total([honest], measure=PrivacyMeasure.RHO)
+
+    with pytest.raises(InternalError):
+        total([replace(honest, **changed)], measure=PrivacyMeasure.RHO)
+    with pytest.raises(InternalError, match="has a delta, and no threshold"):
+        total([replace(privacy_loss(1), delta=Fraction(1, 10))])

@@ -615,3 +615,26 @@ def test_uniform_numbers_cannot_be_foreseen():
     first, second = (OpenDPNoise().uniform(1 << 62, size=8) for _ in range(2))
 
     assert not set(first.tolist()) & set(second.tolist())
+
+
+def test_keys_are_released_by_their_noisy_counts():
+    """Of 2,000 draws at the threshold about 1,130 are released; false alarms below 1e-6."""
+    noise, counts = OpenDPNoise(), {"at": 20, "beyond": 200, "below": 1}
+
+    drawn = [noise.release_keys(counts, scale=Fraction(3), threshold=20) for _ in range(2000)]
+
+    assert all(set(keys) <= set(counts) and "beyond" in keys for keys in drawn)
+    assert 1000 < sum("at" in keys for keys in drawn) < 1270  # P = 0.57
+    assert sum("below" in keys for keys in drawn) == 0  # each with probability 3e-10
+    assert min(keys["at"] for keys in drawn if "at" in keys) == 20
+    assert len({keys["beyond"] for keys in drawn}) > 10
+    assert noise.drawn == {("gaussian-threshold", Fraction(3)): 2000}
+
+
+@pytest.mark.parametrize(
+    ("counts", "scale", "threshold"),
+    [({"a": 0}, Fraction(1), 5), ({"a": 2}, 0.5, 5), ({"a": 2}, Fraction(1), 0)],
+)
+def test_keys_that_nobody_has_and_inexact_scales_are_our_bug(noise, counts, scale, threshold):
+    with pytest.raises(InternalError):
+        noise.release_keys(counts, scale=scale, threshold=threshold)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal import analysis
+from shoal import analysis, engine
 from shoal.auditing.privacy_losses import replay
 from shoal.core import Kind, Neighbours, Price, PrivacyMeasure
 from shoal.errors import ClaimViolationError, InputError
@@ -105,6 +105,30 @@ def test_no_pair_of_neighbours_costs_more_than_the_price(rows, changed, frame, d
     )  # fmt: skip
 
     assert sum(found.rhos.values()) <= float(search.price.amount) * len(search.columns) + 1e-9
+    assert found.first.facts == found.second.facts  # which follow from the answers alone
+
+
+def test_no_more_rows_of_a_person_are_asked_than_stated():
+    rows = pl.DataFrame({"id": [1] * 50 + [2, 3], "town": [f"t{n}" for n in range(52)]})
+    columns = {
+        "id": {"role": "identifier", "privacy_unit": True, "max_contributions": 3},
+        "town": {"role": "quasi-identifier", "kind": "discover"},
+    }
+    policy = load({key: value for key, value in stated(columns).items() if key[:3] != "one"})
+    how = engine.Adoption(schema=policy.schema, clamped=("town",), decimal=None, key=5)
+    seen = []
+
+    def search(count):
+        question = discovery.Question(
+            "town", partial(discovery.text_keys, column=policy.schema["town"])
+        )
+        seen.extend(count([question])[0])
+        return discovery.Discovered()
+
+    engine.source(rows).ask(how, search)
+
+    assert len(set(seen) & {f"t{n}" for n in range(50)}) == 3
+    assert {"t50", "t51"} <= set(seen)
 
 
 @given(frame=tables(least=4))
