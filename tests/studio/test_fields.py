@@ -210,3 +210,28 @@ def test_requirements_of_every_kind_are_fields_and_are_read_back_the_same(stated
     assert {one["key"] for one in asked} == {
         field.alias for field in RequireSpec.model_fields.values()
     }
+
+
+@pytest.mark.parametrize(
+    ("stated", "key"),
+    [
+        ({"role": "quasi-identifier", "kind": "numeric", "bounds": "discover"}, "bounds"),
+        ({"role": "quasi-identifier", "kind": "date", "bounds": "discover"}, "bounds"),
+        ({"role": "confidential", "kind": "nominal", "categories": "discover"}, "categories"),
+        ({"role": "confidential", "kind": "discover"}, "kind"),
+    ],
+)
+def test_what_is_to_be_found_goes_through_a_form_unchanged(stated, key):
+    given = fields.as_form(stated)
+
+    assert fields.read_column(given, stated) == stated
+    assert fields.is_open(stated) is (key != "kind")
+
+
+def test_a_tick_leaves_limits_to_be_found_and_its_absence_asks_for_them():
+    before = {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 9]}
+    given = fields.as_form(before) | {"discover": "yes"}
+    ticked = fields.read_column(given, before)
+
+    assert ticked["bounds"] == "discover"
+    assert "bounds" not in fields.read_column(fields.as_form(ticked) | {"discover": ""}, ticked)

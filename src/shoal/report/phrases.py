@@ -45,11 +45,18 @@ KIND_WORDS = {
     "ordinal": "Categories with an order: that of the list of categories.",
     "nominal": "Categories without an order.",
     "date": "Dates or times.",
+    "discover": "Found with noise, with limits or categories, for a share of epsilon. For methods "
+    "that draw rows, with a delta.",
 }
 
 WHY_BOUNDS = (
     "State what can occur at all, from public knowledge, and not what occurs in the table: limits "
     "read off the data disclose the person at the end, and no epsilon can be proved with them."
+)
+
+WHY_FOUND = (
+    "Find them with noise, for a share of epsilon: nothing has to be known beforehand, and what "
+    "few people have is not found. For methods that draw rows."
 )
 
 WHY_CATEGORIES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal import policy
-from shoal.core import Audience, Policy
+from shoal.core import Audience, Discover, Policy
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.text_files import as_toml, bare
@@ -97,7 +97,9 @@ def list_observed(
     marked = [name for name, stated in columns.items() if stated.get("observed")]
     left = [name for name in before if name not in (*public, *marked)]
     for name in left:
-        if {"categories", "hierarchy"} & columns.get(name, {}).keys():
+        stated = columns.get(name, {})
+        known = stated.get("categories") != Discover.DISCOVER and "categories" in stated
+        if known or "hierarchy" in stated:
             raise InputError(
                 "these were copied from the data, so 'observed = true' stays beside them. If they "
                 "are public knowledge, tick that on the column's card.",

@@ -5,11 +5,12 @@ on as it is, so the policy's own check says what was expected.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from shoal.core import Discover
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
 from shoal.io.text_files import as_toml
@@ -74,7 +75,7 @@ _SUITS = {
     "step": {"numeric"},
     "sampling_weight": {"numeric"},
     "transform": {"numeric"},
-    "date_format": {"date"},
+    "date_format": {"date", "discover"},
     "date_step": {"date"},
     "bottom_code": {"numeric", "date", "ordinal"},
     "top_code": {"numeric", "date", "ordinal"},
@@ -178,9 +179,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     if kind:
         fields["kind"] = kind
     if kind in {"numeric", "date"}:
-        ends = [given.get(end, "").strip() for end in ("low", "high")]
-        if any(ends):
-            fields["bounds"] = [as_limit(end, kind) for end in ends]
+        fields |= _bounds(given, kind)
     if kind in {"ordinal", "nominal"}:
         fields |= _categories(given, before)
     for key in MORE:
@@ -188,10 +187,17 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     fields |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         fields.pop("sampling_weight", None)
-    if kind in {"ordinal", "nominal"}:
+    if kind in {"ordinal", "nominal", "discover"}:
         fields |= {key: before[key] for key in ("prefix", "recode") if key in before}
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
     return fields | {key: before[key] for key in left if key in before}
+
+
+def _bounds(given: Mapping[str, str], kind: str) -> dict[str, Any]:
+    if given.get("discover"):
+        return {"bounds": Discover.DISCOVER.value}
+    ends = [given.get(end, "").strip() for end in ("low", "high")]
+    return {"bounds": [as_limit(end, kind) for end in ends]} if any(ends) else {}
 
 
 def _read_field(
@@ -206,12 +212,25 @@ def _read_field(
     return {key: before[key] if same else _more(key, text, kind)}
 
 
+def is_open(stated: Mapping[str, Any]) -> bool:
+    """Whether the bounds or the categories of a column are to be found with noise."""
+    return Discover.DISCOVER.value in {str(stated.get(key)) for key in ("bounds", "categories")}
+
+
+def known(stated: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """Return the bounds or the categories of a column; none where they are to be found."""
+    value: Sequence[Any] = stated.get(key, ())
+    return () if isinstance(value, str) else value
+
+
 def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a column's form as an untouched form would send them."""
-    low, high = (as_text(end) for end in stated.get("bounds", (None, None)))
-    categories = "\n".join(visible(str(category)) for category in stated.get("categories", ()))
+    low, high = (as_text(end) for end in known(stated, "bounds") or (None, None))
+    categories = "\n".join(visible(str(category)) for category in known(stated, "categories"))
     texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
     flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
+    if is_open(stated):
+        flags["discover"] = "yes"
     given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
     return {**given, "low": low, "high": high, "categories": categories}
 
@@ -221,9 +240,11 @@ def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         observed = not given["stated"] if "stated" in given else before.get("observed")
         tree = {"hierarchy": before["hierarchy"]}
         return tree | ({"observed": True} if observed else {})
+    if given.get("discover") and given.get("kind") == "nominal":
+        return {"categories": Discover.DISCOVER.value}
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
     # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
-    shown = {visible(str(category)): str(category) for category in before.get("categories", ())}
+    shown = {visible(str(category)): str(category) for category in known(before, "categories")}
     typed = (line.strip() for line in lines if line.strip())
     stated = list(dict.fromkeys(shown.get(line, line) for line in typed))
     if not stated:

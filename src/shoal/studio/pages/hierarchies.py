@@ -16,6 +16,7 @@ from shoal.core import Hierarchy
 from shoal.errors import InputError, count_noun
 from shoal.hierarchy.files import csv_rows, read_day, read_integers, read_parents
 from shoal.studio import profile
+from shoal.studio.pages.fields import known
 
 if TYPE_CHECKING:
     from shoal.studio.pages.common import Here
@@ -138,7 +139,7 @@ def make_hierarchy(
             read_day(text["first"]), read_day(text["last"]), _split_list(text["levels"])
         )
     if how == "ordered":
-        return hierarchy.join_ordered(list(map(str, stated.get("categories", ()))),
+        return hierarchy.join_ordered(list(map(str, known(stated, "categories"))),
                                  join=read_integers([text["join"]])[0],
                                  observed=bool(stated.get("observed")))  # fmt: skip
     values, observed = _values(here, name, stated)
@@ -167,8 +168,8 @@ def put(here: "Here", name: str, tree: Hierarchy) -> dict[str, Any]:
 
 def _values(here: "Here", name: str, stated: Mapping[str, Any]) -> tuple[list[str], bool]:
     """List all values that can occur: the stated ones, or else those observed, marked as such."""
-    if stated.get("categories"):
-        return list(map(str, stated["categories"])), bool(stated.get("observed"))
+    if known(stated, "categories"):
+        return list(map(str, known(stated, "categories"))), bool(stated.get("observed"))
     path = here.studio.path(here.workspace, here.workspace.data)
     values = profile.values_of(path, here.workspace.reading, name) if path else []
     if not values:

@@ -59,6 +59,7 @@ def _environment() -> Environment:
         "kinds": tuple(phrases.KIND_WORDS),
         "kind_words": phrases.KIND_WORDS,
         "why_bounds": phrases.WHY_BOUNDS,
+        "why_found": phrases.WHY_FOUND,
         "why_categories": phrases.WHY_CATEGORIES,
         "swap": False,
         "alone": False,

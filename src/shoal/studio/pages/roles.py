@@ -214,8 +214,7 @@ def take_text(here: Present, form: Form) -> Response:
 def _change(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
     name = _name(here, form)
     stated = fields.read_column(form, _before(here, name))
-    ends = stated.get("bounds", ())
-    if "" in ends:
+    if "" in fields.known(stated, "bounds"):
         # One limit is typed and the other is not yet.
         error = InputError(ONE_LIMIT, field=("columns", name, "bounds"))
         return _wrong(here, name, form, error, quiet=not confirm)
@@ -332,7 +331,8 @@ def _policy_error(here: Here) -> dict[str, Any] | None:
 def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a card has the same fields before and after a change."""
     kept = ("role", "kind", "observed", "hierarchy")
-    return all(before.get(key) == after.get(key) for key in kept) and (
+    same = all(before.get(key) == after.get(key) for key in kept)
+    return same and fields.is_open(before) is fields.is_open(after) and (
         "categories" in before) == ("categories" in after)  # fmt: skip
 
 
@@ -392,8 +392,8 @@ def _card(here: Here, name: str) -> dict[str, Any]:
         stated = fields.read_column(draft.given, stated)
     role, kind = str(stated["role"]), str(stated.get("kind", ""))
     seen = _seen(here).get(name)
-    low, high = (fields.as_text(end) for end in stated.get("bounds", (None, None)))
-    categories = [str(category) for category in stated.get("categories", ())]
+    low, high = (fields.as_text(end) for end in fields.known(stated, "bounds") or (None, None))
+    categories = [str(category) for category in fields.known(stated, "categories")]
     more = fields.column_more(kind, stated) if role != Role.IDENTIFIER else _flags(stated)
     return {
         "place": list(here.document["columns"]).index(name),
@@ -408,6 +408,7 @@ def _card(here: Here, name: str) -> dict[str, Any]:
         "needs_kind": role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL},
         "low": low,
         "high": high,
+        "open": fields.is_open(stated),
         "categories": categories,
         "observed": bool(stated.get("observed")),
         "hierarchy": str(stated.get("hierarchy", "")),
@@ -436,12 +437,14 @@ def _facts(seen: ColumnProfile, rows: int) -> str:
 def _short(stated: Mapping[str, Any], kind: str) -> str:
     """Summarise in a few words what is stated besides the role."""
     parts = [kind] if kind else []
-    if "bounds" in stated:
+    if fields.is_open(stated):
+        parts.append("found with noise")
+    elif "bounds" in stated:
         low, high = map(fields.as_text, stated["bounds"])
         parts.append(f"{low} to {high}")
     elif kind in {"numeric", "date"}:
         parts.append("no bounds")
-    if "categories" in stated:
+    if fields.known(stated, "categories"):
         copied = ", copied" if stated.get("observed") else ""
         parts.append(f"{count_noun(len(stated['categories']), 'category', 'categories')}{copied}")
     if "hierarchy" in stated:
