@@ -10,7 +10,7 @@ from _common import Key, Loss, Sentence, Study, show
 from _stability import INSENSITIVE, MDAV, STABLE, Change, of
 
 import shoal
-from shoal.methods.stable_laplace import counterexample
+from shoal.methods.mdav_laplace import two_ends
 from shoal.partition import mdav, stability
 
 EPSILONS = ("0.01", "0.1", "1", "10")
@@ -157,7 +157,7 @@ def _groups(
             f"{max(c.most for c in some)}, in {len(some)} changes"
         )
 
-    pair = counterexample(first)
+    pair = two_ends(first)
     before, after = mdav(pair.before, first), mdav(pair.after, first)
     row = int(np.flatnonzero((pair.before != pair.after).any(axis=1))[0])
     groups, by = stability(before, after, row)

@@ -204,6 +204,23 @@ def test_distances_of_codes_are_those_of_one_axis_for_each_code(table):
     assert within_groups(scaled, labels) * square == pytest.approx(to_own.sum(), abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_of_cells_give_the_same_partition(seed):
+    """Thousands of small cells, many records that tie, and numbers whose distances round alike."""
+    rng = np.random.default_rng(seed)
+    n, levels = int(rng.integers(500, 3000)), int(rng.choice([3, 20, 300]))
+    spread = rng.integers(0, int(rng.integers(2, 60)), n).astype(float)
+    income = rng.normal(size=n) if seed % 3 else np.nextafter(spread, 99 * (rng.random(n) < 0.5))
+    codes = np.column_stack([rng.integers(seed % 2, levels, n), rng.integers(1, 4, n)])
+    weights = rng.random(2) + 0.01 if seed % 5 else np.full(2, 0.5)
+    records = scale(MixedRecords(np.column_stack([spread, income]), codes, weights))
+    k = int(rng.integers(2, 9))
+
+    over_cells = _rounds(records, k, silent, tree_from=8, tree_while=1e9, leaf=1 + seed % 8)
+
+    assert np.array_equal(over_cells, _rounds(records, k, silent, tree_from=10**9))
+
+
 @settings(max_examples=300, deadline=None)
 @given(tables())
 def test_every_table_gets_the_partition_of_the_definition(table):

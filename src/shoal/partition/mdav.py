@@ -123,4 +123,10 @@ def _cells(Z: Floats, space: MixedSpace, leaf: int, share: float) -> Cells | Non
     cell, combinations = number_rows(np.ascontiguousarray(U[:, flat]))
     if 2 * (len(combinations) + 2 * len(U) / leaf) > share * len(Z):
         return None
+    # Neighbours among the cells agree in the columns in which records lie farthest apart.
+    rows = U[combinations]
+    width = np.ptp(rows, axis=0)
+    width[space.numbers :] = np.sqrt(2 * space.weight)
+    order = np.lexsort([rows[:, j] for j in np.argsort(width) if flat[j]])
+    cell = np.argsort(order)[cell]
     return fill(U, space, point, cell, len(combinations), flat, leaf)

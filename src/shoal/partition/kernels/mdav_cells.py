@@ -2,9 +2,10 @@
 
 Mixed tables have few combinations of categories, and few numbers inside each. Equal records are one
 point with a queue of records: of equal records the lowest index always leaves first. Points that
-agree in every column of few values form cells, cut further by the others. A search bounds its
-distance to all cells at once, with the operations of the distances themselves, so
-rounding keeps their order, and looks into those that can hold the answer.
+agree in every column of few values form cells, cut further by the others, and `SPAN` cells that
+follow one another a region. A search bounds its distance to all regions at once, then to the cells
+of those that can hold the answer, with the operations of the distances themselves, so rounding
+keeps their order, and looks into the cells that can.
 """
 
 from typing import NamedTuple
@@ -26,7 +27,9 @@ from shoal.partition.kernels.shared import (
     QueryPoint,
     centroid,
     count,
+    farthest_out,
     no_centroid,
+    no_shell,
     no_sums,
     number,
     push,
@@ -38,6 +41,14 @@ FEW = 16
 """A column with at most so many values is one of categories."""
 
 
+SPAN = 32
+"""So many cells make a region."""
+GONE = 2**62
+"""The lowest record of a cell or region without any."""
+CLOSE = 2.0**-30
+"""So near to the end of a cell, a number may give a distance that rounds to that of the end."""
+
+
 class Cells(NamedTuple):
     """The live points in cells: boxes without extent in the columns of few values."""
 
@@ -45,10 +56,16 @@ class Cells(NamedTuple):
     who: Ints  # cell, place: which point
     size: Ints  # cell: places in use
     where: Ints  # point: cell * capacity + place
-    low: Floats  # column, cell
-    high: Floats  # column, cell
+    low: Floats  # region, column, cell of the region
+    high: Floats  # the same
     first: Ints  # cell: its lowest live record
+    first_low: Ints  # cell, column of numbers: that of its records near the lower side
+    first_high: Ints  # cell, column of numbers: that of its records near the upper side
     flat: Bools  # column
+    region_low: Floats  # column, region
+    region_high: Floats  # column, region
+    region_first: Ints  # region: its lowest live record
+    broad: Bools  # column: regions have extent in all
     point: Ints  # record: its point
     queue: Ints  # records by point, ascending
     head: Ints  # point: its lowest live record's place in the queue
@@ -169,29 +186,41 @@ def fill(
             todo[depth + 1, 1] = end
             depth += 2
     queue, heads = by_number(point, n)
+    regions = (count + SPAN - 1) // SPAN
+    room = regions * SPAN
+    size = np.zeros(room, np.int64)
+    size[:count] = ends[:count] - begins[:count]
     made = Cells(
-        np.zeros((count, d, capacity)),
-        np.zeros((count, capacity), np.int64),
-        ends[:count] - begins[:count],
+        np.zeros((room, d, capacity)),
+        np.zeros((room, capacity), np.int64),
+        size,
         np.empty(n, np.int64),
-        np.empty((d, count)),
-        np.empty((d, count)),
-        np.empty(count, np.int64),
+        np.zeros((regions, d, SPAN)),
+        np.zeros((regions, d, SPAN)),
+        np.full(room, GONE),
+        np.zeros((room, space.numbers), np.int64),
+        np.zeros((room, space.numbers), np.int64),
         flat,
+        np.zeros((d, regions)),
+        np.zeros((d, regions)),
+        np.empty(regions, np.int64),
+        np.zeros(d, np.bool_),
         point,
         queue,
         heads[:n].copy(),
         heads[1:].copy(),
     )
     for c in range(count):
-        for place in range(made.size[c]):
+        for place in range(size[c]):
             at = begins[c] + place
             made.who[c, place] = who[at]
             made.where[who[at]] = c * capacity + place
             made.points[c, :, place] = rows[at]
-        made.low[:, c] = rows[begins[c]]
-        made.high[:, c] = rows[begins[c]]
+        made.low[c // SPAN, :, c % SPAN] = rows[begins[c]]
+        made.high[c // SPAN, :, c % SPAN] = rows[begins[c]]
         fit(made, c)
+    for region in range(regions):
+        fit_region(made, region)
     return made
 
 
@@ -199,7 +228,7 @@ def fill(
 def fit(cells: Cells, c: int) -> None:
     """Compute a cell's box in the columns that vary, and its lowest live record."""
     size = cells.size[c]
-    first = np.int64(2**62)
+    first = np.int64(GONE)
     for place in range(size):
         first = min(first, cells.queue[cells.head[cells.who[c, place]]])
     cells.first[c] = first
@@ -210,8 +239,40 @@ def fit(cells: Cells, c: int) -> None:
             for place in range(size):
                 low = min(low, cells.points[c, j, place])
                 high = max(high, cells.points[c, j, place])
-            cells.low[j, c] = low
-            cells.high[j, c] = high
+            cells.low[c // SPAN, j, c % SPAN] = low
+            cells.high[c // SPAN, j, c % SPAN] = high
+            if j < cells.first_low.shape[1]:
+                lowest = highest = np.int64(GONE)
+                for place in range(size):
+                    x = cells.points[c, j, place]
+                    i = cells.queue[cells.head[cells.who[c, place]]]
+                    if x <= low + CLOSE:
+                        lowest = min(lowest, i)
+                    if x >= high - CLOSE:
+                        highest = min(highest, i)
+                cells.first_low[c, j] = lowest
+                cells.first_high[c, j] = highest
+
+
+@kernel
+def fit_region(cells: Cells, region: int) -> None:
+    """Compute a region's box and its lowest live record from its cells that hold any."""
+    base = region * SPAN
+    first = np.int64(GONE)
+    for e in range(SPAN):
+        first = min(first, cells.first[base + e])
+    cells.region_first[region] = first
+    if first == GONE:
+        return
+    for j in range(cells.flat.size):
+        low = np.inf
+        high = -np.inf
+        for e in range(SPAN):
+            if cells.size[base + e]:
+                low = min(low, cells.low[region, j, e])
+                high = max(high, cells.high[region, j, e])
+        cells.region_low[j, region] = low
+        cells.region_high[j, region] = high
 
 
 @vector_kernel
@@ -262,40 +323,76 @@ def to_cells(
 
 
 @kernel
+def lowest_at(cells: Cells, c: int, q: QueryPoint, far: float) -> int:
+    """Bound the lowest record of a cell that may be as far from q as its box, from below.
+
+    It lies at the far side in every column of numbers that matters to that distance.
+    """
+    lowest: int = cells.first[c]
+    region = c // SPAN
+    e = c % SPAN
+    for j in range(cells.first_low.shape[1]):
+        below = q.at[j] - cells.low[region, j, e]
+        above = cells.high[region, j, e] - q.at[j]
+        if cells.flat[j] or max(below, above) ** 2 < far * 2.0**-20:
+            continue
+        if below > above + CLOSE:
+            lowest = max(lowest, cells.first_low[c, j])
+        elif above > below + CLOSE:
+            lowest = max(lowest, cells.first_high[c, j])
+    return lowest
+
+
+@kernel
 def farthest(
-    cells: Cells, q: QueryPoint, space: MixedSpace, bounds: Floats, block: Floats
+    cells: Cells, q: QueryPoint, space: MixedSpace, outer: Floats, bounds: Floats, block: Floats
 ) -> tuple[int, int]:
     """Find the record farthest from q; return it and the number of distances computed."""
-    to_cells(cells.low, cells.high, cells.flat, q, space, True, bounds)
+    to_cells(cells.region_low, cells.region_high, cells.broad, q, space, True, outer)
     best = -1.0
     chosen = NOBODY
-    work = bounds.size
-    top = NOBODY
-    for c in range(bounds.size):
-        if cells.size[c] and (
-            top == NOBODY
-            or bounds[c] > bounds[top]
-            or (bounds[c] == bounds[top] and cells.first[c] < cells.first[top])
-        ):
-            top = c
-    for turn in range(-1, bounds.size):
-        c = turn if turn >= 0 else top
-        if bounds[c] < best or not cells.size[c]:
+    work = outer.size
+    top = 0
+    for region in range(outer.size):
+        if cells.region_first[region] == GONE:
+            outer[region] = -1.0
+        if outer[region] > outer[top]:
+            top = region
+    for turn in range(-1, outer.size):
+        region = turn if turn >= 0 else top
+        if outer[region] < best or outer[region] < 0.0:
             continue
-        if bounds[c] == best and cells.first[c] >= chosen:
+        if outer[region] == best and cells.region_first[region] >= chosen:
             continue
-        size = cells.size[c]
-        leaf_distances(cells.points[c], size, q, space, block)
-        work += size
-        most = largest(block, size)
-        if most < best:
-            continue
-        for place in range(size):
-            if block[place] == most:
-                i = cells.queue[cells.head[cells.who[c, place]]]
-                if most > best or i < chosen:
-                    best = most
-                    chosen = i
+        to_cells(cells.low[region], cells.high[region], cells.flat, q, space, True, bounds)
+        work += SPAN
+        outer[region] = -1.0
+        base = region * SPAN
+        while True:
+            c = NOBODY
+            for e in range(SPAN):
+                if not cells.size[base + e] or bounds[e] < best or bounds[e] < 0.0:
+                    continue
+                if bounds[e] == best and lowest_at(cells, base + e, q, best) >= chosen:
+                    bounds[e] = -1.0
+                elif c == NOBODY or bounds[e] > bounds[c]:
+                    c = e
+            if c == NOBODY:
+                break
+            bounds[c] = -1.0
+            c += base
+            size = cells.size[c]
+            leaf_distances(cells.points[c], size, q, space, block)
+            work += size
+            most = largest(block, size)
+            if most < best:
+                continue
+            for place in range(size):
+                if block[place] == most:
+                    i = cells.queue[cells.head[cells.who[c, place]]]
+                    if most > best or i < chosen:
+                        best = most
+                        chosen = i
     return chosen, work
 
 
@@ -338,6 +435,7 @@ def nearest(
     want: int,
     near: Floats,
     group: Ints,
+    outer: Floats,
     bounds: Floats,
     block: Floats,
 ) -> int:
@@ -349,25 +447,44 @@ def nearest(
     work: int = cells.size[home]
     if size == want and near[0] == 0.0:
         return work
-    to_cells(cells.low, cells.high, cells.flat, q, space, False, bounds)
-    work += bounds.size
-    bounds[home] = np.inf
-    while size < want:
-        c = NOBODY
-        for other in range(bounds.size):
-            if cells.size[other] and (c == NOBODY or bounds[other] < bounds[c]):
-                c = other
-        size = look_into(cells, c, q, space, want, near, group, size, block)
-        work += bounds.size + cells.size[c]
-        bounds[c] = np.inf
-    for c in range(bounds.size):
-        if bounds[c] > near[0] or not cells.size[c]:
-            continue
-        if bounds[c] == near[0] and cells.first[c] > group[0]:
-            continue
-        size = look_into(cells, c, q, space, want, near, group, size, block)
-        work += cells.size[c]
-    return work
+    to_cells(cells.region_low, cells.region_high, cells.broad, q, space, False, outer)
+    work += outer.size
+    region = home // SPAN
+    turn = 0
+    while True:
+        if cells.region_first[region] != GONE and (
+            size < want
+            or outer[region] < near[0]
+            or (outer[region] == near[0] and cells.region_first[region] <= group[0])
+        ):
+            to_cells(cells.low[region], cells.high[region], cells.flat, q, space, False, bounds)
+            work += SPAN
+            base = region * SPAN
+            for _ in range(SPAN):
+                c = 0
+                for e in range(SPAN):
+                    if not cells.size[base + e] or base + e == home:
+                        bounds[e] = np.inf
+                    if bounds[e] < bounds[c]:
+                        c = e
+                bound = bounds[c]
+                if bound == np.inf or (size == want and bound > near[0]):
+                    break
+                bounds[c] = np.inf
+                c += base
+                if size < want or bound < near[0] or cells.first[c] <= group[0]:
+                    size = look_into(cells, c, q, space, want, near, group, size, block)
+                    work += cells.size[c]
+        outer[region] = np.inf
+        if size < want:  # the nearest first, until there are enough
+            for other in range(outer.size):
+                if cells.region_first[other] != GONE and outer[other] < outer[region]:
+                    region = other
+        elif turn < outer.size:
+            region = turn
+            turn += 1
+        else:
+            return work
 
 
 @kernel
@@ -404,31 +521,51 @@ def cell_rounds(
     near = np.empty(k)
     group = np.empty(k, np.int64)
     changed = np.empty(k, np.int64)
-    bounds = np.empty(cells.size.size)
+    outer = np.empty(cells.region_first.size)
+    bounds = np.empty(SPAN)
+    noted = np.zeros(cells.size.size, np.bool_)
+    broken = np.zeros(outer.size, np.bool_)
     block = np.empty(capacity)
-    work = 0
+    shell = no_shell(m, space)
+    by_shell = k > 1
+    steps = work = number(0)
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
         centroid(sums, m, c, space)
-        r, steps = farthest(cells, c, space, bounds, block)
-        work += steps
+        r = NOBODY
+        if by_shell and steps:  # as long as it reads less than a search of the cells
+            before = shell.read
+            r, shell = farthest_out(Z, labels, m, c, shell, space)
+            by_shell = shell.helps and shell.read - before <= steps
+        if r == NOBODY:
+            r, steps = farthest(cells, c, space, outer, bounds, block)
+            work += steps
         for half in range(2 if two else 1):
             changed[k - 1] = leave(cells, r)
             home = changed[k - 1]
             q = record_point(Z, r, nothing)
-            work += nearest(cells, q, space, home, k - 1, near, group, bounds, block)
+            work += nearest(cells, q, space, home, k - 1, near, group, outer, bounds, block)
             group[k - 1] = r
             for e in range(k - 1):
                 changed[e] = leave(cells, group[e])
             for e in range(k):
                 labels[group[e]] = g
                 count(Z, group[e], -1, sums, space)
-                fit(cells, changed[e])
+                if not noted[changed[e]]:
+                    noted[changed[e]] = True
+                    fit(cells, changed[e])
+            for e in range(k):
+                region = changed[e] // SPAN
+                if noted[changed[e]] and not broken[region]:
+                    broken[region] = True
+                    fit_region(cells, region)
+            for e in range(k):
+                noted[changed[e]] = broken[changed[e] // SPAN] = False
             m -= k
             g += 1
             if half == 0 and two:
-                r, steps = farthest(cells, q, space, bounds, block)
-                work += steps
+                r, seen = farthest(cells, q, space, outer, bounds, block)
+                work += seen
     return g, work
