@@ -184,7 +184,7 @@ def choose_step(noisy: Ints, deviation: float) -> Decimal | None:
     """
     total = max(int(noisy.sum()), 1)
     sums = [int(noisy[place + 1 :].sum()) for place in range(len(STEPS))]
-    slack = [2 * deviation * sqrt(noisy.size - place - 1) for place in range(len(STEPS))]
+    slack = [3 * deviation * sqrt(noisy.size - place - 1) for place in range(len(STEPS))]
     for place in range(_WHOLE):
         if sums[place] + slack[place] <= 2 * _FEW * total:
             return STEPS[place]

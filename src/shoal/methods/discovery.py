@@ -18,7 +18,7 @@ What becomes of a cell that was not found: a text becomes `other`, a number or a
 bounds is clamped, and what does not fit the kind counts as missing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -52,7 +52,9 @@ SHARE = Fraction(1, 10)
 """Share of a price that the discovery takes, whatever the number of columns."""
 DELTA_SHARE = Fraction(1, 2)
 """Share of a delta that the thresholds of texts have together."""
-_KIND_SHARE = Fraction(1, 8)
+_KIND_SHARE = Fraction(1, 16)
+_RANGE_WEIGHT = Fraction(1, 2)
+"""What a range gets of the budget beside a column of texts, where most is lost to thresholds."""
 _STEP_SHARE = Fraction(1, 8)
 LONGEST = 200
 """A text with more characters is no category: it counts as `other`."""
@@ -102,8 +104,13 @@ class Discovery:
     rows: int
     decimal: str | None = None
 
+    @property
+    def delta_of_all(self) -> Fraction:
+        """The delta of all columns that may hold texts."""
+        return self.delta * sum(has_unknown_texts([column]) for column in self.columns)
+
     def threshold(self, column: Column) -> int:
-        """Return from which noisy count on a text of a column is found."""
+        """Return from which noisy count on a text is found, if all columns hold texts."""
         price = self.price * (1 - _KIND_SHARE if "kind" in column.discover else 1)
         return unknown.plan_threshold(price, self.delta, rows=self.rows)[2]
 
@@ -263,9 +270,11 @@ class _Search:
     count: Count
     noise: Noise
     losses: list[PrivacyLoss] = field(default_factory=list)
+    prices: dict[str, Price] = field(default_factory=dict)
 
     def run(self) -> Discovered:
         columns = dict(zip([c.name for c in self.asked.columns], self._with_kinds(), strict=True))
+        self._divide(columns.values())
         made = {
             **self._texts([c for c in columns.values() if c.kind is Kind.NOMINAL]),
             **self._days([c for c in columns.values() if c.kind is Kind.DATE]),
@@ -275,9 +284,16 @@ class _Search:
         settled = {name: settle_column(columns[name], facts[name]) for name in columns}
         return Discovered(settled, facts, tuple(self.losses))
 
-    def _price(self, column: Column, share: Fraction = Fraction(1)) -> Price:
-        left = 1 - _KIND_SHARE if "kind" in column.discover else Fraction(1)
-        return self.asked.price * left * share
+    def _divide(self, columns: Iterable[Column]) -> None:
+        """Divide what the kinds left among the columns, by their kinds.
+
+        The sum is fixed beforehand, whatever the kinds are; so is that of the deltas of texts.
+        """
+        weights = {c.name: Fraction(1) if c.kind is Kind.NOMINAL else _RANGE_WEIGHT
+                   for c in columns}  # fmt: skip
+        left = sum(1 - _KIND_SHARE * ("kind" in c.discover) for c in self.asked.columns)
+        whole = self.asked.price * left / sum(weights.values(), Fraction(0))
+        self.prices.update({name: whole * weight for name, weight in weights.items()})
 
     def _noisy(
         self, question: Question, counts: Mapping[Any, int], size: int, *, price: Price, what: str
@@ -316,8 +332,8 @@ class _Search:
             released, loss = unknown.find_keys(
                 counts,
                 rows=self.asked.rows,
-                price=self._price(column),
-                delta=self.asked.delta,
+                price=self.prices[column.name],
+                delta=self.asked.delta_of_all / len(columns),
                 target=f"categories of {column.name}",
                 noise=self.noise,
             )
@@ -339,7 +355,7 @@ class _Search:
         counted = self.count([*years, *months])
         facts = {}
         for place, column in enumerate(columns):
-            price = self._price(column, Fraction(1, 2))
+            price = self.prices[column.name] / 2
             coarse, deviation = self._noisy(
                 years[place], counted[place], unknown.YEARS, price=price, what="years"
             )
@@ -372,11 +388,11 @@ class _Search:
         for place, column in enumerate(columns):
             noisy, deviation = self._noisy(
                 sizes[place], counted[place], unknown.MAGNITUDES,
-                price=self._price(column, 1 - _STEP_SHARE), what="magnitudes",
+                price=self.prices[column.name] * (1 - _STEP_SHARE), what="magnitudes",
             )  # fmt: skip
             multiples, deviation_of_steps = self._noisy(
                 steps[place], counted[len(columns) + place], len(unknown.STEPS) + 2,
-                price=self._price(column, _STEP_SHARE), what="step",
+                price=self.prices[column.name] * _STEP_SHARE, what="step",
             )  # fmt: skip
             step = column.step
             if step is None:
