@@ -68,7 +68,7 @@ def test_more_rows_and_more_epsilon_leave_less_error():
 
     for name in ("one_way.age", "one_way.sex", "one_way.town"):
         assert min(few[name], dear[name]) > many[name] > 0
-    assert few["two_way"] > dear["two_way"]
+    assert few["groups"] < dear["groups"]
     assert many["n_epsilon"] == pytest.approx(100_000 / 3)
     assert 0 < many["two_way"] <= 1
 
@@ -105,19 +105,6 @@ def test_every_method_has_a_time_and_a_memory_that_grow_with_its_rows(name):
 
     assert 0 < forecast.seconds(few) < forecast.seconds(many)
     assert 1e8 < forecast.peak_bytes(few) < forecast.peak_bytes(many) < 3e9
-
-
-def test_the_time_of_a_wide_table_is_that_of_a_forest():
-    """130 columns of 160,000 rows took 17 CPU seconds, of which 13 were the method."""
-    column = {"role": "confidential", "kind": "nominal", "categories": ["a", "b"]}
-    took = {}
-    for width in (20, 21, 130):
-        columns = {f"c{j}": column for j in range(width)}
-        policy = {"version": 1, "columns": columns, "protect": {"method": "auto", "epsilon": 1}}
-        took[width] = forecast.seconds(shoal.plan(policy, rows=160_000)) / forecast.machine_speed()
-
-    assert took[21] < took[20]
-    assert 15 < took[130] < 60
 
 
 def test_the_command_prints_the_plan_and_its_facts(tmp_path):

@@ -148,8 +148,7 @@ def _why(
             f"The number of rows n times epsilon{as_much} is {strength} for each pair of columns: "
             f"{_REASONS[plan.marginals]}."
         ),
-        *([pairs_text(plan.pairs, comb(m, 2))] if plan.pairs else []),
-        *([] if plan.marginals is PairMarginals.NONE else [groups_text(plan, zeros)]),
+        groups_text(plan, zeros),
         *([_GAUSSIAN] if price.rho is not None else []),
         *([_FINE] if plan.fine_pairs else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
@@ -164,17 +163,6 @@ def groups_text(plan: MaxentPlan, zeros: Sequence[Component]) -> str:
         else (f"about {plan.groups} groups, and one at least for all that the rules tell apart")
     )
     return f"In these marginals, the values of a column form {most}."
-
-
-def pairs_text(pairs: int, all_pairs: int) -> str:
-    """Say how many pairs of columns of a wide table are measured."""
-    if not pairs:
-        return "Only one-way marginals are measured: columns are drawn independently."
-    chosen = "1 pair is" if pairs == 1 else f"{pairs:,} pairs are"
-    return (
-        f"Of {all_pairs:,} pairs of columns, {chosen} selected with noise, where columns depend on "
-        "each other most; other pairs depend on each other only through these."
-    )
 
 
 AS_MUCH = "the epsilon of equally large Laplace noise"
@@ -196,8 +184,6 @@ _REASONS = {
     ),
     PairMarginals.PAIRS: "a marginal of every two columns",
     PairMarginals.TRIPLES: "enough for a marginal of every three columns",
-    PairMarginals.FOREST: "there are too many pairs to measure each",
-    PairMarginals.NONE: "too little for any pair, so only one-way marginals are measured",
 }
 
 
