@@ -409,9 +409,16 @@ def _foresee(
     if plan is None:
         return tuple(expectations)
     one_way, two_way = foresee_errors(domains, plan, n=n, price=price)
-    for name, error in zip(names, one_way, strict=True):
+    for axis, error in zip(space.modelled, one_way, strict=True):
+        name = axis.column.name
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
         expectations.append(Expectation(f"one_way.{name}", error, text))
+        if axis.column.kind is Kind.NUMERIC and axis.column.bounds is not None:
+            low, high = (float(cast("Any", bound)) for bound in axis.column.bounds)
+            off = error * (high - low) / 2
+            amount = f"{off:,.0f}" if off >= 10 else f"{off:.2g}"
+            text = f"Noise may move the mean of '{name}' by as much as {amount}, given its bounds."
+            expectations.append(Expectation(f"mean.{name}", off, text))
     if two_way:
         mean = sum(two_way.values()) / len(two_way)
         (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
