@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -71,6 +72,28 @@ def test_more_rows_and_more_epsilon_leave_less_error():
     assert few["groups"] < dear["groups"]
     assert many["n_epsilon"] == pytest.approx(100_000 / 3)
     assert 0 < many["two_way"] <= 1
+
+
+def test_a_plan_says_how_far_noise_may_move_a_mean_given_its_bounds():
+    """Wealth with bounds far beyond its tail: the mean is lost, and the plan says so in numbers."""
+    rng = np.random.default_rng(1)
+    wealth = np.exp(rng.normal(10, 1, 4_000))
+    said, off = [], []
+    for bound in (10**6, 10**9):
+        column = {"role": "confidential", "kind": "numeric", "bounds": [0, bound]}
+        policy = {**DRAWN, "columns": COLUMNS | {"wealth": column | {"keep_missing": False}}}
+        said.append(values(shoal.plan(policy, rows=4_000))["mean.wealth"])
+        others = {"age": [30] * 4_000, "sex": ["f"] * 4_000, "town": ["a"] * 4_000}
+        table = pl.DataFrame({**others, "wealth": wealth})
+        means = [
+            shoal.protect(table, policy, noise=SeededNoise(seed)).data["wealth"].mean()
+            for seed in (1, 2, 3, 4)
+        ]
+        off.append(np.abs(np.array(means) - wealth.mean()).mean())
+
+    assert said[1] == pytest.approx(1000 * said[0])
+    assert said[1] > 10 * wealth.mean()
+    assert all(mean / 3 < moved < 3 * mean for moved, mean in zip(off, said, strict=True))
 
 
 def test_a_plan_says_all_assumptions_and_which_line_settles_one():

@@ -417,7 +417,7 @@ def _foresee(
             low, high = (float(cast("Any", bound)) for bound in axis.column.bounds)
             off = error * (high - low) / 2
             amount = f"{off:,.0f}" if off >= 10 else f"{off:.2g}"
-            text = f"Noise may move the mean of '{name}' by as much as {amount}, given its bounds."
+            text = f"Noise moves the mean of '{name}' by about {amount}, given its bounds."
             expectations.append(Expectation(f"mean.{name}", off, text))
     if two_way:
         mean = sum(two_way.values()) / len(two_way)
