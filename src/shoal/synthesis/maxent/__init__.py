@@ -138,6 +138,7 @@ from shoal.synthesis.maxent.plan import (
     WORTH,
     MaxentPlan,
     PairMarginals,
+    limit_groups,
     maxent_plan,
     plan_of,
     room,
@@ -448,7 +449,13 @@ def _one_way(
         )
     total = total.refine(histogram.total for histogram in counted)
     believed = [
-        estimate_marginal(histogram, domain, n=total.rows, most=plan.groups, atoms=atoms.get(j))
+        estimate_marginal(
+            histogram,
+            domain,
+            n=total.rows,
+            most=limit_groups(domain, plan.groups),
+            atoms=atoms.get(j),
+        )
         for j, (histogram, domain) in enumerate(zip(counted, domains, strict=True))
     ]
     return believed, total

@@ -306,7 +306,7 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
     if m == 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
     lines = [is_line(domain) for domain in domains]
-    sizes = [domain.size for domain in domains]
+    sizes = [limit_groups(domain, domain.size) for domain in domains]
     strength = budget / comb(m, 2)
     one_way = max(
         _share_for_noise(strength), _share_for_codes(domains, 255, lines, zeros, strength)
@@ -340,7 +340,7 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
         tau=tau,
         strength=strength,
         cover=chosen,
-        **_plan_fine_pairs(terms, one_way, sizes, groups),
+        **_plan_fine_pairs(terms, one_way, [domain.size for domain in domains], groups),
         learns=strength < (_LEARNT if fine else WEAK),
         three_way=three_way,
         three_way_share=three_way_share,
@@ -399,7 +399,7 @@ def foresee_errors(
     means = [2 / (worth * p) if pure else 0.8 / sqrt(worth * p) for p in counted]
     one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.fine_share - plan.three_way_share
-    sizes = [min(domain.size, plan.groups) for domain in domains]
+    sizes = [limit_groups(domain, plan.groups) for domain in domains]
     pairs: dict[tuple[int, int], float] = {}
     if plan.marginals is PairMarginals.NONE:
         return one_way, pairs
@@ -452,8 +452,8 @@ def _share_for_codes(
     Of ordered codes at most 32 count: beyond that, neighbours answer for each other
     (`posterior.smooth`).
     """
-    codes = [min(d.size, _ALIKE) if has_order(d) else d.size for d in domains]
-    hidden = 1 - Fraction(sum(min(size, groups) for size in codes), sum(codes))
+    codes = sum(limit_groups(domain, domain.size) for domain in domains)
+    hidden = 1 - Fraction(sum(limit_groups(domain, groups) for domain in domains), codes)
     share = Fraction(1, 10) + hidden * _round(min(0.4, 9 / sqrt(strength)))
     if any(lines):
         share = max(share, Fraction(15, 100))
@@ -489,6 +489,11 @@ def _finest(
         else:
             high = middle - 1
     return low, best
+
+
+def limit_groups(domain: Domain, groups: int) -> int:
+    """Return how many groups a column has at most, by the plan's number of them."""
+    return min(domain.size, groups, *([_ALIKE] if has_order(domain) else []))
 
 
 def _most_groups(sizes: Sequence[int]) -> int:

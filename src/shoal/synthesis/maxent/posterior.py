@@ -268,7 +268,8 @@ def posterior_targets(
     if not learns:
         return targets, [], []
     believed, parts = by_levels(targets, zeros, margins, ordered, tau=tau)
-    return believed, targets, parts
+    kept = {target.columns for target in believed}
+    return believed, [target for target in targets if target.columns in kept], parts
 
 
 def two_way_targets(
