@@ -38,12 +38,14 @@ LOOKS = {
     "noisy grid": ("#6a3d9a", "5 4"),
     "noisy histogram": ("#6a3d9a", ""),
     "MST": ("#2a9d8f", ""),
-    "AIM, native": ("#0b4ea2", "5 4"),
     "AIM": ("#0b4ea2", ""),
+    "SWIFT": ("#0b4ea2", "5 4"),
     "privtree": ("#c1272d", "5 4"),
+    "auto, native": ("#c1272d", "2 3"),
     "auto": ("#c1272d", ""),
 }
 """Who is plotted, the last on top: colour and dashes. Everybody is in the tables."""
+OURS = ("auto", "auto, native")
 EQUAL = ("epsilon", "epsilon, columns apart")
 """Promises that are those of ours: pure, for a changed record."""
 
@@ -221,21 +223,24 @@ def _wanted(found: dict[str, list[Figure]]) -> list[str]:
 
 
 def _losses(found: dict[str, list[Figure]]) -> list[str]:
-    """Where a method with the same promise is nearer than `auto` by two standard errors.
+    """Where somebody with the same promise is nearer than `auto` by two standard errors.
+
+    Rivals have the promise of "auto, native".
 
     A single run has no standard error; twice that of `auto` then stands for both.
     """
     lines = ["| table | epsilon | measure | auto | nearer |", "|---|---|---|---|---|"]
     for case, figures in found.items():
         for figure in figures:
-            if figure.who != "auto" or figure.measure not in COLUMNS:
+            if figure.who not in OURS or figure.measure not in COLUMNS:
                 continue
             sign = -1 if figure.measure == "accuracy" else 1
             better = []
             for other in figures:
                 if (other.epsilon, other.measure) != (figure.epsilon, figure.measure):
                     continue
-                if other.promise not in EQUAL or other.who == "auto" or figure.measure == "seconds":
+                same = EQUAL if figure.promise in EQUAL else (figure.promise,)
+                if other.promise not in same or other.who in OURS or figure.measure == "seconds":
                     continue
                 spread = figure.error * 2 if isnan(other.error) else other.error
                 if sign * (figure.mean - other.mean) > 2 * (figure.error**2 + spread**2) ** 0.5:
@@ -243,19 +248,20 @@ def _losses(found: dict[str, list[Figure]]) -> list[str]:
             if better:
                 who = ", ".join(text for _, text in sorted(better))
                 name = COLUMNS[figure.measure]
-                lines.append(f"| {case} | {figure.epsilon} | {name} | {_cell(figure)} | {who} |")
+                cells = (case, figure.epsilon, name, f"{figure.who} {_cell(figure)}", who)
+                lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
 def _speed(found: dict[str, list[Figure]]) -> list[str]:
-    """How many times the CPU seconds of `auto` the rivals took, with compiling and without."""
+    """How many times the CPU seconds of ours the rivals took, with compiling and without."""
     lines = [
         "| table | epsilon | auto, CPU s | rival | CPU s | of which not compiling | times |",
         "|---|---|---|---|---|---|---|",
     ]
     for case, figures in found.items():
         for other in figures:
-            mine = _find(figures, "auto", other.epsilon, "seconds")
+            mine = _find(figures, "auto, native", other.epsilon, "seconds")
             bare = _find(figures, other.who, other.epsilon, "compiled")
             if other.family != "rival" or other.measure != "seconds" or not mine or not bare:
                 continue

@@ -63,20 +63,22 @@ class Peer:
 def drawn(case: Case, rival: Rival, epsilon: str, run: int, *, keep_only: bool) -> Peer | None:
     """Rows of a rival for a case; none if neither kept rows nor new ones are to be had."""
     name = f"{case.name}-{case.digest}"
-    return rows_of(name, case.codes, case.sizes, rival.algorithm, epsilon, run, keep_only=keep_only)
+    return rows_of(
+        name, (case.codes, case.sizes), rival.algorithm, epsilon, run, keep_only=keep_only
+    )
 
 
 def rows_of(
     name: str,
-    codes: Ints,
-    sizes: Sequence[int],
+    table: tuple[Ints, Sequence[int]],
     algorithm: str,
     epsilon: str,
     run: int,
     *,
     keep_only: bool = False,
 ) -> Peer | None:
-    """Rows of a rival for a table of codes, kept under its name."""
+    """Rows of a rival for a table of codes and its sizes, kept under its name."""
+    codes, sizes = table
     job = {
         "sizes": {f"c{j}": int(size) for j, size in enumerate(sizes)},
         "algorithm": algorithm,

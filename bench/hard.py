@@ -133,7 +133,7 @@ def keep(asked: argparse.Namespace) -> None:
                 if who in {"delta", "pure", "one-way"}:
                     rows, told = ours(codes, domains, who, asked.epsilon, seed)
                 else:
-                    peer = rows_of(f"{name}-{seed}", codes, sizes, who, asked.epsilon, seed)
+                    peer = rows_of(f"{name}-{seed}", (codes, sizes), who, asked.epsilon, seed)
                     if peer is None:
                         continue
                     rows, told = peer.rows, {"seconds": peer.told.get("seconds", np.nan)}

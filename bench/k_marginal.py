@@ -1,6 +1,7 @@
 """K-marginal score of `auto` with and without public constraints, by promise, runs interleaved.
 
     python bench/k_marginal.py TABLE [--promise NAME ...] [--rules yes no] [--seeds A B]
+        [--sdnist PYTHON]
 
 TABLE is `acs`, the demographic set of NIST's excerpt of the American Community Survey with the
 eight rules that all its records keep (files of SHOAL_DATA), or a number: the seed of a generated
@@ -8,13 +9,17 @@ population (`_generated.household`). Promises: change-one, add-remove, delta (1e
 
 The score is 500 (2 - d), d being the mean over pairs of columns of the L1 distance of their shares,
 with ages in 20 bins of equal frequency: 1000 is perfect. Noise is seeded: nothing here may be
-published. Nothing is tuned on `acs`: whoever runs it counts the runs in RESULTS.md.
+published. With `--sdnist` the score is that of the `sdnist` package (`sdnist_score.py`), in whose
+environment PYTHON is. Nothing is tuned on `acs`: whoever runs it counts the runs in RESULTS.md.
 """
 
 import argparse
+import subprocess
+import tempfile
 import time
 from collections import defaultdict
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import _workloads as workloads
@@ -70,7 +75,7 @@ def main() -> None:
         begin = time.process_time()
         rows = shoal.protect(frame, policy, noise=SeededNoise(seed)).data
         spent = time.process_time() - begin
-        found = k_marginal(frame, rows)
+        found = by_sdnist(asked.sdnist, frame, rows) if asked.sdnist else k_marginal(frame, rows)
         scores[promise, ruled].append(found)
         bad = _broken(rows, [parse(text, list(columns)) for text in rules])
         print(f"{promise:10} rules {ruled:3} seed {seed} {found:.1f} broken {bad} {spent:.1f} s")
@@ -98,6 +103,18 @@ def k_marginal(original: pl.DataFrame, released: pl.DataFrame) -> float:
     return float(500 * (2 - np.mean(distances)))
 
 
+def by_sdnist(interpreter: str, original: pl.DataFrame, released: pl.DataFrame) -> float:
+    """The same by NIST's package."""
+    with tempfile.TemporaryDirectory() as home:
+        paths = [str(Path(home) / name) for name in ("target.csv", "released.csv")]
+        for path, frame in zip(paths, (original, released), strict=True):
+            frame.with_columns(pl.first().cast(pl.Int64)).write_csv(path)
+        program = str(Path(__file__).with_name("sdnist_score.py"))
+        command = [interpreter, "-W", "ignore", program, *paths]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
 def _broken(rows: pl.DataFrame, rules: list[Constraint]) -> int:
     """Rows that break a rule; a row counts once for each."""
     cells = {
@@ -116,6 +133,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--rules", nargs="+", default=["no", "yes"], choices=["no", "yes"])
     parser.add_argument("--seeds", nargs=2, type=int, default=(1, 6))
     parser.add_argument("--epsilon", type=float, default=1)
+    parser.add_argument("--sdnist", help="an interpreter that has the sdnist package")
     return parser.parse_args()
 
 

@@ -28,7 +28,9 @@ import os
 import resource
 import sys
 import time
+from importlib import import_module
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +70,7 @@ def main() -> None:
 
 
 def _listen() -> dict[str, float]:
-    import jax.monitoring
-
+    monitoring = import_module("jax.monitoring")
     compiling: dict[str, float] = {}
 
     def listen(event: str, seconds: float, **_: Any) -> None:
@@ -77,39 +78,30 @@ def _listen() -> dict[str, float]:
             stage = event.rsplit("/", maxsplit=1)[-1]
             compiling[stage] = compiling.get(stage, 0.0) + seconds
 
-    jax.monitoring.register_event_duration_secs_listener(listen)
+    monitoring.register_event_duration_secs_listener(listen)
     return compiling
 
 
 def _authors(job: dict[str, Any], columns: dict[str, Any]) -> Any:
     """AIM or MST as the `main` of their authors' programs runs them."""
-    from itertools import combinations
-
     sys.path.insert(0, str(Path(job["folder"]) / "mbi" / "mechanisms"))
-    from mbi import Dataset, Domain
-
-    if not hasattr(Domain, "attrs"):  # as mst.py calls what mbi 2.0.0 renamed
-        Domain.attrs = property(lambda domain: domain.attributes)
-    data = Dataset(columns, Domain.fromdict(job["sizes"]))
+    mbi, program = import_module("mbi"), import_module(job["algorithm"])
+    if not hasattr(mbi.Domain, "attrs"):  # as mst.py calls what mbi 2.0.0 renamed
+        mbi.Domain.attrs = property(lambda domain: domain.attributes)
+    data = mbi.Dataset(columns, mbi.Domain.fromdict(job["sizes"]))
     if job["algorithm"] == "mst":
-        from mst import MST
-
-        return MST(data, job["epsilon"], job["delta"]).to_dict()
-    from aim import AIM, default_params
-
-    usual = default_params()
+        return program.MST(data, job["epsilon"], job["delta"]).to_dict()
+    usual = program.default_params()
     workload = combinations(data.domain, usual["degree"])
     workload = [(pair, 1.0) for pair in workload if data.domain.size(pair) <= usual["max_cells"]]
     workload += [((name,), 1.0) for name in data.domain] if not workload else []
     limits = {name: usual[name] for name in ("max_model_size", "max_iters")}
-    return AIM(job["epsilon"], job["delta"], **limits).run(data, workload)[1].to_dict()
+    return program.AIM(job["epsilon"], job["delta"], **limits).run(data, workload)[1].to_dict()
 
 
 def _dpsynth(job: dict[str, Any], columns: dict[str, Any]) -> Any:
     sys.path.insert(0, str(Path(job["folder"]) / "dpsynth"))
-    import mbi
-    from dpsynth import discrete_mechanisms as mechanisms
-
+    mbi, mechanisms = import_module("mbi"), import_module("dpsynth.discrete_mechanisms")
     inner = {
         "swift": mechanisms.SWIFTConfig,
         "independent": mechanisms.IndependentConfig,
@@ -124,11 +116,9 @@ def _dpsynth(job: dict[str, Any], columns: dict[str, Any]) -> Any:
 
 
 def _dpmm(job: dict[str, Any], columns: dict[str, Any]) -> Any:
-    import pandas as pd
-    from dpmm.pipelines import AIMPipeline, MSTPipeline
-
-    frame = pd.DataFrame(columns)
-    kind = {"dpmm-aim": AIMPipeline, "dpmm-mst": MSTPipeline}[job["algorithm"]]
+    frame = import_module("pandas").DataFrame(columns)
+    pipelines = import_module("dpmm.pipelines")
+    kind = {"dpmm-aim": pipelines.AIMPipeline, "dpmm-mst": pipelines.MSTPipeline}[job["algorithm"]]
     made = kind(epsilon=job["epsilon"], delta=job["delta"], disable_processing=True, n_jobs=1)
     made.fit(frame, domain=job["sizes"], random_state=job["seed"])
     return made.generate(n_records=job["rows"], random_state=job["seed"] + 1)

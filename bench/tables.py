@@ -7,9 +7,9 @@ runs the methods of `_contenders.py` on the tables of `_cases.py`, computes the 
 error. From these files it draws the plots and fills in the tables of docs/research/tables.md;
 `--draw` does only that. Our noise is seeded, so figures repeat: nothing here may be published.
 
-AIM and MST (`_peers.py`, `rivals.py`) need an environment of their own, named by SHOAL_RIVALS; see
-bench/README.md. Their runs are kept, and `--kept` starts no new ones: after a change of ours, that
-is all there is to do. `--who` runs the named ones and `--rivals` these two; the figures of all
+Rivals (`_peers.py`, `rivals.py`) need environments of their own, in a folder that SHOAL_RIVALS
+names; see bench/README.md. Their runs are kept, and `--kept` starts no new ones: after a change of
+ours, that is all there is to do. `--who` runs the named ones, `--rivals` these; the figures of all
 others stay as they are.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from _cases import NAMES, Case, cases
 from _contenders import CONTENDERS, Contender, Outcome
 from _figures import Figure, publish, read, write
-from _peers import INTERPRETER, RIVALS, Rival, drawn
+from _peers import FOLDER, RIVALS, Rival, drawn
 from _scores import MEASURES, Scores
 
 _ORIGINAL = "original records"
@@ -51,7 +51,7 @@ class Asked:
 def main() -> None:
     """Run, write, draw."""
     asked = _asked()
-    if not INTERPRETER and not asked.draw:
+    if not FOLDER and not asked.draw:
         names = ", ".join(rival.label for rival in RIVALS)
         print(f"SHOAL_RIVALS is not set: {names} are left out, but for runs that are kept")
     if not asked.draw:
@@ -65,9 +65,9 @@ def _asked() -> Asked:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *NAMES])
     parser.add_argument("--runs", type=int, help="of everybody; 5 by default, of ours 5 to 20")
-    parser.add_argument("--kept", action="store_true", help="start no new runs of AIM and MST")
+    parser.add_argument("--kept", action="store_true", help="start no new runs of rivals")
     parser.add_argument("--who", nargs="+", default=(), help="run nobody else")
-    parser.add_argument("--rivals", action="store_true", help="run AIM and MST alone")
+    parser.add_argument("--rivals", action="store_true", help="run rivals alone")
     parser.add_argument("--draw", action="store_true", help="only draw what is on file")
     given = parser.parse_args()
     who = [rival.label for rival in RIVALS] if given.rivals else given.who

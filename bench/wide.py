@@ -23,6 +23,7 @@ from shoal.core.concentrated import rho_of
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.records import RecordTotal
 from shoal.synthesis.maxent import MaxentPlan, PairMarginals, maxent
+from shoal.synthesis.maxent.pair_covers import Cover
 from shoal.synthesis.maxent.plan import plan_of
 
 ASKED = [(60, 5000), (130, 160_000)]
@@ -72,7 +73,12 @@ def compare(columns: int, rows: int) -> None:
             price = Price(rho_of(Fraction(1), Fraction(delta)), neighbours, PrivacyMeasure.RHO)
         plan = plan_of(table[1], n=rows, price=price)
         alone = replace(
-            plan, marginals=PairMarginals.NONE, one_way_share=Fraction(1), pairs=0, learns=False
+            plan,
+            marginals=PairMarginals.NONE,
+            one_way_share=Fraction(1),
+            cover=Cover((), (), 0.0),
+            fine_pairs=0,
+            fine_share=Fraction(0),
         )
         for label, own in ((plan.marginals.value, plan), ("one-way only", alone)):
             done = [drawn(table, own, price, seed) for seed in range(1, RUNS + 1)]
@@ -80,7 +86,7 @@ def compare(columns: int, rows: int) -> None:
             mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(RUNS)
             print(
                 f"{columns} x {rows:,}, {neighbours}, delta {delta or 0}: {label}, "
-                f"{own.pairs} pairs, {own.groups} groups, "
+                f"{own.groups} groups, "
                 f"{np.mean([seconds for _, seconds in done]):.1f} CPU-s, "
                 f"one-way {mean[0]:.4f} +- {error[0]:.4f}, "
                 f"pairs {mean[1]:.4f} +- {error[1]:.4f} ({mean[2]:.4f} if independent)",

@@ -32,8 +32,7 @@ from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import PairMarginals, maxent, maxent_plan
-from shoal.synthesis.maxent.pair_covers import Cover
+from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
 WHOLE = Price(Fraction(1))
@@ -470,16 +469,14 @@ LONG = [Domain("a", Kind.ORDINAL, 300), *FOUR[1:]]
 
 
 def paths(attributes, n):
-    """Ways of `maxent`: pairs over finer groups, tables of three columns, or a forest."""
+    """Ways of `maxent`: pairs over finer groups, or tables of three columns."""
     chosen = maxent_plan(attributes, n=n, epsilon=Fraction(1))
     half = (1 - chosen.one_way_share) / 2
     nothing = {"fine_pairs": 0, "fine_share": Fraction(0)}
     threes = replace(chosen, three_way=1, three_way_share=half, **nothing)
     fine = replace(chosen, groups=2, fine_pairs=2, fine_groups=9, fine_cells=n,
                    fine_share=half / 4)  # fmt: skip
-    forest = replace(chosen, marginals=PairMarginals.FOREST, cover=Cover((), (), 0.0), pairs=2,
-                     **nothing)  # fmt: skip
-    return {"fine": fine, "threes": threes, "plain": chosen, "forest": forest}
+    return {"fine": fine, "threes": threes, "plain": chosen}
 
 
 def drawn(codes, noise, *, mechanism, attributes, price=WHOLE, **more):
@@ -498,7 +495,7 @@ def corners(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["fine", "threes", "plain", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain"])
 def test_no_draw_of_maxent_costs_more_than_its_entry_states(attributes, path):
     run = partial(drawn, mechanism=maxent, attributes=attributes,
                   plan=paths(attributes, N)[path])  # fmt: skip
@@ -526,7 +523,7 @@ def gone(attributes, n):
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own"])
 def test_a_record_that_comes_or_goes_costs_what_the_entries_of_maxent_state(attributes, path):
     """The plan, which the noisy number decides, is the same for both tables."""
     plan = paths(attributes, N).get(path)
@@ -547,7 +544,7 @@ def test_a_record_that_comes_or_goes_costs_what_the_entries_of_a_tree_state(attr
 
 
 @pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
-@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own", "forest"])
+@pytest.mark.parametrize("path", ["fine", "threes", "plain", "own"])
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
 def test_what_moves_costs_the_rho_that_the_entries_state(attributes, path, neighbours):
     """Squared moves over twice the variance, and ranges of choices: no run exceeds its entries."""

@@ -32,7 +32,7 @@ def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goa
         ([NUMBER], 1000, 1, Goal.COUNTS, Fill, Fill.UNIFORM),
         ([NUMBER, GRADE], 30162, 10, Goal.MEANS, Fill, Fill.CENTROID),
         ([GRADE] * 2, 10_000, 1, Goal.COUNTS, MaxentPlan, PairMarginals.FULL),
-        ([GRADE] * 2, 1000, Fraction(1, 10), Goal.COUNTS, Fill, Fill.UNIFORM),
+        ([GRADE] * 2, 900, Fraction(1, 10), Goal.COUNTS, Fill, Fill.UNIFORM),
         ([GRADE], 10_000, 1, Goal.COUNTS, MaxentPlan, PairMarginals.NONE),
         ([GRADE], 23, 1, Goal.COUNTS, Fill, Fill.UNIFORM),
         ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, Margins, Margins.BLOCKS),

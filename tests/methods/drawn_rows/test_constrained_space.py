@@ -121,13 +121,6 @@ def test_what_is_determined_is_derived_and_small_domains_are_one_column():
 def test_rules_that_a_model_cannot_have_are_refused_in_a_sentence():
     with pytest.raises(InputError, match="no combination of values of age, status"):
         space_of(["age < 15 implies status = 'N'", "age < 15 implies status != 'N'", "age < 10"])
-    wide = [
-        Column(f"f{i}", Role.CONFIDENTIAL, Kind.NOMINAL, categories=tuple("abcde"))
-        for i in range(21)
-    ]
-    rule = parse("f0 = 'a' implies f1 = 'a'", Schema(tuple(wide)))
-    with pytest.raises(InputError, match="more than 20 columns"):
-        constrain_space(wide, [rule])
     with pytest.raises(InputError, match="'home', which is not among"):
         constrain_space([COLUMNS["age"]], [parse(CATEGORICAL[6], SCHEMA)])
 

@@ -37,7 +37,6 @@ from shoal.core.constraints import Constraint
 from shoal.errors import InputError
 from shoal.methods.drawn_rows.placed_columns import PlacedColumn, decode_values, placements
 from shoal.methods.trees.spatial_encoding import SpatialEncoding, spatial_encoding
-from shoal.synthesis.maxent.plan import WIDE
 from shoal.synthesis.maxent.structural_zeros import Component
 
 _MOST = 1 << 20
@@ -169,12 +168,6 @@ def _constrain_space(columns: Sequence[Column], rules: Sequence[Constraint]) -> 
         for index, source in enumerate(sources)
     }
     zeros = [replace(zero, columns=tuple(where[j] for j in zero.columns)) for zero in zeros]
-    if zeros and len(modelled) > WIDE:
-        raise InputError(
-            f"[constraints]: with more than {WIDE} columns, rows are drawn along pairs of columns, "
-            "which do not keep rules such as an implication. Protect fewer columns, or remove "
-            "these rules."
-        )
     return ConstrainedSpace(
         tuple(space), tuple(modelled), tuple(zeros), tuple(placed), tuple(sources)
     )

@@ -73,9 +73,9 @@ from shoal.methods.method import (
 )
 from shoal.methods.noise import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods.trees.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
-from shoal.synthesis.auto import AS_MUCH, groups_text, pairs_text, warnings
+from shoal.synthesis.auto import AS_MUCH, groups_text, warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
-from shoal.synthesis.maxent.plan import WIDE, WORTH, MaxentPlan, foresee_errors, worth
+from shoal.synthesis.maxent.plan import WORTH, MaxentPlan, foresee_errors, worth
 from shoal.synthesis.maxent.structural_zeros import Component
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
@@ -409,19 +409,23 @@ def _foresee(
     if plan is None:
         return tuple(expectations)
     one_way, two_way = foresee_errors(domains, plan, n=n, price=price)
-    for name, error in zip(names, one_way, strict=True):
+    for axis, error in zip(space.modelled, one_way, strict=True):
+        name = axis.column.name
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
         expectations.append(Expectation(f"one_way.{name}", error, text))
+        if axis.column.kind is Kind.NUMERIC and axis.column.bounds is not None:
+            low, high = (float(cast("Any", bound)) for bound in axis.column.bounds)
+            off = error * (high - low) / 2
+            amount = f"{off:,.0f}" if off >= 10 else f"{off:.2g}"
+            text = f"Noise moves the mean of '{name}' by about {amount}, given its bounds."
+            expectations.append(Expectation(f"mean.{name}", off, text))
     if two_way:
         mean = sum(two_way.values()) / len(two_way)
         (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
         most = f"most for '{names[a]}' and '{names[b]}', by {100 * worst:.2g}%"
-        which = "the selected two-way marginals" if plan.pairs else "two-way marginals"
-        text = f"Noise moves {which} by {100 * mean:.2g}% on average (total variation)"
+        text = f"Noise moves two-way marginals by {100 * mean:.2g}% on average (total variation)"
         expectations.append(Expectation("two_way", mean, f"{text}, {most}."))
         expectations.append(Expectation("groups", plan.groups, groups_text(plan, space.zeros)))
-    if len(names) > WIDE:
-        expectations.append(Expectation("pairs", plan.pairs, pairs_text(plan.pairs, pairs)))
     return tuple(expectations)
 
 

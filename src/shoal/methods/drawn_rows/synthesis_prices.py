@@ -26,8 +26,10 @@ from shoal.methods.trees.spatial_encoding import SpatialEncoding
 from shoal.policy.values import Delta, Epsilon, Size
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
-from shoal.synthesis.maxent.plan import MOST_GROUPS, WIDE, worth
+from shoal.synthesis.maxent.plan import worth
 
+_SEVERAL = 32
+"""Groups that a column may have in the forecast of a fit's time."""
 FEW = 3
 """Fewer columns have few marginals, and less noise where prices are pure."""
 PureAlone = Callable[[Setting[Any]], bool]
@@ -155,12 +157,9 @@ def domain_of(axis: SpatialEncoding) -> Domain:
 def fit_cost(setting: Setting[Any]) -> CostModel:
     """Return the cost model of fitting marginals, by columns and total number of codes.
 
-    For wide tables (60 columns and 5,000 rows, 130 and 160,000) a forest is fitted; with few cells,
-    every pair is. The time does not grow beyond 150,000 rows.
+    With few cells, every cell is fitted. The time does not grow beyond 150,000 rows.
     """
-    if len(setting.columns) > WIDE:
-        return CostModel(0.8, 0.13, 0.5, 40)
     categories = (setting.schema[name].all_categories for name in setting.columns)
-    sizes = [MOST_GROUPS if known is None else min(len(known), MOST_GROUPS) for known in categories]
+    sizes = [_SEVERAL if known is None else min(len(known), _SEVERAL) for known in categories]
     seconds, power = (0.13, 0.6) if prod(sizes) <= DENSE else (1.6, 0.75)
     return CostModel(0.8, seconds, power, 40, most_rows=150_000)

@@ -12,9 +12,7 @@
 4. Measure marginals over groups that together show every two columns: one of all columns
    (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, `pair_covers`), or of every
    three (TRIPLES). The plan selects them; they share what is left of epsilon, but for a tenth of it
-   where there is much. Beyond 20 columns pairs are too many: a few of them that form a FOREST are
-   selected with noise and measured (`forest`), and rows are drawn along it; where there is too
-   little even for that, one-way marginals are all (NONE).
+   where there is much.
 5. Fit the distribution of greatest entropy over groups to all noisy marginals (`fit`), or to the
    two-way marginals that they add up to (`posterior`); these are fitted again without dependence
    that the first fit implies and they deny (`implied`).
@@ -48,8 +46,6 @@ its scale; the largest move of a score for permute-and-flip, which costs twice t
     3     a score, in each of s selections          4        2        f
     3     counts of each of K fine pairs            2        1        u / K
     4     counts of marginal k of the cover         2        1        (rest - t - u) w_k / sum w
-    4     a score, in each of q selections          2        1        rest / (4 q)
-    4     counts of each pair of the forest         2        1        3 rest / (4 q)
     6     a score, in each of q selections          2        1        t / (10 q)
     6     counts of each selected marginal          2        1        9 t / (10 q)
 
@@ -65,16 +61,15 @@ record changes counts along two paths, or along one, but only near the threshold
 doubt, and the penalty for depth keeps all but a few nodes of a path away from it; D and A are in
 records, of which entries count 64ths, whatever the depth (proved in `adaptive_tree`, for halves
 that do not depend on the records except by earlier answers). Scores: the floored distance of a
-marginal's counts from constants (proved in `select` and `forest`), or from what counts over groups
-say of them, which move too (proved in `fine_pairs`).
+marginal's counts from constants (proved in `select`), or from what counts over groups say of them,
+which move too (proved in `fine_pairs`).
 
 Adaptive composition. What is asked follows from public quantities and earlier noisy answers alone:
 groups from one-way counts, the constants of a score from the first fit or from one-way counts, the
 next counts and their prices from the selections. So prices add up. One-way marginals and the
 selections of step 3 cost one_way_share epsilon + s f; then fine pairs, the cover and three-way
-marginals cost u + (rest - t - u) + q t / (10 q) + 9 q t / (10 q) = rest, or, with s = 0, a forest
-costs q rest / (4 q) + 3 q rest / (4 q) = rest. Together that is epsilon, whatever s and K are.
-(Where one-way marginals are all, one_way_share = 1, and nothing is left.)
+marginals cost u + (rest - t - u) + q t / (10 q) + 9 q t / (10 q) = rest. Together that is epsilon,
+whatever s and K are. (Of a single column one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
 (`one_way`, `posterior`, `fit`, `implied`, `generate`, the facts) sees noisy answers, their scales,
@@ -122,7 +117,6 @@ from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.fine_pairs import FinePairs, select_fine_pairs
 from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
-from shoal.synthesis.maxent.forest import forest
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.measure import (
@@ -144,6 +138,7 @@ from shoal.synthesis.maxent.plan import (
     WORTH,
     MaxentPlan,
     PairMarginals,
+    limit_groups,
     maxent_plan,
     plan_of,
     room,
@@ -167,6 +162,8 @@ __all__ = [
 
 _EVEN = 3
 """Fine pairs that share two fifths of what is left with the cover; more of them get more."""
+_WORK = 20_000_000
+"""Particles times pairs, which the time of a fit follows."""
 _STRENGTH = "number of rows n times epsilon, per pair of columns"
 
 
@@ -194,8 +191,7 @@ def maxent(
         rng: for fitting and for drawing rows.
         total: what was measured of the number of records, for add-remove neighbours.
         plan: by default `maxent_plan` of the total; another one must not depend on the data.
-        zeros: combinations of codes that no row may have, by public constraints; of at most 20
-            columns.
+        zeros: combinations of codes that no row may have, by public constraints.
         progress: called with each stage.
 
     Raises:
@@ -229,19 +225,6 @@ def maxent(
         progress("drawing rows", 0, 1)
         rows = tuple(marginal.rows(n, rng) for marginal in one_way)
         return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
-
-    # Of a wide table, select pairs that form a forest, measure them, and draw along it.
-    if plan.marginals is PairMarginals.FOREST:
-        part = price * (1 - plan.one_way_share)
-        drawn = forest(
-            columns, one_way, plan, total=total, price=part, noise=noise, rng=rng, progress=progress
-        )
-        return SyntheticRows(
-            drawn.rows,
-            (*privacy_losses, *drawn.privacy_losses),
-            (*measurements, *drawn.measurements),
-            {**facts, **drawn.facts},
-        )
 
     # Select pairs that groups would hide, and measure them over finer groups.
     three = price * plan.three_way_share
@@ -281,7 +264,7 @@ def maxent(
         cells=prod(marginal.size for marginal in fine.one_way),
     )
     sizes = [marginal.size for marginal in one_way]
-    particles = min(max(2 * n, min(12 * n, 100_000)), 300_000)
+    particles = min(max(2 * n, min(12 * n, 100_000)), 300_000, _WORK // len(believed))
     fit = partial(fit_distribution, particles=particles, rng=rng, progress=progress)
     again = partial(fit, sizes, priors, zeros=grouped)
     fitted, targets = _fit_twice(again, [*margins, *believed], pairs, grouped, tau=plan.tau)
@@ -466,7 +449,13 @@ def _one_way(
         )
     total = total.refine(histogram.total for histogram in counted)
     believed = [
-        estimate_marginal(histogram, domain, n=total.rows, most=plan.groups, atoms=atoms.get(j))
+        estimate_marginal(
+            histogram,
+            domain,
+            n=total.rows,
+            most=limit_groups(domain, plan.groups),
+            atoms=atoms.get(j),
+        )
         for j, (histogram, domain) in enumerate(zip(counted, domains, strict=True))
     ]
     return believed, total

@@ -17,9 +17,10 @@ fewer cells are filled and that is too much: the score errs towards "little is l
 noise would do to the fine cells that hold records, of which a strong dependence fills few: four for
 each group of the longer side.
 
-One pair after the other is selected, of those that join two trees of a forest: of three columns
-that all depend on each other, the third pair mostly follows from two. Beside the pairs stands
-"none", whose score is a total variation of `NOISE`: where it is selected, nothing else is.
+One pair after the other is selected. Beside the pairs stands "none", whose score is a total
+variation of `NOISE`: where it is selected, nothing else is. Pairs need not form a forest. Of three
+columns that all depend on each other the third pair mostly follows from two, but only if these two
+are the right ones, which noise may miss.
 
 Lemma (ours, unreviewed): a changed record moves a score by at most 4, an added or removed one by at
 most 2. Proof. An added or removed record moves c by 1 in one cell, and C by 1 in one cell. Since u
@@ -127,7 +128,6 @@ def select_fine_pairs(
         dtype=np.int64,
     )
     none = round(2 * NOISE * n)
-    tree = np.arange(len(fine))
     left = list(range(len(sets)))
     selected: list[int] = []
     privacy_losses: list[PrivacyLoss] = []
@@ -139,10 +139,7 @@ def select_fine_pairs(
         privacy_losses.append(privacy_loss)
         if best == len(left):
             break
-        selected.append(left[best])
-        a, b = sets[left[best]]
-        tree[tree == tree[b]] = tree[a]
-        left = [i for i in left if tree[sets[i][0]] != tree[sets[i][1]]]
+        selected.append(left.pop(best))
     pairs = tuple(sets[i] for i in sorted(selected))
     used = {j for pair in pairs for j in pair if finer[j]}
     joined = [JoinedCodes(marginal, np.arange(marginal.size)) for marginal in fine]

@@ -19,10 +19,9 @@ from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.kernels import exchange
 from shoal.synthesis.maxent.fit import Fitted
 from shoal.synthesis.maxent.one_way import OneWayMarginal
-from shoal.synthesis.maxent.plan import WIDE
 
-_OFFERS, _MOST_OFFERS = 10, 5_000_000
-"""Offers for each row, and in all."""
+_OFFERS, _MOST_OFFERS = 10, 10**9
+"""Offers for each row, and in all times pairs."""
 
 
 def generate_rows(
@@ -31,7 +30,7 @@ def generate_rows(
     """Draw n rows of groups by systematic sampling, then codes within groups, in random order."""
     cells = np.repeat(np.arange(len(fitted.weights)), systematic(fitted.weights, n, rng))
     cells = cells[rng.permutation(n)]
-    if 1 < len(one_way) <= WIDE:
+    if len(one_way) > 1:
         exchange_rows(fitted, [marginal.size for marginal in one_way], cells, rng)
     rows = []
     for j, marginal in enumerate(one_way):
@@ -59,7 +58,7 @@ def exchange_rows(
         wanted = chosen.size * np.bincount(cell, fitted.weights, minlength=sizes[a] * sizes[b])
         surplus.append(np.bincount(cell[chosen], minlength=wanted.size) - wanted)
     starts = np.cumsum([0, *(part.size for part in surplus[:-1])])
-    turns = min(_OFFERS * chosen.size, _MOST_OFFERS)
+    turns = min(_OFFERS * chosen.size, _MOST_OFFERS // len(pairs))
     ends = np.cumsum(fitted.weights)
     offered = np.searchsorted(ends, rng.random(turns) * ends[-1], side="right")
     exchange(

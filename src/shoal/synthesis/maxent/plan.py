@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import comb, log, prod, sqrt
+from math import comb, isqrt, log, prod, sqrt
 from typing import Any
 
 from shoal.core import Neighbours, Price, PrivacyMeasure
@@ -22,11 +22,16 @@ from shoal.synthesis.maxent.one_way import has_order, is_line
 from shoal.synthesis.maxent.pair_covers import CONCENTRATED, PURE, Cover, cover
 from shoal.synthesis.maxent.structural_zeros import AllowedCells, Component
 
-MOST_GROUPS = 32
+_ALIKE = 32
+"""Ordered codes of which more tell little: beyond that, neighbours answer for each other."""
 WEAK = 50
 """r below which hardly more than one-way marginals survives."""
 FINEST = 128
-"""Groups per column that a fine pair has at most."""
+"""Groups per column at most."""
+_MOST_CELLS = 100_000
+"""Cells of all two-way marginals together: as many parameters has the fit."""
+_MOST_ENERGIES = 20_000_000
+"""Numbers that Gibbs sampling looks up: groups times columns, squared."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
@@ -35,10 +40,6 @@ SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
 FINE_SELECTION = Fraction(1, 5)
 """Most of what one-way marginals leave that selecting fine pairs may cost."""
-FOREST_SELECTION = Fraction(1, 4)
-"""The same of the pairs of a forest."""
-WIDE = 20
-"""Columns beyond which pairs are selected: covers of all pairs take too long to find and to fit."""
 
 
 class PairMarginals(StrEnum):
@@ -49,7 +50,6 @@ class PairMarginals(StrEnum):
     BLOCKS = "blocks"
     PAIRS = "pairs"
     TRIPLES = "triples"
-    FOREST = "forest"
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,6 @@ class MaxentPlan:
         learns: whether the shrinkage of two-way marginals is estimated from them.
         three_way: how many three-way marginals are selected after a first fit.
         three_way_share: of epsilon, for selecting and measuring them.
-        pairs: how many pairs of columns are selected and measured for a forest, with all that
-            one-way marginals leave.
     """
 
     marginals: PairMarginals
@@ -91,7 +89,6 @@ class MaxentPlan:
     learns: bool = False
     three_way: int = 0
     three_way_share: Fraction = Fraction(0)
-    pairs: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.one_way_share <= 1 or self.tau <= 0:
@@ -103,18 +100,13 @@ class MaxentPlan:
                 "columns measures marginals of several columns too, or spends all of epsilon on "
                 "one-way marginals."
             )
-        most = 0 if no_pairs or self.pairs else m - 1
+        most = 0 if no_pairs else m - 1
         if not 0 <= self.fine_pairs <= most or (self.fine_share > 0) != (self.fine_pairs > 0):
             raise InputError(
-                "Fine pairs form a forest beside a cover of all pairs, and each selection of one "
-                "has a price."
+                "Fine pairs are fewer than columns and stand beside a cover of all pairs, and each "
+                "selection of one has a price."
             )
-        grown = self.marginals is PairMarginals.FOREST
-        if grown and not 1 <= self.pairs < m:
-            raise InputError("A forest needs at least one pair, and fewer than columns.")
-        wanted: set[tuple[int, int]] = set()
-        if not no_pairs and not grown:
-            wanted = set(combinations(range(m), 2))
+        wanted = set() if no_pairs else set(combinations(range(m), 2))
         if wanted != {pair for block in self.cover.blocks for pair in combinations(block, 2)}:
             raise InputError("The marginals of a plan must cover every pair of columns.")
         if min(self.fine_share, self.three_way_share) < 0:
@@ -149,34 +141,32 @@ def maxent_plan(
     r = n epsilon / P:
 
         TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups per column can all be held
-        a cover  otherwise, for the largest G from 2 to 32 for which noise alone gives two-way
-                 marginals a mean total variation of at most 0.1 (G = 2 if there is none)
+        a cover  otherwise, for the largest G for which noise alone gives two-way marginals a
+                 mean total variation of at most 0.1 (G = 2 if there is none)
+
+    G is at most 128, and less where the two-way marginals of all pairs would have more than 100,000
+    cells, which a fit cannot hold.
 
     The cover of columns of min(size, G) groups is `pair_covers.cover`. By its cost, and because the
     mean of a noise's absolute value is about 0.8 of its standard deviation, that total variation
     is 1.1 cost / (P (1 - share) n epsilon). It is called FULL if it is one marginal, PAIRS if all
     of them are two-way, and BLOCKS otherwise.
 
-    Beyond 20 columns the plan is a FOREST (`forest`): one-way marginals have 0.85 of epsilon or 3/4
-    of a rho (r < 15), or else 0.7 and 1/2, and a quarter of the rest selects K pairs. K is as large
-    as lets a selection miss the best pair by a total variation of about 0.1
-    (`_Terms.count_near_misses`) and leaves room for two groups a column, but less than m; and G as
-    large as leaves noise of 0.1. If that is no pair at all, one-way marginals have all of epsilon
-    (NONE).
-
-    The one-way share of others is 0.7 (r < 50), 0.5 (r < 350), or else 0.1 and 0.4 times the part
-    of all codes that groups hide (9 / sqrt(r) times if that is less, `_for_hidden`): codes inside
-    groups follow one-way marginals alone.
-    It is at least 0.15 with a column that is counted over a tree and 0.6 if all are, and these
-    columns count twice; with structural zeros it is at least 0.2, because these answer for part of
-    every pair. tau = n epsilon / 100. That of each cell of a pair is learnt
-    (`posterior.by_levels`) for r < 2500 where the fit cannot hold all cells, and for r < 50 always.
+    The one-way share is 200 / (200 + r): the less is there for a pair, the less of it survives. It
+    is at least 0.1 and 0.4 times
+    the part of all codes that groups hide (9 / sqrt(r) times if that is less, `_share_for_codes`):
+    codes inside groups follow one-way marginals alone. It is at least 0.15 with a column that is
+    counted over a tree and 0.6 if all are, and these columns count twice; with structural zeros it
+    is at least 0.2, because these answer for part of every pair. tau = n epsilon / 100. That of
+    each cell of a pair is learnt (`posterior.by_levels`) for r < 2500 where the fit cannot hold all
+    cells, and for r < 50 always.
     Where it holds them, wider marginals say more than their pairs, to which what is learnt applies.
 
     Pairs that groups would hide may be selected and measured over finer groups (`fine_pairs`), less
     than m of them. A selection costs what lets it miss the best pair by a total variation of about
-    0.1, and all of them at most a fifth of what one-way marginals leave. There are as many finer
-    groups per column as a marginal of a tenth of it has cells with that noise, at most 128.
+    0.05, or 0.1 where as many selections would cost more than a fifth of what one-way marginals
+    leave; all of them cost at most that. There are as many finer groups per column as a marginal of
+    a tenth of it has cells with that noise, at most 128.
 
     With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
     leave is for three-way ones: as many as have room for six groups per column with a total
@@ -200,8 +190,8 @@ def plan_in_rho(
     For many marginals, Gaussian noise is as small as Laplace noise of a larger epsilon. So the rule
     of `maxent_plan` is applied to the epsilon whose pure cover, over at most 16 groups per column,
     has as much noise for all pairs as the cover in rho (`pair_covers`): 2 sqrt(2) C / epsilon = C'
-    / sqrt(rho) for change-one neighbours, and C' / sqrt(2 rho) for add-remove. Of one column, and
-    of a wide table, that is the epsilon whose one-way marginals have as much noise.
+    / sqrt(rho) for change-one neighbours, and C' / sqrt(2 rho) for add-remove. Of one column that
+    is the epsilon whose one-way marginal has as much noise.
 
     A share s of epsilon gives one-way marginals a noise of 1 / s, one of rho 1 / sqrt(s). With x =
     s / (1 - s) and K blocks, x' = K x^2 / m keeps the ratio of their noise to that of the cover;
@@ -268,15 +258,17 @@ class _Terms:
             return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
         return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
 
-    def count_near_misses(self, price: Price, candidates: int, moves: int = 2) -> float:
-        """Count the selections of which each misses the best by a total variation of `NOISE`.
+    def count_near_misses(
+        self, price: Price, candidates: int, moves: int, *, off: Fraction = NOISE
+    ) -> float:
+        """Count the selections of which each misses the best by some total variation.
 
         A selection's noise has scale 2 D / e, or D / sqrt(2 rho), and among c candidates it misses
         the best score by about ln(c) times that, in records that are counted twice: a total
         variation of `NOISE` is a score of 2 n `NOISE`.
         """
         reach = moves / WORTH[price.neighbours]
-        missed = log(candidates) * reach / (2 * self.n * float(NOISE))
+        missed = log(candidates) * reach / (2 * self.n * float(off))
         if price.rho is None:
             return float(price.amount) / (2 * missed)
         return 2 * float(price.amount) / missed**2
@@ -285,7 +277,7 @@ class _Terms:
 def _terms_in_rho(domains: Sequence[Domain], n: int, price: Price) -> "_Terms":
     """Make the terms of a budget in rho; see `plan_in_rho`."""
     terms = _Terms(n, price, Fraction(0))
-    if len(domains) < 2 or len(domains) > WIDE:
+    if len(domains) < 2:
         return replace(terms, worth=_round(2 * sqrt(2 * len(domains)) * terms.root))
     sizes = tuple(min(domain.size, 16) for domain in domains)
     pure, blocks, cost = _covers(sizes)
@@ -314,11 +306,11 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
     if m == 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
     lines = [is_line(domain) for domain in domains]
-    sizes = [domain.size for domain in domains]
+    sizes = [limit_groups(domain, domain.size) for domain in domains]
     strength = budget / comb(m, 2)
-    if m > WIDE:
-        return _forest(terms, tuple(2 if line else 1 for line in lines), tau, strength)
-    one_way = _least_share(strength, lines, zeros)
+    one_way = max(
+        _share_for_noise(strength), _share_for_codes(domains, 255, lines, zeros, strength)
+    )
     cells = prod(min(size, 16) for size in sizes)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
@@ -326,9 +318,8 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
         one_way = terms.one_way(one_way, m)
     else:
         groups, chosen = _finest(sizes, terms, one_way, zeros)
-        if strength >= _LITTLE:
-            one_way = max(one_way, _for_hidden(domains, groups, strength))
-            groups, chosen = _finest(sizes, terms, one_way, zeros)
+        one_way = max(one_way, _share_for_codes(domains, groups, lines, zeros, strength))
+        groups, chosen = _finest(sizes, terms, one_way, zeros)
         one_way = terms.one_way(one_way, m)
         marginals = _name_pairs(chosen)
     fine = prod(min(size, groups) for size in sizes) > DENSE
@@ -349,7 +340,7 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
         tau=tau,
         strength=strength,
         cover=chosen,
-        **_plan_fine_pairs(terms, one_way, sizes, groups),
+        **_plan_fine_pairs(terms, one_way, [domain.size for domain in domains], groups),
         learns=strength < (_LEARNT if fine else WEAK),
         three_way=three_way,
         three_way_share=three_way_share,
@@ -361,48 +352,21 @@ def _plan_fine_pairs(
 ) -> dict[str, Any]:
     """Plan how many pairs may be measured over finer groups, and how fine."""
     m, left = len(sizes), 1 - one_way
+    pairs = comb(m, 2)
     finest = room(terms.n, terms.price * left, 10, selection=Fraction(0))
-    selections = terms.count_near_misses(terms.price * left * FINE_SELECTION, comb(m, 2) + 1, 4)
-    if selections < 1 or min(max(sizes), finest) <= groups:
+    most = min(FINEST, isqrt(_MOST_ENERGIES) // m)
+    price = terms.price * left * FINE_SELECTION
+    selections = terms.count_near_misses(price, pairs + 1, 4)
+    nearer = terms.count_near_misses(price, pairs + 1, 4, off=NOISE / 2)
+    if selections < 1 or min(max(sizes), finest, most) <= groups:
         return {}
+    most_pairs = min(int(selections), m - 1)
     return {
-        "fine_pairs": min(int(selections), m - 1),
-        "fine_groups": min(finest, FINEST),
+        "fine_pairs": most_pairs,
+        "fine_groups": min(finest, most),
         "fine_cells": finest,
-        "fine_share": left * FINE_SELECTION / _round(selections),
+        "fine_share": left * FINE_SELECTION / max(Fraction(most_pairs), _round(nearer)),
     }
-
-
-def _forest(terms: _Terms, weights: tuple[int, ...], tau: float, strength: Fraction) -> MaxentPlan:
-    """Plan a wide table: as many pairs as noise lets us select and read."""
-    m = len(weights)
-    little = strength < _VERY_LITTLE
-    if terms.pure:
-        share = Fraction(17, 20) if little else Fraction(7, 10)
-    else:
-        share = Fraction(3, 4) if little else Fraction(1, 2)
-    left = terms.price * (1 - share)
-    cells = room(terms.n, left * (1 - FOREST_SELECTION), 1, selection=Fraction(0))
-    # Each of K marginals has room for 1/K of the cells, or 1/sqrt(K) with a budget in rho.
-    most = cells // 4 if terms.pure else (cells // 4) ** 2
-    selections = terms.count_near_misses(left * FOREST_SELECTION, comb(m, 2))
-    pairs = min(int(selections), most, m - 1)
-    none = Cover((), (), 0.0)
-    if pairs < 1:
-        return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), weights, tau, strength, none)
-    each = cells / (pairs if terms.pure else sqrt(pairs))
-    groups = max(2, min(int(sqrt(each)), MOST_GROUPS))
-    return MaxentPlan(
-        PairMarginals.FOREST,
-        groups,
-        share,
-        weights,
-        tau,
-        strength,
-        none,
-        learns=True,
-        pairs=pairs,
-    )
 
 
 def foresee_errors(
@@ -435,15 +399,8 @@ def foresee_errors(
     means = [2 / (worth * p) if pure else 0.8 / sqrt(worth * p) for p in counted]
     one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.fine_share - plan.three_way_share
-    sizes = [min(domain.size, plan.groups) for domain in domains]
+    sizes = [limit_groups(domain, plan.groups) for domain in domains]
     pairs: dict[tuple[int, int], float] = {}
-    if plan.pairs:
-        amount = float(left * (1 - FOREST_SELECTION)) * budget * worth / plan.pairs
-        sd = sqrt(8) / amount if pure else 1 / sqrt(amount)
-        return one_way, {
-            (a, b): min(0.4 * sizes[a] * sizes[b] * sd / n, 1.0)
-            for a, b in combinations(range(len(domains)), 2)
-        }
     if plan.marginals is PairMarginals.NONE:
         return one_way, pairs
     for a, b in combinations(range(len(domains)), 2):
@@ -473,15 +430,31 @@ def room(n: int, price: Price, marginals: int, *, selection: Fraction = SELECTIO
     return int(float(NOISE) * n * sqrt(float(share.amount) * WORTH[price.neighbours]) / 0.4)
 
 
-_VERY_LITTLE, _LITTLE, _MUCH, _LEARNT = 15, 350, 1000, 2500
+_EVEN, _MUCH, _LEARNT = 200, 1000, 2500
 _MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _FEWEST = 3  # three-way marginals that are worth a selection
-_SHARES = ((WEAK, Fraction(7, 10)), (_LITTLE, Fraction(1, 2)))
 
 
-def _least_share(strength: Fraction, lines: Sequence[bool], zeros: Sequence[Component]) -> Fraction:
-    """Return the least share of one-way marginals."""
-    share = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
+def _share_for_noise(strength: Fraction) -> Fraction:
+    """Return the one-way share that noise asks for: the more, the less two-way marginals tell."""
+    return _EVEN / (_EVEN + strength)
+
+
+def _share_for_codes(
+    domains: Sequence[Domain],
+    groups: int,
+    lines: Sequence[bool],
+    zeros: Sequence[Component],
+    strength: Fraction,
+) -> Fraction:
+    """Return the one-way share that codes ask for: the more of them binning hides, the more.
+
+    Of ordered codes at most 32 count: beyond that, neighbours answer for each other
+    (`posterior.smooth`).
+    """
+    codes = sum(limit_groups(domain, domain.size) for domain in domains)
+    hidden = 1 - Fraction(sum(limit_groups(domain, groups) for domain in domains), codes)
+    share = Fraction(1, 10) + hidden * _round(min(0.4, 9 / sqrt(strength)))
     if any(lines):
         share = max(share, Fraction(15, 100))
     if all(lines):
@@ -489,17 +462,6 @@ def _least_share(strength: Fraction, lines: Sequence[bool], zeros: Sequence[Comp
     if zeros:
         share = max(share, Fraction(1, 5))
     return share
-
-
-def _for_hidden(domains: Sequence[Domain], groups: int, strength: Fraction) -> Fraction:
-    """Return the share of one-way marginals, by the fraction of codes lost to binning.
-
-    Of ordered codes at most 32 count: beyond that, neighbours answer for each other
-    (`posterior.smoothed`).
-    """
-    codes = [min(d.size, MOST_GROUPS) if has_order(d) else d.size for d in domains]
-    hidden = 1 - Fraction(sum(min(size, groups) for size in codes), sum(codes))
-    return Fraction(1, 10) + hidden * _round(min(0.4, 9 / sqrt(strength)))
 
 
 def _finest(
@@ -517,7 +479,7 @@ def _finest(
         allowed = AllowedCells(sizes, zeros, groups) if zeros else None
         return cover([min(size, groups) for size in sizes], power=power, allowed=allowed)
 
-    low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
+    low, high = 2, max(min(max(sizes), _most_groups(sizes)), 2)
     best = find_cover(low)
     while low < high:
         middle = (low + high + 1) // 2
@@ -527,6 +489,22 @@ def _finest(
         else:
             high = middle - 1
     return low, best
+
+
+def limit_groups(domain: Domain, groups: int) -> int:
+    """Return how many groups a column has at most, by the plan's number of them."""
+    return min(domain.size, groups, *([_ALIKE] if has_order(domain) else []))
+
+
+def _most_groups(sizes: Sequence[int]) -> int:
+    """Return the most groups for which a fit can hold the two-way marginals of all pairs."""
+    most = FINEST
+    while most > 2:
+        capped = [min(size, most) for size in sizes]
+        if (sum(capped) ** 2 - sum(size**2 for size in capped)) // 2 <= _MOST_CELLS:
+            break
+        most -= 1
+    return most
 
 
 def _name_pairs(chosen: Cover) -> PairMarginals:

@@ -63,6 +63,8 @@ _SHARED = 4.0
 """Degrees of freedom with which all tables together answer for each."""
 _FEW = 3
 """Groups that are not joined any more."""
+_MOST_PAIRS = 1000
+"""Two-way marginals that a fit takes: of wide tables, those with the strongest dependence."""
 _REPEATED = 30
 """How often a table with structural zeros is brought to its margins."""
 _LEAST, _MOST = 1e-2, 1e7
@@ -266,7 +268,8 @@ def posterior_targets(
     if not learns:
         return targets, [], []
     believed, parts = by_levels(targets, zeros, margins, ordered, tau=tau)
-    return believed, targets, parts
+    kept = {target.columns for target in believed}
+    return believed, [target for target in targets if target.columns in kept], parts
 
 
 def two_way_targets(
@@ -351,6 +354,12 @@ class _Departure:
         squares = np.where(self.kept, self.apart**2, 0.0)
         signal = self.alone / taus
         return float((squares * signal / (signal + self.noise)).sum() / max(squares.sum(), 1e-300))
+
+    def posterior_signal(self, taus: Floats) -> float:
+        """Return the chi-square distance from independence that the posterior keeps."""
+        signal = self.alone / taus
+        kept = self.apart * signal / (signal + self.noise)
+        return float((kept[self.kept] ** 2 / self.alone[self.kept]).sum())
 
 
 def _estimate_taus(shown: Sequence[_Departure]) -> list[Floats]:
@@ -496,6 +505,8 @@ def by_levels(
     With structural zeros q is their prior, on the allowed cells; groups are joined within their
     atoms, so runs are allowed or not as a whole.
 
+    Of more than 1,000 tables, those with the strongest dependence are kept; a fit cannot hold more.
+
     Also return for each table the share of its deviations that is kept at the coarsest level.
     """
     levels = [_fit_margins(table, zeros, margins) for table in tables]
@@ -511,6 +522,12 @@ def by_levels(
             levels[number] = levels[number].join_runs(pair_runs, taus)
     learnt = _estimate_taus([level.shown for level in levels])
     targets += [level.target(tau, taus) for level, taus in zip(levels, learnt, strict=True)]
+    if len(levels) > _MOST_PAIRS:
+        signals = [
+            level.shown.posterior_signal(taus) for level, taus in zip(levels, learnt, strict=True)
+        ]
+        strongest = {levels[i].columns for i in np.argsort(signals)[-_MOST_PAIRS:]}
+        targets = [target for target in targets if target.columns in strongest]
     return targets, [
         level.shown.posterior_share(taus) for level, taus in zip(levels, learnt, strict=True)
     ]
