@@ -1,14 +1,16 @@
 """Pair errors of releases whose domains are discovered, beside the same with public domains.
 
-Each table is released as it is (`shoal.protect(table, epsilon=..., delta=...)`) and by a policy that states
-the true categories, bounds and steps as if everybody knew them. The error is the total variation of
-two-way marginals, mean over pairs; numbers and dates are compared in eight bins between the quantiles
-of the original; a text that was not found is `other`. Run it with the tables wanted, or all:
+Each table is released as it is (`shoal.protect(table, epsilon=..., delta=...)`), and by a policy
+that states the true categories, bounds and steps as if everybody knew them. The error is the total
+variation of two-way marginals, mean over pairs; numbers and dates are compared in eight bins
+between the quantiles of the original; a text that was not found is `other`. Name tables, or none
+for all:
 
     python bench/discovery.py adult sample
-    python bench/discovery.py score     # NIST's pairs score of the ACS demographic set, see k_marginal.py
+    python bench/discovery.py score
 
-In the score a missing cell and `other` count as the code N.
+`score` is NIST's score of pairs of the ACS demographic set (`k_marginal.py`), in which a missing
+cell and `other` count as the code N.
 """
 
 import sys
@@ -23,7 +25,7 @@ import polars as pl
 
 import shoal
 
-SEEDS = 2
+SEEDS = 1
 EPSILONS = (1.0, 4.0)
 DELTA = 1e-9
 
@@ -105,7 +107,12 @@ def public_policy(table: pl.DataFrame, epsilon: float) -> dict[str, Any]:
         "version": 1,
         "one_row_per_person": True,
         "columns": columns,
-        "protect": {"method": "auto", "epsilon": epsilon, "delta": DELTA, "neighbours": "add-remove"},
+        "protect": {
+            "method": "auto",
+            "epsilon": epsilon,
+            "delta": DELTA,
+            "neighbours": "add-remove",
+        },
     }
 
 
@@ -153,7 +160,7 @@ def rows() -> Iterator[tuple[str, float, float, float]]:
 
 def scores() -> None:
     """Print NIST's score of pairs of the ACS demographic set, domain discovered."""
-    frame, _, _ = k_marginal._acs()
+    frame, _, _ = k_marginal.load_acs()
     for _ in range(3):
         made = shoal.protect(frame, epsilon=1, delta=DELTA).data
         made = made.with_columns(

@@ -65,7 +65,7 @@ ORDERED = {"EDU", "PINCP_DECILE", "school", "income"}
 def main() -> None:
     """Run what was asked for, and print each run, then means with standard errors."""
     asked = _asked()
-    frame, columns, rules = _acs() if asked.table == "acs" else _household(int(asked.table))
+    frame, columns, rules = load_acs() if asked.table == "acs" else _household(int(asked.table))
     scores = defaultdict(list)
     for seed, promise, ruled in product(range(*asked.seeds), asked.promise, asked.rules):
         protect = {"method": "auto", "epsilon": asked.epsilon, **PROMISES[promise]}
@@ -137,7 +137,8 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _acs() -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]]:
+def load_acs() -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...]]:
+    """Load the demographic set, its columns and its rules."""
     frame = pl.read_csv(workloads.DATA / "acs.csv", infer_schema=False)
     frame = frame.select(pl.col("AGEP").cast(pl.Int64), *ACS)
     return frame, _columns("AGEP", ACS), ACS_RULES
