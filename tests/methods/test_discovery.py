@@ -22,8 +22,9 @@ from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.mechanism.unknown_domains import STEPS
-from shoal.methods import discovery
-from shoal.methods.discovery import Discovery, count_keys, discover
+from shoal.methods import cell_keys, discovery
+from shoal.methods.cell_keys import Question, count_keys
+from shoal.methods.discovery import Discovery, discover
 from shoal.pipeline import booking, planning
 from shoal.policy import load
 from shoal.policy.draft import draft_from_header
@@ -135,9 +136,7 @@ def test_no_more_rows_of_a_person_are_asked_than_stated():
     seen = []
 
     def search(count):
-        question = discovery.Question(
-            "town", partial(discovery.text_keys, column=policy.schema["town"])
-        )
+        question = Question("town", partial(cell_keys.text_keys, column=policy.schema["town"]))
         seen.extend(count([question])[0])
         return discovery.Discovered()
 
@@ -170,8 +169,8 @@ def test_a_text_of_one_person_appears_with_probability_delta_at_most(rows):
     """Binomial with 10,000 draws at delta 1e-3 against 32: false alarms below 1e-6."""
     search = replace(asked(rows=rows, delta=1e-3), columns=asked().columns[2:3])
     table = pl.DataFrame({"town": ["Aber"] * 5000 + ["only me"] * rows})
-    counts = count_keys(table, [discovery.Question("town", partial(
-        discovery.text_keys, column=search.columns[0]))])[0]  # fmt: skip
+    counts = count_keys(table, [Question("town", partial(
+        cell_keys.text_keys, column=search.columns[0]))])[0]  # fmt: skip
     price = search.price * Fraction(7, 8)
     noise = SeededNoise(7)
 
@@ -230,14 +229,12 @@ def questions(schema):
     for column in schema.columns:
         bare = replace(column, categories=None)
         number = replace(bare, kind=Kind.NUMERIC)
-        yield discovery.Question(
-            column.name, partial(discovery.kind_keys, column=column, decimal=None)
-        )
-        yield discovery.Question(column.name, partial(discovery.text_keys, column=column))
-        for keys in (discovery.magnitude_keys, discovery.step_keys):
-            yield discovery.Question(column.name, partial(keys, column=number, decimal=None))
+        yield Question(column.name, partial(cell_keys.kind_keys, column=column, decimal=None))
+        yield Question(column.name, partial(cell_keys.text_keys, column=column))
+        for keys in (cell_keys.magnitude_keys, cell_keys.step_keys):
+            yield Question(column.name, partial(keys, column=number, decimal=None))
         day = replace(bare, kind=Kind.DATE)
-        yield discovery.Question(column.name, partial(discovery.month_keys, column=day))
+        yield Question(column.name, partial(cell_keys.month_keys, column=day))
 
 
 # After the draw

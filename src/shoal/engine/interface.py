@@ -25,7 +25,8 @@ from shoal.io.column_counts import ColumnCounts
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
-from shoal.methods.discovery import Count, Discovered
+from shoal.methods.cell_keys import Count
+from shoal.methods.discovery import Discovered
 
 
 class Outcome(Protocol):

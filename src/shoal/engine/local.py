@@ -36,7 +36,8 @@ from shoal.io.persons import at_most, first_of_each, spell_persons
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
-from shoal.methods.discovery import Count, Discovered, count_keys
+from shoal.methods.cell_keys import Count, count_keys
+from shoal.methods.discovery import Discovered
 from shoal.methods.noise import contributions
 from shoal.metrics import information_loss
 from shoal.privacy_models import Counts

@@ -25,7 +25,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import partial
 from math import sqrt
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -41,10 +41,11 @@ from shoal.core import (
     PrivacyMeasure,
     Transform,
 )
-from shoal.core._arrays import Floats, Ints
+from shoal.core._arrays import Ints
 from shoal.errors import InputError, count_noun
-from shoal.io import clamp
 from shoal.mechanism import unknown_domains as unknown
+from shoal.methods import cell_keys as keys
+from shoal.methods.cell_keys import Count, Question
 from shoal.methods.method import Setting
 from shoal.methods.noise import contributions
 
@@ -56,10 +57,6 @@ _KIND_SHARE = Fraction(1, 16)
 _RANGE_WEIGHT = Fraction(1, 2)
 """What a range gets of the budget beside a column of texts, where most is lost to thresholds."""
 _STEP_SHARE = Fraction(1, 8)
-LONGEST = 200
-"""A text with more characters is no category: it counts as `other`."""
-DATE_FORMATS = (None, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
-_NUMBER, _ISO, _DOTTED, _EITHER, _DAY_FIRST, _MONTH_FIRST, _TEXT, _MISSING = range(8)
 _RARE = 0.1
 """Share of the cells that may be something else in a column of numbers or dates."""
 _DIGITS = 12
@@ -73,17 +70,6 @@ STATED = (
     "the names of the columns, their roles, how the file is written ([reading]) and whose rows "
     "they are were stated without looking at cells"
 )
-
-
-class Question(NamedTuple):
-    """What is counted: the keys of a column's cells, each by itself; a null is not counted."""
-
-    column: str
-    keys: Callable[[pl.Series], pl.Series]
-
-
-Count = Callable[[Sequence[Question]], Sequence[Mapping[Any, int]]]
-"""Counts the keys of each question, of at most the stated number of rows of a person."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +225,7 @@ def settle_by_table(policy: Policy, frame: pl.DataFrame) -> Policy:
         columns, Price(Fraction(10**12), measure=PrivacyMeasure.RHO), Fraction(1), 1,
         policy.reading.decimal,
     )  # fmt: skip
-    exact = _Search(asked, partial(count_keys, frame), cast("Noise", _NoNoise())).run()
+    exact = _Search(asked, partial(keys.count_keys, frame), cast("Noise", _NoNoise())).run()
     return settle_policy(policy, exact.facts)
 
 
@@ -316,17 +302,19 @@ class _Search:
         decimal = self.asked.decimal
         unsure = [column for column in self.asked.columns if "kind" in column.discover]
         questions = [
-            Question(c.name, partial(kind_keys, column=c, decimal=decimal)) for c in unsure
+            Question(c.name, partial(keys.kind_keys, column=c, decimal=decimal)) for c in unsure
         ]
         chosen = {}
         for column, asked, counts in zip(unsure, questions, self.count(questions), strict=True):
             price = self.asked.price * _KIND_SHARE
-            noisy, deviation = self._noisy(asked, counts, _MISSING + 1, price=price, what="kind")
+            noisy, deviation = self._noisy(
+                asked, counts, keys.MISSING + 1, price=price, what="kind"
+            )
             chosen[column.name] = _choose_kind(column, noisy, deviation)
         return (chosen.get(column.name, column) for column in self.asked.columns)
 
     def _texts(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
-        questions = [Question(c.name, partial(text_keys, column=c)) for c in columns]
+        questions = [Question(c.name, partial(keys.text_keys, column=c)) for c in columns]
         facts = {}
         for column, counts in zip(columns, self.count(questions), strict=True):
             released, loss = unknown.find_keys(
@@ -350,8 +338,8 @@ class _Search:
 
     def _days(self, columns: Sequence[Column]) -> dict[str, dict[str, Any]]:
         """Find ranges by years, and by months where these show them within the same years."""
-        years = [Question(c.name, partial(year_keys, column=c)) for c in columns]
-        months = [Question(c.name, partial(month_keys, column=c)) for c in columns]
+        years = [Question(c.name, partial(keys.year_keys, column=c)) for c in columns]
+        months = [Question(c.name, partial(keys.month_keys, column=c)) for c in columns]
         counted = self.count([*years, *months])
         facts = {}
         for place, column in enumerate(columns):
@@ -380,9 +368,12 @@ class _Search:
         """Find ranges by magnitudes, and steps."""
         decimal = self.asked.decimal
         sizes = [
-            Question(c.name, partial(magnitude_keys, column=c, decimal=decimal)) for c in columns
+            Question(c.name, partial(keys.magnitude_keys, column=c, decimal=decimal))
+            for c in columns
         ]
-        steps = [Question(c.name, partial(step_keys, column=c, decimal=decimal)) for c in columns]
+        steps = [
+            Question(c.name, partial(keys.step_keys, column=c, decimal=decimal)) for c in columns
+        ]
         counted = self.count([*sizes, *steps])
         facts = {}
         for place, column in enumerate(columns):
@@ -471,105 +462,23 @@ def settle_policy(policy: Policy, facts: Mapping[str, Mapping[str, Any]]) -> Pol
 def _choose_kind(column: Column, noisy: Ints, deviation: float) -> Column:
     """Choose by noisy counts: numbers or dates where nearly all cells seem to be."""
     numbers, dates, texts = (
-        int(part.sum()) for part in (noisy[:_ISO], noisy[_ISO:_TEXT], noisy[_TEXT:_MISSING])
+        int(part.sum())
+        for part in (
+            noisy[: keys.ISO],
+            noisy[keys.ISO : keys.TEXT],
+            noisy[keys.TEXT : keys.MISSING],
+        )
     )
-    slack = max(_RARE * (numbers + dates + texts), 3 * deviation * sqrt(_MISSING - 1))
+    slack = max(_RARE * (numbers + dates + texts), 3 * deviation * sqrt(keys.MISSING - 1))
     if numbers > slack >= dates + texts:
         return replace(column, kind=Kind.NUMERIC, categories=None)
     if dates > slack >= numbers + texts:
-        counts, slashes = noisy, noisy[_EITHER]
-        forms = [counts[_ISO], counts[_DOTTED],
-                 slashes + counts[_DAY_FIRST], slashes + counts[_MONTH_FIRST]]  # fmt: skip
-        form = column.date_format or DATE_FORMATS[int(np.argmax(forms))]
+        counts, slashes = noisy, noisy[keys.EITHER]
+        forms = [counts[keys.ISO], counts[keys.DOTTED],
+                 slashes + counts[keys.DAY_FIRST], slashes + counts[keys.MONTH_FIRST]]  # fmt: skip
+        form = column.date_format or keys.DATE_FORMATS[int(np.argmax(forms))]
         return replace(column, kind=Kind.DATE, categories=None, date_format=form)
     return column
-
-
-def kind_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """Sort each cell: a number, a date in one of the forms, a text, or missing.
-
-    A number that begins with a zero is a code, and so a text; so is a truth value.
-    """
-    cells = clamp.read(series, column)
-    bare = replace(column, categories=None)
-    number = clamp.readable(series, replace(bare, kind=Kind.NUMERIC), decimal).is_not_null()
-    text = cells.text.is_not_null()
-    code = cells.text.str.contains(r"^\s*[+-]?0\d").fill_null(value=False)
-    number &= ~code & ~(text & cells.number.is_not_null())
-    forms = DATE_FORMATS if column.date_format is None else (column.date_format,) * 4
-    iso, dotted, day_first, month_first = (
-        clamp.readable(series, replace(bare, kind=Kind.DATE, date_format=form), decimal)
-        .is_not_null() for form in forms
-    )  # fmt: skip
-    sorts = pl.DataFrame({"text": text | cells.number.is_not_null(), "missing": cells.missing,
-                          "number": number, "iso": iso, "dotted": dotted,
-                          "day": day_first, "month": month_first})  # fmt: skip
-    return sorts.select(
-        pl.when("missing").then(_MISSING)
-        .when("number").then(_NUMBER)
-        .when("iso").then(_ISO)
-        .when("dotted").then(_DOTTED)
-        .when(pl.col("day") & pl.col("month")).then(_EITHER)
-        .when("day").then(_DAY_FIRST)
-        .when("month").then(_MONTH_FIRST)
-        .when("text").then(_TEXT)
-        .otherwise(_MISSING)
-        .alias("key")
-    )["key"]  # fmt: skip
-
-
-def text_keys(series: pl.Series, column: Column) -> pl.Series:
-    """Return the category that each cell is written as; null where it has none."""
-    cells = clamp.read(series, column)
-    text = clamp.category_texts(cells, replace(column, categories=None))
-    usable = text.str.len_chars().is_between(1, LONGEST) & ~text.str.contains(r"\p{C}")
-    return text.set(~(usable.fill_null(value=False)) | cells.missing, None)
-
-
-def month_keys(series: pl.Series, column: Column) -> pl.Series:
-    """Return the month of each date; null where it has none."""
-    days = clamp.readable(series, replace(column, bounds=None), None)
-    return _keys(days.to_physical(), unknown.month_cells)
-
-
-def year_keys(series: pl.Series, column: Column) -> pl.Series:
-    """Return the year of each date; null where it has none."""
-    return month_keys(series, column) // 12
-
-
-def magnitude_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """Return the magnitude of each number; null where it has none."""
-    return _keys(_numbers(series, column, decimal), unknown.magnitude_cells)
-
-
-def step_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    """Return the coarsest step of each number, and the last cell for 0; null where it has none."""
-    numbers = _numbers(series, column, decimal)
-    steps = _keys(numbers, unknown.step_cells)
-    return steps.set((numbers == 0).fill_null(value=False), len(unknown.STEPS) + 1)
-
-
-def _numbers(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    return clamp.readable(series, replace(column, bounds=None), decimal)
-
-
-def _keys(values: pl.Series, cells: Callable[[Floats], Ints]) -> pl.Series:
-    """Return the cell of each value; null where there is none."""
-    places = cells(values.fill_null(0).cast(pl.Float64).to_numpy())
-    return pl.Series(places, dtype=pl.Int64).set(values.is_null(), None)
-
-
-def count_keys(
-    frame: pl.DataFrame, questions: Sequence[Question], rows: Ints | None = None
-) -> list[dict[Any, int]]:
-    """Count the keys of some questions in a frame, or in some of its rows."""
-    counted = []
-    for question in questions:
-        keys = question.keys(frame[question.column])
-        keys = keys if rows is None else keys.gather(rows)
-        sums = keys.drop_nulls().rename("key").value_counts()
-        counted.append(dict(zip(sums["key"].to_list(), sums["count"].to_list(), strict=True)))
-    return counted
 
 
 def _bounds(low: float, high: float, step: Decimal | None) -> tuple[Decimal, Decimal]:

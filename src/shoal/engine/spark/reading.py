@@ -50,7 +50,7 @@ from shoal.io.persons import (
     uneven,
 )
 from shoal.io.table import Table
-from shoal.methods.discovery import Question, count_keys
+from shoal.methods.cell_keys import Question, count_keys
 
 _TYPES, _MISFITS, _CLAMPED, _BROKEN = -1, -2, -3, -4
 """Numbers of the notes that blocks send to the driver."""

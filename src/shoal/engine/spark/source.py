@@ -19,7 +19,8 @@ from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.methods import Method, Setting, Tools
-from shoal.methods.discovery import Count, Discovered
+from shoal.methods.cell_keys import Count
+from shoal.methods.discovery import Discovered
 from shoal.methods.noise import contributions
 
 
