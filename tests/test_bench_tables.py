@@ -111,10 +111,11 @@ def interpreter(tmp_path, monkeypatch):
     """An interpreter that hands the table back instead of running the rivals."""
     program = tmp_path / "rival.py"
     program.write_text(RIVAL, encoding="utf-8")
-    command = tmp_path / "python"
+    command = tmp_path / "rivals" / "venv" / "bin" / "python"
+    command.parent.mkdir(parents=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$@"\n', encoding="utf-8")
     command.chmod(0o755)
-    monkeypatch.setenv("SHOAL_RIVALS", str(command))
+    monkeypatch.setenv("SHOAL_RIVALS", str(tmp_path / "rivals"))
     monkeypatch.setenv("SHOAL_BENCH_CACHE", str(tmp_path / "kept"))
     return command
 
@@ -125,7 +126,7 @@ def test_a_rival_is_handed_codes_and_its_run_is_kept(bench, case, tmp_path):
     rival = peers.RIVALS[0]
 
     first = peers.drawn(case, rival, "0.1", 1, keep_only=False)
-    (tmp_path / "python").unlink()
+    (tmp_path / "rivals" / "venv" / "bin" / "python").unlink()
     kept = peers.drawn(case, rival, "0.1", 1, keep_only=False)
 
     assert (first.rows == case.codes).all()
@@ -192,7 +193,7 @@ def test_figures_are_put_on_file_drawn_and_filled_into_the_page(bench, tmp_path)
     filled = page.read_text(encoding="utf-8")
     assert "old" not in filled
     assert filled.endswith("More words.\n")
-    assert "| small | 0.1 | counts | 0.2 ± 0.001 | AIM 0.1 ± 0.001 |" in filled
+    assert "| small | 0.1 | counts | auto 0.2 ± 0.001 | AIM 0.1 ± 0.001 |" in filled
     for name in ("counts", "pairs", "seconds"):
         drawn = ET.parse(folder / f"{name}.svg").getroot()  # noqa: S314 (our own file)
         assert len(drawn.findall(".//{*}circle")) >= 4
