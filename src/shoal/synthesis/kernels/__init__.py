@@ -135,13 +135,17 @@ def gibbs(
     count, columns = groups.shape
     component, steps, atoms, begins, potential = strata
     energy = np.empty(single.shape[1])
+    linked = np.zeros((columns, columns), dtype=np.bool_)
+    for j in range(columns):
+        for k in range(columns):
+            linked[j, k] = k != j and np.any(pairs[j, k] != 0.0)
     for particle in range(count):
         for j in range(columns):
             size = sizes[j]
             for v in range(size):
                 energy[v] = single[j, v]
             for k in range(columns):
-                if k != j:
+                if linked[j, k]:
                     x = groups[particle, k]
                     for v in range(size):
                         energy[v] += pairs[j, k, x, v]

@@ -63,7 +63,7 @@ _SHARED = 4.0
 """Degrees of freedom with which all tables together answer for each."""
 _FEW = 3
 """Groups that are not joined any more."""
-_MOST_PAIRS = 1000
+_MOST_PAIRS = 400
 """Two-way marginals that a fit takes: of wide tables, those with the strongest dependence."""
 _REPEATED = 30
 """How often a table with structural zeros is brought to its margins."""
@@ -505,7 +505,7 @@ def by_levels(
     With structural zeros q is their prior, on the allowed cells; groups are joined within their
     atoms, so runs are allowed or not as a whole.
 
-    Of more than 1,000 tables, those with the strongest dependence are kept; a fit cannot hold more.
+    Of more than 400 tables, those with the strongest dependence are kept; a fit cannot hold more.
 
     Also return for each table the share of its deviations that is kept at the coarsest level.
     """
