@@ -231,7 +231,8 @@ class CheckedNoise(ABC):
         _positive(scale, "scale")
         _positive(threshold, "threshold")
         self.drawn[THRESHOLD, Fraction(scale)] += 1
-        return self._keys({key: int(count) for key, count in counts.items()}, scale, threshold)
+        # In an order that does not follow the file, nor how keys were counted.
+        return self._keys({key: int(counts[key]) for key in sorted(counts)}, scale, threshold)
 
     def select_by_weight(self, scores: NDArray[np.int64], *, scale: Fraction) -> int:
         """Choose an index with P(i) ~ exp(q_i / s): the exponential mechanism.
@@ -385,8 +386,7 @@ class OpenDPNoise(CheckedNoise):
         return int(opendp.gumbel_max(round_up(scale))(scores))
 
     def _keys(self, counts: dict[str, int], scale: Fraction, threshold: int) -> dict[str, int]:
-        # By its constructor for unknown keys, in an order that does not follow the file.
-        noisy = opendp.threshold(round_up(scale), threshold)(dict(sorted(counts.items())))
+        noisy = opendp.threshold(round_up(scale), threshold)(counts)
         return {key: int(noisy[key]) for key in sorted(noisy)}
 
     def _in_pieces(self, draw: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
