@@ -230,6 +230,19 @@ def test_cells_come_in_lexicographic_order_with_the_largest_column_first():
     np.testing.assert_allclose(found.weights, dense[tuple(found.groups.T)])
 
 
+def test_a_fit_that_loses_earlier_tables_for_later_ones_is_not_taken():
+    """As of two amounts that follow from each other: the particles lost every other column."""
+    sizes = (4, 3, 2)
+    _, targets, priors = problem(3, sizes, weight=40_000.0, noise=0.005)
+    earlier = fit_distribution(sizes, priors, targets, tau=1.0, particles=0, rng=None)
+    far = replace(earlier, weights=np.roll(earlier.weights, 1))
+    near = replace(earlier, weights=0.995 * earlier.weights + 0.005 / earlier.weights.size)
+
+    assert module.keeps_tables((earlier, sizes, targets), (earlier, sizes, targets))
+    assert module.keeps_tables((near, sizes, targets), (earlier, sizes, targets))
+    assert not module.keeps_tables((far, sizes, targets), (earlier, sizes, targets))
+
+
 @pytest.mark.parametrize("particles", [50, 300])
 def test_particles_that_have_become_one_are_no_fit(particles):
     sizes = (6, 6, 6, 6, 6, 6, 7)  # more cells than a dense fit takes

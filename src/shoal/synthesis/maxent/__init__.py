@@ -113,10 +113,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Noise, Price, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats
 from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.fine_pairs import FinePairs, select_fine_pairs
-from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
+from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution, keeps_tables
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.measure import (
@@ -265,31 +266,26 @@ def maxent(
     )
     sizes = [marginal.size for marginal in one_way]
     particles = min(max(2 * n, min(12 * n, 100_000)), 300_000, _WORK // len(believed))
-    fit = partial(fit_distribution, particles=particles, rng=rng, progress=progress)
-    again = partial(fit, sizes, priors, zeros=grouped)
+    fit: Callable[..., Fitted] = partial(
+        fit_distribution, particles=particles, rng=rng, progress=progress
+    )
+    again: Callable[..., Fitted] = partial(fit, sizes, priors, zeros=grouped)
     fitted, targets = _fit_twice(again, [*margins, *believed], pairs, grouped, tau=plan.tau)
 
-    # Fit again with the pairs over finer groups.
+    # Fit again with the pairs over finer groups, unless that loses the other marginals.
     if fine.pairs:
-        priors = [
-            marginal.prior(n_rows) if j in fine.coarse else prior
-            for j, (marginal, prior) in enumerate(zip(fine.one_way, priors, strict=True))
-        ]
-        one_way, grouped = fine.one_way, group_zeros(zeros, fine.one_way, priors)
-        believed, _, _ = posterior_targets(
-            fine_tables,
-            grouped,
-            n=n_rows,
-            tau=plan.tau,
-            learns=True,
-            margins=priors,
+        refitted, finer, both, refit = _fit_finer(
+            fine, fine_tables, priors, targets, zeros,
+            n=n_rows, tau=(plan.tau, fitted.tau), fit=fit,
             ordered=[has_order(domain) for domain in domains],
-        )
-        targets = [fine.lift(target, sizes) for target in targets]
-        targets += [one_way[j].target(j, n_rows) for j in fine.coarse] + believed
-        sizes = [marginal.size for marginal in one_way]
-        again = partial(fit, sizes, priors, zeros=grouped)
-        fitted = again(targets, tau=fitted.tau)
+        )  # fmt: skip
+        if keeps_tables((refitted, finer, both[: len(targets)]), (fitted, sizes, targets)):
+            fitted, sizes, targets, again = refitted, finer, both, refit
+            one_way = fine.one_way
+        else:
+            facts["fit of pairs over finer groups"] = (
+                "did not converge; rows follow the other marginals"
+            )
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
@@ -346,6 +342,39 @@ def _measure_fine_pairs(
         fine.candidates, price=left * share, noise=noise, progress=progress
     )
     return fine, tables, [*selections, *losses]
+
+
+def _fit_finer(
+    fine: FinePairs,
+    tables: Sequence[Measurement],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    zeros: Sequence[Component],
+    *,
+    n: int,
+    tau: tuple[float, float],
+    fit: Callable[..., Fitted],
+    ordered: Sequence[bool],
+) -> tuple[Fitted, list[int], list[Target], Callable[..., Fitted]]:
+    """Fit to earlier tables and to the pairs over finer groups; tau is the plan's and the fit's.
+
+    Returns:
+        The fit, its groups, its tables with the earlier ones first, and the fit as a function.
+    """
+    finer_priors = [
+        marginal.prior(n) if j in fine.coarse else prior
+        for j, (marginal, prior) in enumerate(zip(fine.one_way, priors, strict=True))
+    ]
+    grouped = group_zeros(zeros, fine.one_way, finer_priors)
+    believed, _, _ = posterior_targets(
+        tables, grouped, n=n, tau=tau[0], learns=True, margins=finer_priors, ordered=ordered
+    )
+    coarse = [len(prior) for prior in priors]
+    both = [fine.lift(target, coarse) for target in targets]
+    both += [*(fine.one_way[j].target(j, n) for j in fine.coarse), *believed]
+    sizes = [marginal.size for marginal in fine.one_way]
+    refit = partial(fit, sizes, finer_priors, zeros=grouped)
+    return refit(both, tau=tau[1]), sizes, both, refit
 
 
 def _measure_three_way(
