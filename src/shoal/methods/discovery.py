@@ -66,7 +66,8 @@ _DIGITS = 12
 
 BASIS = (
     "what the policy leaves open of its columns is found with noise first, for a tenth of the "
-    "price: no value, bound or category is assumed"
+    "price: no value, bound or category is assumed, and what was found is from then on as public "
+    "as what is stated"
 )
 STATED = (
     "the names of the columns, their roles, how the file is written ([reading]) and whose rows "
