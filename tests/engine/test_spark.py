@@ -164,6 +164,41 @@ def test_tables_of_three_columns_are_chosen_on_spark_as_on_one_machine(spark):
     assert_same(one, many)
 
 
+def test_what_is_discovered_in_blocks_is_what_one_machine_discovers(spark):
+    """Cells are asked as they came, so a column of texts holds numbers, dates and codes."""
+    rng, n = np.random.default_rng(4), 130
+    days = np.datetime64("2021-03-01") + rng.integers(0, 90, n).astype("timedelta64[D]")
+    frame = pl.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "age": rng.integers(18, 95, n),
+            "pay": [f"{pay:.2f}" if pay > 5 else None for pay in rng.lognormal(3, 1, n)],
+            "town": rng.choice(["Aber", "Brig ", "é", "e\u0301", "01"], n),
+            "seen": [day.strftime("%d.%m.%Y") for day in days.tolist()],
+        }
+    )
+    kinds = {name: {"role": "quasi-identifier", "kind": "discover"} for name in frame.columns[1:]}
+    policy = {
+        "version": 1,
+        "one_row_per_person": True,
+        "columns": {"id": "identifier", **kinds},
+        "reading": {"decimal": "."},
+        "protect": {"method": "auto", "epsilon": 60, "delta": 1e-3, "neighbours": "change-one"},
+    }
+
+    one = shoal.protect(frame, policy, noise=RecordingNoise([2, -1]))
+    many = shoal.protect(on_spark(spark, frame, 7), policy, noise=RecordingNoise([2, -1]))
+
+    assert many.manifest.found == one.manifest.found
+    assert one.manifest.found["town"]["categories"] == ["01", "Aber", "é", "other"]
+    assert {facts["kind"] for facts in one.manifest.found.values()} == {
+        "nominal",
+        "numeric",
+        "date",
+    }
+    assert_same(one, many)
+
+
 def test_rows_stay_in_their_order_where_the_release_is_row_aligned(spark):
     frame = cases.people(45, seed=2)
     policy = cases.policy("individual-ranking", release_form="row-aligned")

@@ -171,7 +171,7 @@ def _ratio(
     estimate = float((asked * counts).sum()) / total
     slopes = (asked - estimate * present) / total
     alike = float(slopes.sum()) ** 2 / cells if fixed else 0.0
-    return estimate, table.variance * (float((slopes**2).sum()) - alike)
+    return estimate, table.variance * max(float((slopes**2).sum()) - alike, 0.0)
 
 
 def share(
@@ -199,11 +199,19 @@ def share(
         estimates = _of_blocks(published, columns[0], categories[0])
     if not estimates:
         raise missing_measurement(columns, published)
-    precisions = np.array([1 / variance for _, variance in estimates])
-    estimate = float(precisions @ [value for value, _ in estimates] / precisions.sum())
+    estimate, noise = _pool(estimates)
     n = published.frame.select(columns).drop_nulls().height
     sampling = sampling_of_share(estimate, n) if estimand is Estimand.POPULATION else 0.0
-    return estimate, float(1 / precisions.sum()) + sampling
+    return estimate, noise + sampling
+
+
+def _pool(estimates: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Average estimates by their precision; one without noise, as of an only category, decides."""
+    values, variances = np.array(estimates).T
+    exact = variances == 0
+    weights = exact.astype(float) if exact.any() else 1 / variances
+    pooled = 0.0 if exact.any() else 1 / weights.sum()
+    return float(weights @ values / weights.sum()), float(pooled)
 
 
 def _of_blocks(published: PublishedTable, name: str, category: str) -> list[tuple[float, float]]:

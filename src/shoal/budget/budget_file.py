@@ -355,9 +355,9 @@ def spend(
         if delta and taken >= (before.delta or 0):
             raise ClaimViolationError(
                 f"The budget of source '{before.source}' has a delta of"
-                f" {number(before.delta or Fraction(0))}, and finding texts takes"
-                f" {number(taken)} of it with this release. State a smaller delta under [protect],"
-                " or state the categories. Nothing was spent."
+                f" {float(before.delta or 0):g}, and finding texts takes"
+                f" {float(taken):.3g} of it with this release. State a smaller delta under"
+                " [protect], or state the categories. Nothing was spent."
             )
         price = None if epsilon is None else _price(epsilon, facts.neighbours, before, 2)
         squared = None if rho is None else _price(rho, facts.neighbours, before, 4)

@@ -129,6 +129,11 @@ def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, An
         if hasattr(values.dtype, "categories"):
             values = values.cat.remove_unused_categories()
         came, wanted = types.get(name, (None, None))
+        if dtype.is_integer() and released[name].has_nulls():
+            # As floats they would lose their type, and beyond 2^53 digits.
+            with suppress(TypeError):
+                whole = released[name].fill_null(0).to_pandas().astype(str(dtype))
+                values = whole.mask(values.isna())
         if came == dtype and values.dtype != wanted:
             # NumPy's whole numbers, for example, cannot hold a cell that is missing now.
             with suppress(TypeError, ValueError):

@@ -15,7 +15,10 @@ from shoal.io import clamp
 from shoal.mechanism import unknown_domains as unknown
 
 LONGEST = 200
-"""A text with more characters is no category: it counts as `other`."""
+"""A text with more characters is no category: it counts as `other`.
+
+Nor is one with a control character or a blank at its end, which SPSS does not keep.
+"""
 DATE_FORMATS = (None, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 NUMBER, ISO, DOTTED, EITHER, DAY_FIRST, MONTH_FIRST, TEXT, MISSING = range(8)
 
@@ -68,7 +71,7 @@ def text_keys(series: pl.Series, column: Column) -> pl.Series:
     """Return the category that each cell is written as; null where it has none."""
     cells = clamp.read(series, column)
     text = clamp.category_texts(cells, replace(column, categories=None))
-    usable = text.str.len_chars().is_between(1, LONGEST) & ~text.str.contains(r"\p{C}")
+    usable = text.str.len_chars().is_between(1, LONGEST) & ~text.str.contains(r"\p{C}|\s$")
     return text.set(~(usable.fill_null(value=False)) | cells.missing, None)
 
 
@@ -81,6 +84,11 @@ def month_keys(series: pl.Series, column: Column) -> pl.Series:
 def year_keys(series: pl.Series, column: Column) -> pl.Series:
     """Return the year of each date; null where it has none."""
     return month_keys(series, column) // 12
+
+
+def date_keys(series: pl.Series, column: Column) -> pl.Series:
+    """Return 0 for each date; null where there is none."""
+    return month_keys(series, column) * 0
 
 
 def magnitude_keys(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:

@@ -57,6 +57,8 @@ _KIND_SHARE = Fraction(1, 16)
 _RANGE_WEIGHT = Fraction(1, 2)
 """What a range gets of the budget beside a column of texts, where most is lost to thresholds."""
 _STEP_SHARE = Fraction(1, 8)
+_TOTAL_SHARE = Fraction(1, 8)
+"""Of all years the sum would have the noise of 400 cells, which reads as half of the dates."""
 _RARE = 0.1
 """Share of the cells that may be something else in a column of numbers or dates."""
 _DIGITS = 12
@@ -64,7 +66,8 @@ _DIGITS = 12
 
 BASIS = (
     "what the policy leaves open of its columns is found with noise first, for a tenth of the "
-    "price: no value, bound or category is assumed"
+    "price: no value, bound or category is assumed, and what was found is from then on as public "
+    "as what is stated"
 )
 STATED = (
     "the names of the columns, their roles, how the file is written ([reading]) and whose rows "
@@ -340,16 +343,21 @@ class _Search:
         """Find ranges by years, and by months where these show them within the same years."""
         years = [Question(c.name, partial(keys.year_keys, column=c)) for c in columns]
         months = [Question(c.name, partial(keys.month_keys, column=c)) for c in columns]
-        counted = self.count([*years, *months])
+        totals = [Question(c.name, partial(keys.date_keys, column=c)) for c in columns]
+        counted = self.count([*years, *months, *totals])
         facts = {}
         for place, column in enumerate(columns):
-            price = self.prices[column.name] / 2
+            price = self.prices[column.name] * (1 - _TOTAL_SHARE) / 2
             coarse, deviation = self._noisy(
                 years[place], counted[place], unknown.YEARS, price=price, what="years"
             )
             fine, deviation_of_months = self._noisy(
                 months[place], counted[len(columns) + place], unknown.MONTHS, price=price,
                 what="months",
+            )  # fmt: skip
+            total, _ = self._noisy(
+                totals[place], counted[2 * len(columns) + place], 1,
+                price=self.prices[column.name] * _TOTAL_SHARE, what="number",
             )  # fmt: skip
             first, last = unknown.reach_of(coarse, deviation)
             ends = unknown.reach_of(fine, deviation_of_months)
@@ -360,7 +368,7 @@ class _Search:
                 "kind": Kind.DATE.value,
                 "bounds": [day.isoformat() for day in bounds],
                 **({"date_format": column.date_format} if column.date_format else {}),
-                "outside": _share_outside(coarse, first, last, coarse.sum()),
+                "outside": _share_outside(coarse, first, last, total.sum()),
             }
         return facts
 
@@ -434,12 +442,17 @@ def describe(found: Discovered) -> tuple[str, ...]:
 
 def _describe_column(name: str, facts: Mapping[str, Any]) -> str:
     if "categories" in facts:
-        known = count_noun(len(facts["categories"]) - 1, "category", "categories")
-        return f"Found with noise: '{name}' has {known}; all other texts are '{facts['other']}'."
+        known, rest = len(facts["categories"]) - 1, facts["other"]
+        if not known:
+            return f"Found with noise: no text of '{name}' is frequent enough; all are '{rest}'."
+        texts = count_noun(known, "text", "texts")
+        return f"Found with noise: {texts} of '{name}'; all others are '{rest}'."
     low, high = facts["bounds"]
     what = "dates" if facts["kind"] == Kind.DATE else "numbers"
     step = f" in steps of {facts['step']:g}" if "step" in facts else ""
-    return f"Found with noise: '{name}' has {what} from {low} to {high}{step}."
+    beyond = f"; about {share:.1%} lie beyond and count as its ends" if (
+        share := facts.get("outside")) else ""  # fmt: skip
+    return f"Found with noise: '{name}' has {what} from {low} to {high}{step}{beyond}."
 
 
 def settle_policy(policy: Policy, facts: Mapping[str, Mapping[str, Any]]) -> Policy:

@@ -179,6 +179,8 @@ def _draft(
     data: Any, epsilon: float | str | None, delta: float | str | None, **drafting: Any
 ) -> tuple[Any, DraftedPolicy]:
     """Draft a policy for a caller without one; also return the table as it was read."""
+    if epsilon is None and delta is not None:
+        raise InputError("Expected delta beside epsilon, found delta alone.")
     if epsilon is None and "k" not in drafting:
         raise InputError(
             "Expected a policy, or k and the columns of each role, or epsilon and delta; found "
@@ -198,8 +200,6 @@ def _draft(
         return data, draft_from_header(
             data, epsilon=_as_written(epsilon), delta=_as_written(delta), **drafting
         )
-    if delta is not None:
-        raise InputError("Expected delta beside epsilon, found delta alone.")
     raw = io.read(data) if isinstance(data, str | Path) else io.from_native(data)
     return raw, draft(raw, **drafting)
 

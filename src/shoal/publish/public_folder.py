@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from shoal import engine, io
 from shoal.core import Release, ReleaseForm
 from shoal.core.manifest import FileRecord, Manifest
@@ -218,5 +220,12 @@ def write_release(
 
 
 def _in_polars(release: Release) -> Release:
+    """Take over tables, and days from pandas, which holds them as times, as days again."""
     tables = {name: io.from_native(extra).frame for name, extra in release.extras.items()}
-    return replace(release, data=io.from_native(release.data).frame, extras=tables)
+    frame = io.from_native(release.data).frame
+    days = [
+        pl.col(name).cast(pl.Date)
+        for name, dtype in release.manifest.columns.items()
+        if dtype == "Date" and isinstance(frame.schema.get(name), pl.Datetime)
+    ]
+    return replace(release, data=frame.with_columns(days), extras=tables)
