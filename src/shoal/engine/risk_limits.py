@@ -21,7 +21,7 @@ from shoal.errors import InputError, count_noun
 from shoal.io import validate
 from shoal.io.external.columns import read_column, scale_of
 from shoal.io.original import without_bounds
-from shoal.io.persons import spell_persons
+from shoal.io.persons import households_of
 from shoal.io.table import Table
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _at_risk(
     return RowsAtRisk(
         columns=np.column_stack([_codes(frame[name]) for name in limit.keys]),
         weights=_weights(beside[limit.weight], policy) if limit.weight else None,
-        households=_households(beside[limit.household], policy) if limit.household else None,
+        households=households_of(beside, policy.schema) if limit.household else None,
         people=_people(frame, limit, policy) if limit.population else None,
     )
 
@@ -205,16 +205,6 @@ def _weights(series: pl.Series, policy: Policy) -> Floats:
             f"{count_noun(bad, 'row has', 'rows have')} none, or a negative one."
         )
     return numbers.to_numpy()
-
-
-def _households(series: pl.Series, policy: Policy) -> Ints:
-    """Number the household of each row; a row without a number is a household of its own."""
-    number = spell_persons(series, policy.schema[series.name])
-    codes = (number.rank("dense").cast(pl.Int64) - 1).to_numpy(allow_copy=True).copy()
-    alone = number.is_null().to_numpy()
-    codes = np.where(alone, 0, codes).astype(np.int64)
-    codes[alone] = int(codes.max(initial=-1)) + 1 + np.arange(int(alone.sum()))
-    return codes
 
 
 def _people(frame: pl.DataFrame, limit: RiskLimit, policy: Policy) -> Ints:
