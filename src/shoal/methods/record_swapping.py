@@ -121,11 +121,12 @@ def swap_partners(
     shuffle = shuffled(households)
     above = np.column_stack([np.zeros(households, np.int64), areas[:, :-1]])
     pools: list[dict[tuple[int, int], list[int]]] = [{} for _ in range(levels)]
+    by_risk = shuffle[np.argsort(risk[shuffle], kind="stable")]
     for level in range(levels):
-        for home in shuffle.tolist():
+        for home in by_risk[::-1].tolist():  # the rarest last: a trade with one moves both
             pools[level].setdefault((profile[home], above[home, level]), []).append(home)
     left = wanted
-    for home in shuffle[np.argsort(risk[shuffle], kind="stable")].tolist():
+    for home in by_risk.tolist():
         if left < 2:
             break
         if partner[home] != home:
@@ -134,7 +135,7 @@ def swap_partners(
         pool = pools[level][profile[home], above[home, level]]
         while pool and partner[pool[-1]] != pool[-1]:
             pool.pop()
-        for other in pool[-TRIES:]:
+        for other in reversed(pool[-TRIES:]):
             if partner[other] == other and areas[other, level] != areas[home, level]:
                 partner[home], partner[other] = other, home
                 left -= 2
