@@ -269,3 +269,8 @@ def test_verify_recomputes_a_risk_or_says_why_not(tmp_path: Path, people: Path) 
     text = str(verified)
     assert "needs the column 'household', which the table does not have" in text
     assert "which is not published" in text
+
+
+def test_a_plan_says_what_households_are_used_for() -> None:
+    notes = " ".join(shoal.plan(stated({"household-k": 2}, k=5)).notes)
+    assert "is not used but for household-k: a group may hold several members" in notes

@@ -121,6 +121,7 @@ def test_what_leaves_has_the_range_and_not_the_rate() -> None:
     facts = [{**m.as_values(), "created": ""} for m in releases]
     assert facts[0] == facts[1]
     assert "At most 30%" in " ".join(releases[0].notes)
+    assert "is not used" not in " ".join(releases[0].notes)
 
 
 def test_a_household_in_several_areas_does_not_trade() -> None:

@@ -36,6 +36,7 @@ from shoal.methods.method import (
     Example,
     Masked,
     Method,
+    MethodInput,
     Parameters,
     Promises,
     Setting,
@@ -207,6 +208,7 @@ METHOD = Method(
     promises=Promises(lambda _setting: (), _not_claimed),
     run=_run,
     refuse=_refuse,
+    input=MethodInput(households=True),
     cost=CostModel(0.2, 0.2, 1.0, 0),
     cells=CellFacts(keeps_numbers=True),
 )
