@@ -229,7 +229,9 @@ def _outcome(method: Method[Any], setting: Setting[Any]) -> Outcome:
     refused = _refused(method, setting)
     if refused:
         return ((REFUSED, "-", refused),)
-    return tuple((c.status.value, _promise(c), _reason(c)) for c in method.promises.claims(setting))
+    claims = method.promises.claims(setting)
+    none = ("unproven", "none", method.promises.not_claimed(setting)[0]) if not claims else ()
+    return tuple((c.status.value, _promise(c), _reason(c)) for c in claims) or (none,)
 
 
 def _refused(method: Method[Any], setting: Setting[Any]) -> str:
@@ -526,12 +528,18 @@ def method_part(name: str) -> str:
             _keys(_shape(method.parameters), "parameter"),
             "## Claims",
             f"{_said_columns(method)} [All cases](../claims.md).",
-            "\n".join(_claim_lines(method)),
+            "\n".join(_claim_lines(method)) or _no_claim(method),
             f"**Release forms.** {listed}",
             f"**Reference.** {method.reference.replace('sanchez2014', 'Sánchez et al. (2014)')}.",
             *_paper_lines(name),
         ]
     )
+
+
+def _no_claim(method: Method[Any]) -> str:
+    """Say in which forms nothing is promised: in all."""
+    forms = ", ".join(f"`{form}`" for form in method.forms.offered)
+    return f"- *unproven* ({forms}): nothing is promised."
 
 
 def _paper_lines(name: str) -> list[str]:

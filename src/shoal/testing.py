@@ -221,8 +221,8 @@ def ignore_the_order(case: _Case) -> None:
         return
     for form in case.forms:
         for frame in case.frames():
-            made = case.run(frame, form).data
-            turned = case.run(frame.reverse(), form).data
+            made = case.run(frame, form, noise=SeededNoise(1)).data
+            turned = case.run(frame.reverse(), form, noise=SeededNoise(1)).data
             _require(
                 Counter(made.rows()) == Counter(turned.rows()),
                 "the file with its rows in reverse has other rows in its release",

@@ -24,6 +24,7 @@ def outcome(form):
     )
     setting = SimpleNamespace(
         release_form=form,
+        required=(),
         constraints=ConstraintChoices(),
         columns=(),
         schema=SCHEMA,

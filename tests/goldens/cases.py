@@ -63,6 +63,7 @@ PLAIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "auto": (FEW, EPSILON),
     "full-domain": (GROUPED, K),
     "local-suppression": (GROUPED, K),
+    "record-swapping": (GROUPED, {"rate": [0.1, 0.2], "columns": ["region"]}),
 }
 """For each method columns and parameters, released in every form that it has."""
 

@@ -23,7 +23,9 @@ from shoal.methods.method import protected
 LEVELS = ["a", "b", "c", "d"]
 TAXONOMY = ["a,ab,all", "b,ab,all", "c,cd,all", "d,cd,all"]
 DAYS = [date(1970, 1, 1), date(1970, 1, 10)]
-GROUPING = sorted(name for name, method in REGISTRY.items() if not method.noisy)
+GROUPING = sorted(
+    name for name, method in REGISTRY.items() if not method.noisy and method.has_groups
+)
 CENTRED = {"mondrian": {"output": "centroids"}}
 """Intervals are texts; what the contract says of types and means is about centres."""
 AVERAGED = sorted(set(GROUPING) - {"full-domain", "local-suppression"})

@@ -1,7 +1,6 @@
 """Uniques and individual risk, against counting and the sum that defines it."""
 
 from collections import Counter
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ from scipy.stats import nbinom
 
 from shoal.errors import InputError
 from shoal.metrics.uniqueness import (
-    against_population,
     contributions,
+    household_risk,
     individual_risk,
-    minimal_uniques,
     uniques,
 )
 
@@ -123,36 +121,18 @@ def test_contributions_are_the_differences_of_the_risks(table):
         assert part.added >= -1e-12
 
 
-@given(tables, tables)
-def test_a_population_is_counted_behind_each_record(table, population):
-    population = np.resize(population, (len(population), table.shape[1]))
-    behind = Counter(map(tuple, population))
-    people = [behind[tuple(row)] for row in table]
+@given(tables, st.data())
+def test_a_household_is_found_if_one_member_is(table, data):
+    risks = individual_risk(table).risks
+    rows = len(risks)
+    households = np.array(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
+    households = np.unique(households, return_inverse=True)[1]
 
-    found = against_population(table, population)
+    found = household_risk(risks, households)
 
-    assert found.absent == people.count(0)
-    assert found.alone == people.count(1)
-    assert found.k == min([n for n in people if n], default=0)
-    assert found.expected == pytest.approx(sum(1 / n for n in people if n))
-
-
-@given(tables)
-def test_minimal_uniques_are_alone_in_a_set_and_in_no_part_of_it(table):
-    def alone(row, chosen):
-        return sum(tuple(other[list(chosen)]) == tuple(row[list(chosen)]) for other in table) == 1
-
-    found = minimal_uniques(table, largest=3)
-
-    for i, row in enumerate(table):
-        for size in (1, 2, 3):
-            wanted = sum(
-                alone(row, chosen)
-                and not any(alone(row, part) for part in combinations(chosen, size - 1) if part)
-                and not (size == 3 and any(alone(row, (j,)) for j in chosen))
-                for chosen in combinations(range(table.shape[1]), size)
-            )
-            assert found[i, size - 1] == wanted
+    for row in range(rows):
+        members = risks[households == households[row]]
+        assert found[row] == pytest.approx(1 - np.prod(1 - members))
 
 
 def test_an_empty_table_has_no_risk_and_no_class():
@@ -163,8 +143,6 @@ def test_an_empty_table_has_no_risk_and_no_class():
     assert individual_risk(empty).expected == 0
     assert individual_risk(empty, np.zeros(0)).mean.value == 0
     assert contributions(empty)[0].added == 0
-    assert against_population(empty, empty).k == 0
-    assert minimal_uniques(empty).shape == (0, 3)
 
 
 def test_all_missing_is_one_class():
@@ -174,8 +152,6 @@ def test_all_missing_is_one_class():
 def test_wrong_shapes_are_refused():
     with pytest.raises(InputError, match="finite weight for each of 2 records"):
         individual_risk(np.zeros((2, 1)), np.array([1.0, np.nan]))
-    with pytest.raises(InputError, match="same attributes"):
-        against_population(np.zeros((2, 1)), np.zeros((2, 2)))
     with pytest.raises(InputError, match="records by columns"):
         uniques(np.zeros(3))
 

@@ -197,6 +197,14 @@ def inspect(
             help="Attack a release of four in five persons, which is thrown away, and the others.",
         ),
     ] = False,
+    population: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of everybody whom an attacker could match, for k-map; by default the "
+            "policy's.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     reading: "ReadingOptions",
     budget: "BudgetOptions",
@@ -215,6 +223,7 @@ def inspect(
             budget.apply_to(policy),
             public=public,
             attacks=attacks,
+            population=population,
             reading=reading,
             tell=tell,
             progress=progress,

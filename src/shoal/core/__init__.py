@@ -31,6 +31,7 @@ from shoal.core.confidential import Confidential
 from shoal.core.constraints import Constraint
 from shoal.core.decomposition import SpatialDecomposition
 from shoal.core.guarantees import (
+    Checkable,
     DifferentialPrivacy,
     Distance,
     Diversity,
@@ -40,6 +41,8 @@ from shoal.core.guarantees import (
     LDiversity,
     MissingMeaning,
     Neighbours,
+    RiskLimit,
+    RiskMeasure,
     StochasticTCloseness,
     TCloseness,
     Testable,
@@ -86,6 +89,7 @@ __all__ = [
     "BoxKernel",
     "BudgetUse",
     "Check",
+    "Checkable",
     "Claim",
     "Column",
     "Confidential",
@@ -118,6 +122,8 @@ __all__ = [
     "Progress",
     "Release",
     "ReleaseForm",
+    "RiskLimit",
+    "RiskMeasure",
     "Role",
     "Schema",
     "Scheme",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from shoal.core.guarantees import OMITTED, Guarantee, KeptRule, Testable
+from shoal.core.guarantees import OMITTED, Checkable, Guarantee, KeptRule
 from shoal.errors import InternalError
 
 
@@ -124,7 +124,7 @@ class Check:
         remarks: further facts computed on the same table.
     """
 
-    guarantee: Testable | KeptRule
+    guarantee: Checkable | KeptRule
     holds: bool
     achieved: int | Fraction | float
     witness: Mapping[str, Any]

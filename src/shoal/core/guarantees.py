@@ -234,6 +234,84 @@ class StochasticTCloseness:
         return f"stochastic {self.t:.4g}-closeness of {what} given {' + '.join(self.keys)}"
 
 
+class RiskMeasure(StrEnum):
+    """Which disclosure risk of a row is limited.
+
+    `individual-risk`: The estimated probability that a match on the quasi-identifiers is right.
+    `household-risk`: The same for at least one member of the row's household.
+    `k-map`: People of the population who agree with the row.
+    `household-k`: Households that share the row's combination.
+    `suda`: The DIS-SUDA score of the row.
+    """
+
+    INDIVIDUAL = "individual-risk"
+    HOUSEHOLD = "household-risk"
+    K_MAP = "k-map"
+    HOUSEHOLD_K = "household-k"
+    SUDA = "suda"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts who shares a combination: the fewer, the higher the risk."""
+        return self in {RiskMeasure.K_MAP, RiskMeasure.HOUSEHOLD_K}
+
+    @property
+    def of_households(self) -> bool:
+        """Whether it uses the household of each row."""
+        return self in {RiskMeasure.HOUSEHOLD, RiskMeasure.HOUSEHOLD_K}
+
+    @property
+    def of_weights(self) -> bool:
+        """Whether it uses sampling weights, if there are some."""
+        return self is not RiskMeasure.HOUSEHOLD_K
+
+    @property
+    def of_population(self) -> bool:
+        """Whether it uses a table of the population; without one, the weights."""
+        return self is RiskMeasure.K_MAP
+
+
+@dataclass(frozen=True)
+class RiskLimit:
+    """No row of the table has a disclosure risk beyond a limit.
+
+    It is checked on the finished table. What is estimated about a population is as good as the
+    model that the estimate is from, and is never proved.
+
+    Attributes:
+        columns: the quasi-identifiers, which an attacker is assumed to know.
+        household: the column that numbers households, if the measure uses one.
+        weight: the column of sampling weights, if the measure uses them.
+        population: the file with the population, as the policy names it, if the measure uses one.
+    """
+
+    measure: RiskMeasure
+    limit: Fraction
+    columns: tuple[str, ...]
+    household: str = field(default="", metadata=OMITTED)
+    weight: str = field(default="", metadata=OMITTED)
+    population: str = field(default="", metadata=OMITTED)
+
+    @property
+    def name(self) -> str:
+        """The key under which a policy requires it."""
+        return self.measure.value
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The quasi-identifiers."""
+        return self.columns
+
+    def holds(self, worst: float) -> bool:
+        """Whether a row's risk is within the limit."""
+        exact = Fraction(worst)
+        return exact >= self.limit if self.measure.counts else exact <= self.limit
+
+    def __str__(self) -> str:
+        bound = "at least" if self.measure.counts else "at most"
+        return f"{self.measure} of {bound} {write_fraction(self.limit)} of {' + '.join(self.keys)}"
+
+
 @dataclass(frozen=True)
 class KeptRule:
     """No row of the table breaks a rule that the policy states."""
@@ -246,9 +324,13 @@ class KeptRule:
         return f"every row keeps {visible(self.rule)}"
 
 
-Guarantee = KAnonymity | LDiversity | TCloseness | StochasticTCloseness | DifferentialPrivacy
+Guarantee = (
+    KAnonymity | LDiversity | TCloseness | StochasticTCloseness | DifferentialPrivacy | RiskLimit
+)
 Testable = KAnonymity | LDiversity | TCloseness
-"""Guarantees that a finished table can be tested for."""
+"""Guarantees that the counts of a finished table's classes decide."""
+Checkable = Testable | RiskLimit
+"""Guarantees that a finished table can be checked for."""
 
 
 def figure(number: float | Fraction) -> str:

@@ -11,6 +11,7 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import (
     Check,
+    Checkable,
     Distance,
     KAnonymity,
     KeptRule,
@@ -18,6 +19,7 @@ from shoal.core import (
     LDiversity,
     MissingMeaning,
     Policy,
+    RiskLimit,
     Role,
     Schema,
     SpatialDecomposition,
@@ -27,6 +29,7 @@ from shoal.core import (
 from shoal.core._arrays import Ints
 from shoal.core.claims import ONE_ROW
 from shoal.core.row_order import row_keys
+from shoal.engine.risk_limits import check_risk, refuse_risk
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.cells import compose
@@ -92,7 +95,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
             f"{did_you_mean(name, schema.names)}"
         )
     rules = () if boxes else check_rules(frame, policy)
-    if policy.required and not any(isinstance(g, Testable) for g in policy.required):
+    if policy.required and not any(isinstance(g, Checkable) for g in policy.required):
         if rules:
             return rules
         raise InputError(
@@ -100,18 +103,20 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
             "Such a promise is about how a table was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
-    wanted = [g for g in policy.required if isinstance(g, Testable)] or [KAnonymity(2, keys)]
+    wanted = [g for g in policy.required if isinstance(g, Checkable)] or [KAnonymity(2, keys)]
     for guarantee in wanted:
         _check_columns(
             frame.columns if boxes is None else (*boxes.columns, boxes.column), guarantee
         )
     if boxes is not None:
-        return tuple(check_leaves(boxes, guarantee, schema) for guarantee in wanted)
+        refuse_risk(wanted, "a table of boxes")
+        counted = [guarantee for guarantee in wanted if isinstance(guarantee, Testable)]
+        return tuple(check_leaves(boxes, guarantee, schema) for guarantee in counted)
     if frame.height == 0:
         raise InputError("The table has no rows; there is nothing to check.")
     texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
     frame = frame.with_columns(compose(series) for series in texts)
-    made = (check_frame(frame, guarantee, schema) for guarantee in wanted)
+    made = (recompute(frame, guarantee, policy) for guarantee in wanted)
     rows = _say_that_rows_are_counted(frame, schema)
     return (*(replace(c, remarks={**c.remarks, **rows}) for c in made), *rules)
 
@@ -159,6 +164,21 @@ def _read(series: pl.Series, policy: Policy) -> pl.Series:
     texts = compose(validate.mark_missing(series, column).cast(pl.String))
     known = column.all_categories
     return texts if known is None else texts.set(~texts.is_in(known).fill_null(True), None)
+
+
+def recompute(
+    table: pl.DataFrame | ColumnCounts,
+    guarantee: Checkable,
+    policy: Policy,
+    *,
+    units: Ints | None = None,
+    beside: pl.DataFrame | None = None,
+) -> Check:
+    """Recompute any guarantee on a table; see `check_frame` and `risk_limits.check_risk`."""
+    if not isinstance(guarantee, RiskLimit):
+        return check_frame(table, guarantee, policy.schema, units=units)
+    frame = table.frame if isinstance(table, ColumnCounts) else table
+    return check_risk(frame, guarantee, policy, beside=beside)
 
 
 def check_frame(
@@ -374,7 +394,7 @@ def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: i
     return hierarchy.edges(missing=width > leaves)
 
 
-def _check_columns(present: Collection[str | None], guarantee: Testable) -> None:
+def _check_columns(present: Collection[str | None], guarantee: Checkable) -> None:
     keys = guarantee.columns if isinstance(guarantee, KAnonymity) else guarantee.keys
     if not keys:
         raise InputError(

@@ -13,11 +13,12 @@ import polars as pl
 
 from shoal.core import (
     Check,
+    Checkable,
     Confidential,
     ConstraintChoices,
+    Policy,
     PrivacyLoss,
     Schema,
-    Testable,
 )
 from shoal.errors import InputError, count_noun
 from shoal.io import clamp
@@ -72,7 +73,7 @@ class Outcome(Protocol):
     def counts(self) -> ColumnCounts | None:
         """Value counts of the released columns, if the release is in memory."""
 
-    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
+    def checks(self, guarantees: Sequence[Checkable], policy: Policy) -> tuple[Check, ...]:
         """Recompute guarantees on the release."""
 
     @property

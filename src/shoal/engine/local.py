@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from shoal import io
 from shoal.core import (
     Check,
+    Checkable,
     Column,
     Confidential,
     Kind,
     Noise,
+    Policy,
     PrivacyLoss,
     ReleaseForm,
     Role,
@@ -26,9 +28,10 @@ from shoal.core import (
 )
 from shoal.core.exits import for_method
 from shoal.core.row_order import words_order
-from shoal.engine.check_table import check_frame, check_leaves, class_labels, value_codes
+from shoal.engine.check_table import check_leaves, class_labels, recompute, value_codes
 from shoal.engine.constraint_fit import may_be_missing
 from shoal.engine.interface import Adoption
+from shoal.engine.risk_limits import names_beside
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
@@ -97,6 +100,7 @@ class LocalOutcome:
         tables: what may be published beside the rows.
         evidence: the original beside it.
         units: whose row each is, where some persons have several.
+        beside: the household and the weight of each row, where a risk is limited by them.
         constant: columns with several values before and one now; not looked at with epsilon.
     """
 
@@ -109,6 +113,7 @@ class LocalOutcome:
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     evidence: Confidential[TableBesideOriginal[Any]]
     units: Confidential[NDArray[np.int64]] | None = None
+    beside: Confidential[pl.DataFrame] | None = None
     constant: tuple[str, ...] = ()
     recoding: Confidential[Mapping[str, Any]] | None = None
     recoding_public: bool = False
@@ -145,12 +150,16 @@ class LocalOutcome:
         """Tables published beside the release, by name."""
         return {name: self.restore(make_frame(columns)) for name, columns in self.tables.items()}
 
-    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
-        """Recompute guarantees on the release."""
+    def checks(self, guarantees: Sequence[Checkable], policy: Policy) -> tuple[Check, ...]:
+        """Recompute guarantees on the release; with boxes, a plan refuses risk limits."""
         if self.boxes is not None:
-            return tuple(check_leaves(self.boxes, guarantee, schema) for guarantee in guarantees)
+            counted = [guarantee for guarantee in guarantees if isinstance(guarantee, Testable)]
+            return tuple(check_leaves(self.boxes, g, policy.schema) for g in counted)
         units = None if self.units is None else for_method(self.units)
-        return tuple(check_frame(self.counts, g, schema, units=units) for g in guarantees)
+        beside = None if self.beside is None else for_method(self.beside)
+        return tuple(
+            recompute(self.counts, g, policy, units=units, beside=beside) for g in guarantees
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +213,7 @@ class LocalRows:
             typed.dropped,
             typed.repaired,
         )
-        boxes = units = None
+        boxes = units = beside = None
         if isinstance(masked.data, SpatialDecomposition):
             boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
         elif setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
@@ -214,6 +223,9 @@ class LocalRows:
             released = masked.data.take(place)
             frame = released.publishable()
             units = None if released.persons is None else Confidential(released.persons)
+            names = names_beside(setting.required)
+            if names:
+                beside = Confidential(typed.raw.frame.select(names)[pl.Series(rows[place])])
         return LocalOutcome(
             frame=frame,
             boxes=boxes,
@@ -224,6 +236,7 @@ class LocalRows:
             tables=masked.extras,
             evidence=Confidential(evidence),
             units=units,
+            beside=beside,
             constant=() if boxes or masked.privacy_losses else constant(original.frame, frame),
             recoding=None if masked.recoding is None else Confidential(masked.recoding),
             recoding_public=masked.recoding_public,

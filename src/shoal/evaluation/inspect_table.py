@@ -22,6 +22,7 @@ from shoal.core.constraint_language import write_name
 from shoal.core.serialise import plain
 from shoal.engine import local
 from shoal.engine.check_table import check_rules
+from shoal.engine.risk_limits import TableRisk, table_risks
 from shoal.errors import InputError, ShoalError, count_noun
 from shoal.evaluation.evaluate import Part, evaluate_frames
 from shoal.evaluation.results import Figure
@@ -31,6 +32,7 @@ from shoal.io.repair import repair_rows
 from shoal.methods import Alternatives, Tools
 from shoal.methods.discovery import settle_by_table
 from shoal.metrics.intervals import difference
+from shoal.metrics.suda import MOST_COLUMNS
 from shoal.pipeline import booking, protect_table
 from shoal.pipeline.options import BudgetOptions, ReadingOptions
 from shoal.pipeline.planning import Plan, plan
@@ -112,6 +114,7 @@ class InspectedTable:
         broken: rows that break each rule of the policy.
         suggested: orders and functional dependences that hold for every row and are not stated.
         alternatives: what other settings of the method would give, if it says so.
+        risks: of the rows as they are, for which the table and its policy have what it takes.
         attacks: what attacks on a release gain on people in the table, if that was asked for.
     """
 
@@ -128,6 +131,7 @@ class InspectedTable:
     broken: Mapping[str, int] = field(default_factory=dict)
     suggested: tuple[str, ...] = ()
     alternatives: Alternatives | None = None
+    risks: tuple[TableRisk, ...] = ()
     attacks: tuple[AttackGain, ...] = ()
 
     def facts(self) -> dict[str, Any]:
@@ -142,7 +146,8 @@ class InspectedTable:
     def __str__(self) -> str:
         first = [CONFIDENTIAL, count_noun(self.rows, "row")]
         last = [f"release: {text}" for text in self.unexpected]
-        middle = [*self._cells(), *self._keys(), *self._persons(), *self._rules()]
+        risks = [f"risk: {risk}" for risk in self.risks]
+        middle = [*self._cells(), *self._keys(), *risks, *self._persons(), *self._rules()]
         alternatives = [str(self.alternatives)] if self.alternatives else []
         return "\n".join([*first, *middle, *alternatives, *self.describe_attacks(), *last])
 
@@ -215,6 +220,7 @@ def inspect(
     reading: ReadingOptions = ReadingOptions(),
     budget: BudgetOptions = BudgetOptions(),
     attacks: bool = False,
+    population: str | Path | None = None,
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
     note: str = "",
@@ -232,11 +238,15 @@ def inspect(
         budget: the budget file, instead of the policy's.
         attacks: protect four in five persons as the policy says, and attack them and the others:
             singling out, linkability and inference. Not for a policy with an epsilon.
+        population: a file with the quasi-identifiers of everybody whom an attacker could match,
+            instead of the policy's.
         tell: called with what the inspection costs, in sentences, before it begins.
         progress: called with the stage and how far it is.
         note: public, for the budget file.
     """
     policy = budget.apply_to(policies.load(policy))
+    if population is not None:
+        policy = replace(policy, population=Path(population))
     tell(PUBLIC if public else BEGINS)
     if not public:
         for sentence in booking.record_inspection(policy, what="inspect", note=note):
@@ -280,6 +290,7 @@ def inspect_raw(
         duplicates=frame.height - frame.unique().height,
         repeated=_count_repeats(frame, schema),
         unexpected=unexpected,
+        risks=_risks(typed, frame, policy, keys),
         broken={
             check.guarantee.rule: int(check.achieved)
             for check in check_rules(frame, policy)
@@ -289,6 +300,15 @@ def inspect_raw(
         alternatives=alternatives,
         attacks=gains,
     )
+
+
+def _risks(
+    typed: pl.DataFrame, frame: pl.DataFrame, policy: Policy, keys: Sequence[str]
+) -> tuple[TableRisk, ...]:
+    """Compute the risks of the rows; of more columns than SUDA searches, none."""
+    if not keys or not frame.height or len(keys) > MOST_COLUMNS:
+        return ()
+    return table_risks(typed, frame, policy, keys)
 
 
 def _try_plan(policy: Policy, refused: list[str]) -> Plan | None:

@@ -48,6 +48,11 @@ def without_steps(column: Column) -> Column:
     return replace(column, bounds=None, step=None, top_code=None, bottom_code=None, date_step=None)
 
 
+def without_bounds(column: Column) -> Column:
+    """Drop the bounds, which a table of other people may exceed, and keep every step."""
+    return replace(column, bounds=None)
+
+
 def _read_silently(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     if column.kind is None:
         return plain_column(series)

@@ -30,6 +30,18 @@ def persons_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     return codes if int(codes.max()) + 1 < codes.size else None
 
 
+def households_of(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
+    """Number the household of each row, if a column does; without a number it is its own."""
+    name = schema.column_with_flag("household")
+    if name is None or name not in frame.columns:
+        return None
+    number = spell_persons(frame[name], schema[name])
+    alone = number.is_null().to_numpy()
+    codes = (number.rank("dense").cast(pl.Int64) - 1).fill_null(0).to_numpy().copy()
+    codes[alone] = int(codes.max(initial=-1)) + 1 + np.arange(int(alone.sum()))
+    return np.unique(codes, return_inverse=True)[1]
+
+
 def spell_persons(series: pl.Series, column: Column) -> pl.Series:
     """Normalise the column that identifies persons.
 

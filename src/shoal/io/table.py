@@ -47,12 +47,14 @@ class Table:
         schema: the columns of the frame, identifiers left out, in the order of the policy.
         dtypes: the types that the columns came in, so they can leave in the same.
         persons: whose row each is, as numbers from 0; none where each person has one row.
+        households: the household of each row, as numbers from 0; none where no column says.
     """
 
     frame: pl.DataFrame
     schema: Schema
     dtypes: Mapping[str, pl.DataType]
     persons: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    households: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -109,7 +111,9 @@ class Table:
     def take(self, order: NDArray[np.int64]) -> "Table":
         """Rows in another order, or some of them."""
         persons = None if self.persons is None else self.persons[order]
-        return replace(self, frame=self.frame[pl.Series(order, dtype=pl.UInt32)], persons=persons)
+        homes = None if self.households is None else self.households[order]
+        frame = self.frame[pl.Series(order, dtype=pl.UInt32)]
+        return replace(self, frame=frame, persons=persons, households=homes)
 
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.

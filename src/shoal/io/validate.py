@@ -19,7 +19,7 @@ from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError, count_noun, did_you_mean, quotable, unlike
 from shoal.io import dates
 from shoal.io.cells import compose, recode_text, refuse_odd
-from shoal.io.persons import persons_of
+from shoal.io.persons import households_of, persons_of
 from shoal.io.table import Table
 from shoal.io.text_files import quote
 
@@ -93,7 +93,8 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
     # Rows are gathered in other orders, which is quicker from one chunk.
     typed = pl.DataFrame(columns_typed).rechunk()
-    return Table(typed, Schema(columns), dtypes, persons=persons)
+    homes = households_of(frame, schema)
+    return Table(typed, Schema(columns), dtypes, persons=persons, households=homes)
 
 
 def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:

@@ -39,6 +39,7 @@ TITLES = {
     "privtree": "Synthetic rows from boxes that follow the crowd (PrivTree)",
     "copula": "Synthetic rows from columns and their correlations (copula)",
     "maxent": "Synthetic rows from noisy counts (maximum entropy)",
+    "record-swapping": "Households that trade places (targeted record swapping)",
 }
 """Every method by its name in a policy, with what people call it. With an underscore for each
 hyphen, the name is that of the method's file. Those to start with come first."""

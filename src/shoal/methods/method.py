@@ -248,6 +248,7 @@ class MethodInput(Generic[P]):
             needs; None if cells that do not fit are refused.
         scaled: whether a numeric column's public transform is used.
         missing: whether it counts a missing cell as a value of its own, by its parameters.
+        households: whether members of a household are treated together.
         sort_by: columns by which rows are put in canonical order; by default all.
     """
 
@@ -255,6 +256,7 @@ class MethodInput(Generic[P]):
     clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
     scaled: bool = False
     missing: Callable[[P], bool] = lambda _parameters: False
+    households: bool = False
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
 
 

@@ -9,7 +9,6 @@ given, and a record that is alone in the release is found by somebody only if it
 """
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import scipy
@@ -80,25 +79,6 @@ class Contribution:
     alone: float
     without: float
     added: float
-
-
-@dataclass(frozen=True)
-class PopulationMatch:
-    """A table compared with a table of the population (k-map).
-
-    Attributes:
-        k: the smallest number of people in the population behind a record's key, over the
-            records whose key the population has; 0 if there is none.
-        alone: records whose key is one person's in the population.
-        absent: records whose key nobody in the population has.
-        expected: re-identifications to expect of an attacker who picks one of the matching people
-            at random: the sum of 1 / F.
-    """
-
-    k: int
-    alone: int
-    absent: int
-    expected: float
 
 
 def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = None) -> Uniques:
@@ -209,64 +189,27 @@ def contributions(
     return tuple(parts)
 
 
-def against_population(
-    columns: NDArray[np.generic], population: NDArray[np.generic]
-) -> PopulationMatch:
-    """Count the people of a population behind each record's key (k-map).
+def household_risk(risks: Floats, households: Ints) -> Floats:
+    """Estimate, for each record, the probability that a member of its household is found.
+
+    A household is found if one member is: 1 less the product of 1 - r over its members, if these
+    are found independently.
 
     Args:
-        columns: records by attributes.
-        population: people by the same attributes, in the same codes.
+        risks: individual risk of each record.
+        households: the household of each record, numbered from 0.
 
     References:
-        Sweeney, "Computational disclosure control: a primer on data privacy protection", PhD
-        thesis, MIT, 2001: k-map.
+        Hundepool et al., Statistical Disclosure Control, Wiley 2012, section 3.5: household risk.
 
-    >>> against_population(np.array([[1], [2]]), np.array([[1], [2], [2]]))
-    PopulationMatch(k=1, alone=1, absent=0, expected=1.5)
+    >>> household_risk(np.array([0.5, 0.5, 0.2]), np.array([0, 0, 1])).tolist()
+    [0.75, 0.75, 0.2]
     """
-    table, public = np.asarray(columns), np.asarray(population)
-    if table.ndim != 2 or public.ndim != 2 or table.shape[1] != public.shape[1]:
-        raise InputError("The population needs the same attributes as the table.")
-    keys = row_keys(value_codes(np.vstack([table, public])), len(table) + len(public))
-    people = np.bincount(keys[len(table) :], minlength=int(keys.max(initial=0)) + 1)
-    matches = people[keys[: len(table)]]
-    matched = matches[matches > 0]
-    return PopulationMatch(
-        k=int(matched.min(initial=len(public))) if matched.size else 0,
-        alone=int((matches == 1).sum()),
-        absent=int((matches == 0).sum()),
-        expected=float((1 / matched).sum()),
-    )
-
-
-def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
-    """Count, for each record, the minimal sets of attributes in which it is unique.
-
-    A set is minimal if the record is alone in no proper subset of it. The fewer attributes it
-    takes, the easier a record is to pick out: column s - 1 of the result counts the sets of size s,
-    up to `largest`. Cost O(C(d, largest) n log n).
-
-    References:
-        Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
-        problem", Int. J. Uncertainty, Fuzziness and Knowledge-Based Systems 10 (2002): minimal
-        sample uniques.
-
-    >>> minimal_uniques(np.array([[1, 5], [1, 6], [2, 6]]), largest=2).tolist()
-    [[1, 0], [0, 1], [1, 0]]
-    """
-    codes, rows = value_codes(columns), len(columns)
-    counts = np.zeros((rows, largest), dtype=np.int64)
-    minimal: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-    for size in range(1, min(largest, len(codes)) + 1):
-        for chosen in combinations(range(len(codes)), size):
-            keys = row_keys([codes[j] for j in chosen], rows)
-            single = (np.bincount(keys) == 1)[keys] if rows else np.zeros(0, dtype=bool)
-            parts = [minimal[chosen[:j] + chosen[j + 1 :]] for j in range(size)] if size > 1 else []
-            already = np.any(parts, axis=0) if parts else np.zeros(rows, dtype=bool)
-            counts[:, size - 1] += single & ~already
-            minimal[chosen] = single | already
-    return counts
+    missed = np.log1p(-np.minimum(risks, 1 - 2.0**-53))
+    total = np.bincount(households, missed)
+    certain = np.bincount(households, risks >= 1) > 0
+    risk: Floats = np.where(certain, 1.0, -np.expm1(total))[households]
+    return risk
 
 
 def _matches(

@@ -16,6 +16,7 @@ from shoal.core import (
     LDiversity,
     Policy,
     ReleaseForm,
+    RiskLimit,
     Role,
     Schema,
     TCloseness,
@@ -46,9 +47,13 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
         spans = ": groups may span strata" if method.has_groups else ""
         lines.append(f"The sampling stratum in column '{stratum}' is not used{spans}.")
     household = schema.column_with_flag("household")
-    if household:
+    if household and not method.input.households:
         several = ": a group may hold several members of one household" if method.has_groups else ""
-        lines.append(f"Column '{household}', which numbers the households, is not used{several}.")
+        limits = [g.name for g in policy.required if isinstance(g, RiskLimit) and g.household]
+        beside = f" but for {' and '.join(limits)}" if limits else ""
+        lines.append(
+            f"Column '{household}', which numbers the households, is not used{beside}{several}."
+        )
     observed = [column.name for column in schema.columns if column.observed]
     if observed:
         lines.append(

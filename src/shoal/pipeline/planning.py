@@ -26,13 +26,14 @@ from shoal.core import (
     Neighbours,
     Policy,
     ReleaseForm,
+    RiskLimit,
     Role,
     Status,
     StochasticTCloseness,
     TCloseness,
     write_fraction,
 )
-from shoal.engine import constraint_fit
+from shoal.engine import constraint_fit, risk_limits
 from shoal.errors import ClaimViolationError, InputError, count_noun, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
@@ -134,6 +135,7 @@ def plan(
         constraints=policy.constraints,
     )
     _refuse_contributions(method, setting)
+    _refuse_risk_limits(method, setting, distributed=distributed)
     if method.noisy:
         stated_reading.refuse_unstated(policy, data, delimiter=delimiter)
     for name in method.clamps(setting):
@@ -181,6 +183,17 @@ def _refuse_unknown(policy: Policy, method: Method[Any]) -> None:
             f"bounds or categories must be stated. These methods discover them: {able}.",
             field=("columns", unsettled[0]),
         )
+
+
+def _refuse_risk_limits(method: Method[Any], setting: Setting[Any], *, distributed: bool) -> None:
+    """Refuse a limited risk of rows where rows are not people's, or are on Spark."""
+    form = setting.release_form
+    if method.noisy:
+        risk_limits.refuse_risk(setting.required, "a release with noise")
+    if form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC, ReleaseForm.COLUMN_SHUFFLED}:
+        risk_limits.refuse_risk(setting.required, f"a {form} release")
+    if distributed:
+        risk_limits.refuse_risk(setting.required, "a release on Spark, whose blocks are not kept,")
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
@@ -535,7 +548,12 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
 
 
 def able(planned: Plan, guarantee: Guarantee) -> str:
-    """Name methods and forms that would meet a requirement, this method's other forms first."""
+    """Name methods and forms that would meet a requirement, this method's other forms first.
+
+    Of a risk that is limited, say what lowers it.
+    """
+    if isinstance(guarantee, RiskLimit):
+        return f" {risk_limits.what_lowers(guarantee)}"
     names = []
     first = planned.method
     for method in (first, *(other for other in REGISTRY.values() if other is not first)):

@@ -19,13 +19,13 @@ from shoal import engine, io
 from shoal.budget import budget_file
 from shoal.core import (
     Check,
+    Checkable,
     Claim,
     Confidential,
     DifferentialPrivacy,
     Guarantee,
     KeptRule,
     Kind,
-    LDiversity,
     Noise,
     Policy,
     PrivacyLoss,
@@ -34,7 +34,6 @@ from shoal.core import (
     Role,
     Scheme,
     Status,
-    TCloseness,
     Testable,
     figure,
     silent,
@@ -61,7 +60,7 @@ from shoal.methods.discovery import Discovered
 from shoal.pipeline import audiences, booking, forecast
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import derive_fields, list_deciding_versions, select_labels, version_of
-from shoal.pipeline.planning import Plan, able, covers, foreseen_rows, plan, with_rows
+from shoal.pipeline.planning import Foreseeable, Plan, able, covers, foreseen_rows, plan, with_rows
 from shoal.pipeline.scheme_files import Applied, is_public, together
 from shoal.pipeline.stated_reading import assume
 from shoal.policy import PolicySource
@@ -260,7 +259,7 @@ def run(
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
         _verify(claims, privacy_losses, drawn)
-        checks = outcome.checks(testable(planned, claims), planned.policy.schema)
+        checks = outcome.checks(testable(planned, claims), planned.policy)
         failed = _find_failure(planned, claims, checks)
         if failed is not None and not privacy_losses:
             raise failed
@@ -425,8 +424,9 @@ def secure_noise() -> Noise:
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
     """Refuse a plan whose required claims were lost by the number of rows or by the noise."""
     for guarantee in planned.required:
-        tested_later = isinstance(guarantee, LDiversity | TCloseness)
-        if not tested_later and not any(covers(claim, guarantee) for claim in claims):
+        if isinstance(guarantee, Foreseeable) and not any(
+            covers(claim, guarantee) for claim in claims
+        ):
             raise ClaimViolationError(
                 f"The policy requires {guarantee}, but this run cannot promise it: with these "
                 "rows and this source of noise, no proved claim is left. Nothing was written."
@@ -529,10 +529,12 @@ def list_published_forms(claim: Claim) -> tuple[Claim, ...]:
     return (claim, _if_not_chosen_from_it(claim))
 
 
-def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
+def testable(planned: Plan, claims: Iterable[Claim]) -> list[Checkable]:
     """List what is checked on a finished table: all required or promised guarantees, once each."""
     wanted = (*planned.required, *_list_guarantees(claims))
-    return list(dict.fromkeys(guarantee for guarantee in wanted if isinstance(guarantee, Testable)))
+    return list(
+        dict.fromkeys(guarantee for guarantee in wanted if isinstance(guarantee, Checkable))
+    )
 
 
 def _list_guarantees(claims: Iterable[Claim]) -> list[Guarantee]:

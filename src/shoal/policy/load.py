@@ -33,6 +33,8 @@ from shoal.core import (
     LDiversity,
     Neighbours,
     Policy,
+    RiskLimit,
+    RiskMeasure,
     Role,
     Schema,
     StochasticTCloseness,
@@ -251,6 +253,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         ),
         audience=spec.release.audience,
         drafted=_is_unreviewed(spec),
+        population=files.folder / spec.require.population if spec.require.population else None,
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
         constraints=_constraints(spec.constraints, schema),
@@ -308,6 +311,7 @@ def _read_requirements(require: RequireSpec, schema: Schema) -> Iterator[Guarant
         yield TCloseness(Fraction(each.t), each.distance, tuple(each.column), keys)
     for drawn in require.stochastic_t_closeness or ():
         yield StochasticTCloseness(float(drawn.t), tuple(drawn.column), keys)
+    yield from _read_risk_limits(require, schema)
     if require.differential_privacy:
         columns = tuple(name for name in schema.released if not schema[name].public)
         yield DifferentialPrivacy(
@@ -315,6 +319,37 @@ def _read_requirements(require: RequireSpec, schema: Schema) -> Iterator[Guarant
             Neighbours.CHANGE_ONE,
             columns,
             rows=1 if schema.persons is None else schema.persons.most,
+        )
+
+
+def _read_risk_limits(require: RequireSpec, schema: Schema) -> Iterator[RiskLimit]:
+    stated = require.model_dump(by_alias=True)
+    for measure in RiskMeasure:
+        name = measure.value
+        if stated[name] is None:
+            continue
+        household = schema.column_with_flag("household") if measure.of_households else None
+        if measure.of_households and household is None:
+            raise InputError(
+                f"[require] {name}: expected a column that numbers the households, with "
+                "household = true, found none.",
+                field=("require", name),
+            )
+        weight = schema.column_with_flag("sampling_weight") if measure.of_weights else None
+        population = require.population if measure.of_population else None
+        if measure.of_population and population is None and weight is None:
+            raise InputError(
+                f"[require] {name}: expected population, a file with the people of the population, "
+                "or a column with sampling_weight = true, found neither.",
+                field=("require", name),
+            )
+        yield RiskLimit(
+            measure,
+            Fraction(stated[name]),
+            schema.with_role(Role.QUASI_IDENTIFIER),
+            household=household or "",
+            weight="" if population else weight or "",
+            population=population or "",
         )
 
 

@@ -17,6 +17,7 @@ from shoal.policy.values import (
     ColumnNames,
     Epsilon,
     Number,
+    Share,
     Size,
     choice,
     fail,
@@ -241,12 +242,46 @@ class RequireSpec(Spec):
         description="The distributions that confidential values are drawn from are nearly alike "
         "in every equivalence class.",
     )
+    individual_risk: Share | None = Field(
+        None,
+        alias="individual-risk",
+        description="The largest individual risk of a row, by the sampling weights.",
+    )
+    household_risk: Share | None = Field(
+        None,
+        alias="household-risk",
+        description="The largest household risk of a row.",
+    )
+    k_map: Size | None = Field(
+        None,
+        alias="k-map",
+        description="The fewest people of the population who agree with a row.",
+    )
+    household_k: Size | None = Field(
+        None,
+        alias="household-k",
+        description="The fewest households that share a combination.",
+    )
+    suda: Share | None = Field(
+        None,
+        description="The largest DIS-SUDA score of a row.",
+    )
+    population: str | None = Field(
+        None,
+        description="A file with the quasi-identifiers of the population, for k-map.",
+    )
     differential_privacy: Epsilon | None = Field(
         None,
         alias="differential-privacy",
         description="The largest epsilon for all released columns that are not public. Neighbours "
         "are change-one.",
     )
+
+    @model_validator(mode="after")
+    def _population_for_k_map(self) -> Self:
+        if self.population is not None and self.k_map is None:
+            fail("expected 'population' beside 'k-map', which alone uses it.", "population")
+        return self
 
 
 class ReviewSpec(Spec):

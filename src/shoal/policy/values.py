@@ -57,6 +57,8 @@ MOST = 10**9
 """Sizes, counts and ratios beyond this are slips: no table is so long."""
 Size = Annotated[int, Field(ge=2, le=MOST)]
 Epsilon = Annotated[Number, Field(gt=0, ge=Decimal("1e-9"), le=Decimal("1e9"))]
+Share = Annotated[Number, Field(gt=0, le=1)]
+"""A probability that is a limit."""
 Delta = Annotated[Number, Field(ge=Decimal("1e-30"), le=Decimal("0.001"))]
 LARGEST = Decimal("1e150")
 """Bounds beyond this are refused: their squares would overflow."""

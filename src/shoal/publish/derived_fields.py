@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.core import Column, Distance, Kind, ReleaseForm, Schema, TCloseness, Testable
+from shoal.core import Checkable, Column, Distance, Kind, ReleaseForm, RiskLimit, Schema, TCloseness
 from shoal.core.constraints import CATEGORICAL
 from shoal.core.manifest import CheckRecord
 from shoal.core.serialise import plain
+from shoal.engine import risk_limits
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.cells import compose, is_plain
@@ -33,7 +34,7 @@ from shoal.pipeline.planning import Plan
 from shoal.publish.released_folder import OpenedFolder
 
 
-def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> str:
+def not_shown(opened: OpenedFolder, guarantee: Checkable, stated: CheckRecord) -> str:
     """Explain why a check cannot be recomputed from public files, or return ""."""
     schema = opened.planned.policy.schema if opened.planned else Schema(())
     distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
@@ -42,6 +43,8 @@ def not_shown(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) ->
         return f"{guarantee} follows an order of categories that is not published."
     if distance is Distance.HIERARCHICAL and hidden_order:
         return f"{guarantee} follows a hierarchy that is not published."
+    if isinstance(guarantee, RiskLimit):
+        return risk_limits.not_in(opened.frame, guarantee)
     unit = schema.column_with_flag("privacy_unit")
     hidden = unit is not None and unit not in opened.frame.columns
     if hidden and stated.remarks.get("counted") == "persons":

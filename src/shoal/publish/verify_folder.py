@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from jinja2 import TemplateError
@@ -26,6 +26,7 @@ from polars.exceptions import PolarsError
 
 from shoal.core import (
     Check,
+    Checkable,
     DifferentialPrivacy,
     Diversity,
     KAnonymity,
@@ -34,6 +35,7 @@ from shoal.core import (
     Neighbours,
     PrivacyLoss,
     ReleaseForm,
+    RiskLimit,
     Schema,
     Status,
     TCloseness,
@@ -361,7 +363,7 @@ def _checks(opened: OpenedFolder) -> VerifiedPart:
     return _part("checks", faults, compared, left)
 
 
-def _list_refutations(opened: OpenedFolder, guarantee: Testable, stated: CheckRecord) -> list[str]:
+def _list_refutations(opened: OpenedFolder, guarantee: Checkable, stated: CheckRecord) -> list[str]:
     """List what the rows refute of a check that cannot be recomputed.
 
     A class of p persons has at least p rows, and as many different values as its rows have.
@@ -370,7 +372,7 @@ def _list_refutations(opened: OpenedFolder, guarantee: Testable, stated: CheckRe
     faults = [] if stated.holds else [f"{guarantee} does not hold."]
     if stated.guarantee != reread(guarantee):
         faults.append("the recorded guarantee is not that of the policy.")
-    if isinstance(guarantee, TCloseness):
+    if isinstance(guarantee, TCloseness | RiskLimit):
         return faults
     if isinstance(guarantee, LDiversity):  # every kind needs l different values
         guarantee = replace(guarantee, kind=Diversity.DISTINCT, c=None)
@@ -385,13 +387,13 @@ def _list_refutations(opened: OpenedFolder, guarantee: Testable, stated: CheckRe
     return faults
 
 
-def _recompute(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
+def _recompute(frame: pl.DataFrame, guarantee: Checkable, planned: Plan) -> Check:
     schema = planned.policy.schema
     if planned.setting.release_form is ReleaseForm.TREE:
         return check_table.check_leaves(
-            decomposition_table.from_frame(frame, schema), guarantee, schema
+            decomposition_table.from_frame(frame, schema), cast("Testable", guarantee), schema
         )
-    return check_table.check_frame(frame, guarantee, schema)
+    return check_table.recompute(frame, guarantee, planned.policy)
 
 
 def _without_order(one: Any, other: Any) -> tuple[Any, Any]:

@@ -434,6 +434,8 @@ def requirements(manifest: Manifest) -> list[dict[str, Any]]:
     """List what the policy requires, with the claim and the check that satisfy it."""
     sections = []
     for name, stated in manifest.policy.get("require", {}).items():
+        if name == "population":  # which says how another is checked
+            continue
         for value in stated if isinstance(stated, list) else [stated]:
             claims = [c for c in manifest.claims if _answers(c.guarantee, name, value)]
             checks = [c for c in manifest.checks if _answers(c.guarantee, name, value)]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from shoal.core import ReleaseForm
+from shoal.core import ReleaseForm, RiskMeasure
 from shoal.core.concentrated import epsilon_of
 from shoal.core.constraint_language import find_columns
 from shoal.core.manifest import Manifest
@@ -187,6 +187,8 @@ def title(guarantee: Mapping[str, Any]) -> str:
             f"neighbours) of {', '.join(guarantee['protects'])}"
         )
     of = f"of {', '.join(guarantee['columns'])}"
+    if "measure" in guarantee:
+        return f"{guarantee['measure']} {_risk_bound(guarantee)} {of}"
     if name == "k-anonymity":
         return f"{name} with k = {guarantee['k']} {of}"
     given = f"given {', '.join(guarantee['keys'])}"
@@ -218,6 +220,9 @@ def of_columns(guarantee: Mapping[str, Any]) -> str:
 def meaning(guarantee: Mapping[str, Any]) -> str:
     """Say what a guarantee means for a person in the table."""
     name = guarantee["name"]
+    if "measure" in guarantee:
+        keys, bound = list_names(guarantee["columns"]), _risk_bound(guarantee)
+        return _RISKS[RiskMeasure(guarantee["measure"])].format(**guarantee, keys=keys, bound=bound)
     if name == "k-anonymity":
         k = guarantee["k"]
         return (
@@ -251,6 +256,23 @@ _DIVERSE = {
     "the {l}-th most frequent on, together.",
     "frequency": "no value of {what} has a share above 1 / {l}.",
 }
+
+
+_RISKS = {
+    RiskMeasure.INDIVIDUAL: "For every row, the estimated probability that a match on {keys} is "
+    "right is {bound}.",
+    RiskMeasure.HOUSEHOLD: "For every row, the estimated probability that a member of its "
+    "household is matched on {keys} is {bound}.",
+    RiskMeasure.K_MAP: "The people of the population who agree with a row in {keys} are {bound}.",
+    RiskMeasure.HOUSEHOLD_K: "The households that share a row's combination of {keys} are {bound}.",
+    RiskMeasure.SUDA: "The DIS-SUDA score of every row, which says how special it is in small sets "
+    "of {keys}, is {bound}.",
+}
+
+
+def _risk_bound(guarantee: Mapping[str, Any]) -> str:
+    counts = RiskMeasure(guarantee["measure"]).counts
+    return f"{'at least' if counts else 'at most'} {guarantee['limit']}"
 
 
 _SMALL = 1e-9

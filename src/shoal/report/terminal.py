@@ -145,6 +145,9 @@ def method_text(name: str) -> str:
             lines.append(f"    because: {claim.basis}")
             if claim.instead:
                 lines.append(f"    instead: {claim.instead}")
+    setting = _example(method, method.forms.offered[0])
+    if not method.promises.claims(setting):
+        lines.append(f"  none, because: {method.promises.not_claimed(setting)[0]}")
     return "\n".join(lines)
 
 

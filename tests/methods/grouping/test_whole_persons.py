@@ -18,7 +18,7 @@ from shoal.methods import REGISTRY
 
 VALUES = ["a", "b", "c", "d"]
 KEYS = ["age", "town"]
-GROUPING = {name: method for name, method in REGISTRY.items() if not method.noisy}
+GROUPING = {n: method for n, method in REGISTRY.items() if not method.noisy and method.has_groups}
 JOINT = [name for name in GROUPING if name not in {"individual-ranking", "optimal-univariate"}]
 EXTRA = {"bucketization": {"t": 4, "b": 2}}
 

@@ -14,11 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from shoal.core import (
     Check,
+    Checkable,
     Confidential,
     Noise,
+    Policy,
     PrivacyLoss,
     ReleaseForm,
-    Schema,
     SpatialDecomposition,
     Testable,
 )
@@ -196,14 +197,16 @@ class SparkOutcome:
         made = exchange(kept, [order], [count], rows=len(self.records))
         return Blocks(level(made, count, len(self.records)).frame.orderBy("block"))
 
-    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
-        """Recompute guarantees on the release, all in one pass or two."""
+    def checks(self, guarantees: Sequence[Checkable], policy: Policy) -> tuple[Check, ...]:
+        """Recompute guarantees on the release, all in one pass or two; a plan refuses others."""
+        schema = policy.schema
+        counted = [guarantee for guarantee in guarantees if isinstance(guarantee, Testable)]
         if isinstance(self.protected, SpatialDecomposition):
-            return tuple(check_leaves(self.protected, g, schema) for g in guarantees)
+            return tuple(check_leaves(self.protected, g, schema) for g in counted)
         if self._local is not None:
-            return tuple(check_frame(self._local, guarantee, schema) for guarantee in guarantees)
+            return tuple(check_frame(self._local, guarantee, schema) for guarantee in counted)
         return checks_and_metrics.checks(
-            self.released, guarantees, schema, tasks=self.records.store.tasks
+            self.released, counted, schema, tasks=self.records.store.tasks
         )
 
     def close(self) -> None:

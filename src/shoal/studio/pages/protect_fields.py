@@ -38,6 +38,12 @@ LISTED = {
 REQUIREMENTS = {
     "k-anonymity": "Nobody stands out (k-anonymity)",
     "differential-privacy": "One person hardly matters (differential privacy)",
+    "individual-risk": "A match is rarely right (individual risk)",
+    "household-risk": "No household is found (household risk)",
+    "k-map": "Others of the population are alike (k-map)",
+    "household-k": "Other households are alike",
+    "suda": "Nobody is special in few columns (SUDA)",
+    "population": "The population, for k-map",
     "l-diversity": "Confidential values are diverse (l-diversity)",
     "t-closeness": "Confidential values are as in the whole table (t-closeness)",
     "stochastic-t-closeness": "Drawn values are nearly alike in every group (stochastic "
@@ -47,6 +53,12 @@ REQUIREMENTS = {
 PARTS = {
     "k-anonymity": ("At least so many alike (k)", "5"),
     "differential-privacy": ("At most this epsilon", "1"),
+    "individual-risk": ("At most this probability", "0.05"),
+    "household-risk": ("At most this probability", "0.2"),
+    "k-map": ("At least so many people", "5"),
+    "household-k": ("At least so many households", "3"),
+    "suda": ("At most this DIS-SUDA score", "0.1"),
+    "population": ("File, beside the policy", "register.csv"),
     "l": ("Diversity (l)", "2"),
     "kind": ("How it is counted", ""),
     "c": ("Factor (c), if recursive", "3"),
@@ -217,7 +229,10 @@ def requirements(
     given: Mapping[str, str], policy: Policy, wrong: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
     """Make the fields of the required guarantees, filled in from a form; see `as_form`."""
-    words = {field.alias: field.description or "" for field in RequireSpec.model_fields.values()}
+    words = {
+        field.alias or name: field.description or ""
+        for name, field in RequireSpec.model_fields.items()
+    }
     wrong = set(wrong)
     fields = []
     for key, title in REQUIREMENTS.items():
