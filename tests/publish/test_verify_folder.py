@@ -654,7 +654,7 @@ def test_what_the_manual_calls_derived_is_refused_and_the_rest_is_named(desk, tm
     stated["files"] = {n: f for n, f in stated["files"].items() if n != "report.html"}
     unnoticed = {}
     for field, derived in derived_fields.FIELDS.items():
-        for number, value in enumerate(changes(field, stated[field])):
+        for number, value in enumerate(changes(field, stated[field]) if field in stated else ()):
             copy = shutil.copytree(folder, tmp_path / f"{field}-{number}")
             try:
                 forge(copy, lambda m, field=field, value=value: m.update({field: value}))
