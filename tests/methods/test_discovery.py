@@ -438,6 +438,16 @@ def test_a_table_without_a_policy_needs_no_more_than_epsilon_and_delta():
     assert 'kind = "discover"' in release.policy
 
 
+@pytest.mark.parametrize("other", [{"k": 5}, {"keep": ["age"]}, {"template": "safe-harbor"}])
+def test_what_drafts_groups_is_refused_beside_an_epsilon(other):
+    with pytest.raises(InputError, match="protects each person by noise"):
+        shoal.protect(people(), epsilon=1, delta=1e-9, **other)
+    with pytest.raises(InputError, match=r"such as 1e-9, they are discovered"):
+        shoal.protect(people(), epsilon=1)
+    with pytest.raises(InputError, match="delta"):
+        shoal.protect(people(), delta=1e-9)
+
+
 def test_a_column_that_numbers_persons_is_the_unit_and_one_row_of_each_is_used():
     table = people().with_columns(patient_nr=pl.Series(np.arange(4000) // 2))
 

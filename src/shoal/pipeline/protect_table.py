@@ -8,8 +8,8 @@ release.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -194,18 +194,15 @@ def _draft(
                 "every column, from public knowledge: `shoal init --epsilon` writes the lines to "
                 "fill in. With a delta, such as 1e-9, they are discovered with noise."
             )
-        if "k" in drafting:
-            raise InputError("Expected k, or epsilon and delta; found both.")
-        return data, draft_from_header(
-            data, epsilon=_as_written(epsilon), delta=_as_written(delta), **drafting
-        )
+        known = signature(draft_from_header).parameters
+        if other := [name for name in drafting if name not in known]:
+            raise InputError(
+                f"'{other[0]}' is for a release in which k people share a value, and one with an "
+                "epsilon protects each person by noise. State one or the other."
+            )
+        return data, draft_from_header(data, epsilon=str(epsilon), delta=str(delta), **drafting)
     raw = io.read(data) if isinstance(data, str | Path) else io.from_native(data)
     return raw, draft(raw, **drafting)
-
-
-def _as_written(number: float | str) -> str:
-    """Write a number as a policy has it: 0.1 means one tenth."""
-    return number if isinstance(number, str) else f"{Decimal(repr(number)):f}"
 
 
 def run(
