@@ -173,7 +173,7 @@ SORIACOMAS_2017 = Paper(
         "SSE",
         {
             "MDAV": {"method": "mdav", "k": _K},
-            "IR_MDAV": {"method": "individual-ranking", "k": _K},
+            "individual ranking": {"method": "individual-ranking", "k": _K},
             "MDAV+DP": {
                 "method": "mdav-laplace",
                 "scale": "from-data",
