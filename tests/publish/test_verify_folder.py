@@ -607,7 +607,7 @@ def record(folder, *names):
 
 UNNOTICED = {
     "versions", "created", "audience", "suppressed", "columns", "notes", "claims",
-    "guard_formulas", "dialect", "privacy_losses",
+    "guard_formulas", "dialect", "privacy_losses", "release_form",
 }  # fmt: skip
 """Fields that may be changed alone where the table of the manual says "in part"."""
 INNER = {

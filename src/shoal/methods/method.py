@@ -151,6 +151,11 @@ def _nothing(_setting: Any) -> tuple[Any, ...]:
     return ()
 
 
+def no_claims(_setting: Any) -> tuple[Claim, ...]:
+    """Claim nothing, in any setting."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Promises(Generic[P]):
     """What a method promises, and what it does not.
@@ -166,6 +171,11 @@ class Promises(Generic[P]):
     not_claimed: Callable[[Setting[P]], tuple[str, ...]] = _nothing
     contributions: ContributionProof = ContributionProof.NONE
     counterexample: Callable[[int], Pair] | None = None
+
+    @property
+    def claims_nothing(self) -> bool:
+        """Whether there is no setting in which it promises anything."""
+        return self.claims is no_claims
 
 
 def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from shoal.methods.method import (
     Promises,
     Setting,
     Tools,
+    no_claims,
 )
 from shoal.policy.values import Share, Size, fail
 
@@ -205,7 +206,7 @@ METHOD = Method(
     parameters=RecordSwappingParameters,
     example=Example({"rate": [Decimal("0.05"), Decimal("0.1")]}),
     forms=microaggregation.FORMS,
-    promises=Promises(lambda _setting: (), _not_claimed),
+    promises=Promises(no_claims, _not_claimed),
     run=_run,
     refuse=_refuse,
     input=MethodInput(households=True),

@@ -90,7 +90,12 @@ FIELDS: Mapping[str, DerivedField] = {
     "versions": DerivedField("versions", "the versions that made it"),
     "created": DerivedField("report", "when it was made"),
     **dict.fromkeys(("method", "reference", "parameters", "protected_columns"), _MANIFEST),
-    **dict.fromkeys(("release_form", "hierarchies"), _MANIFEST),
+    "release_form": DerivedField(
+        "manifest", "its release form, of which no claim speaks", "the method claims nothing",
+        lambda one: one.planned is not None and one.planned.method.promises.claims_nothing,
+        lambda method: method.promises.claims_nothing,
+    ),
+    "hierarchies": _MANIFEST,
     "columns": DerivedField("manifest", "the types of its columns",
                             "the table is not a Parquet file", lambda one: not one.exact),
     "rows": DerivedField(
