@@ -512,6 +512,14 @@ def test_bounds_may_be_found_for_a_pure_epsilon_by_every_method_that_draws_rows(
         assert set(release.manifest.found) == {"age", "seen"}
 
 
+def test_an_audit_refuses_stand_ins_for_domains():
+    """It would try the method on them, and say that no violation was found."""
+    pair = people(20), people(20, seed=1)
+
+    with pytest.raises(InputError, match="an audit runs the method on a known domain"):
+        shoal.audit(stated(), pair=pair)
+
+
 def test_a_plan_says_the_price_and_how_many_people_a_text_needs_and_no_value():
     text = repr(planning.plan(stated()))
 

@@ -45,6 +45,7 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.io import folders, text_files
 from shoal.io.validate import check_names
+from shoal.methods.discovery import refuse_unsettled
 from shoal.metrics import epsilon_lower_bound
 from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
 from shoal.metrics.intervals import clopper_pearson
@@ -276,6 +277,7 @@ def audit(
         )
     text_files.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
+    refuse_unsettled(planned.policy)
     _claim_to_test(planned)
     if table is not None:
         if isinstance(table, str | Path):

@@ -66,8 +66,8 @@ _DIGITS = 12
 
 BASIS = (
     "what the policy leaves open of its columns is found with noise first, for a tenth of the "
-    "price: no value, bound or category is assumed, and what was found is from then on as public "
-    "as what is stated"
+    "price: of these columns no value, bound or category is assumed, and what was found is from "
+    "then on as public as what is stated"
 )
 STATED = (
     "the names of the columns, their roles, how the file is written ([reading]) and whose rows "
@@ -244,6 +244,17 @@ class _NoNoise:
     ) -> dict[str, int]:
         del scale, threshold
         return dict(counts)
+
+
+def refuse_unsettled(policy: Policy) -> None:
+    """Refuse a policy whose stand-ins would be taken for domains, as by an audit of its method."""
+    for column in policy.schema.columns:
+        if column.discover and not column.settled:
+            raise InputError(
+                f"Column '{column.name}' is to be discovered, and an audit runs the method on a "
+                "known domain. State its kind, and its bounds or categories, such as a release's "
+                "manifest has them under found."
+            )
 
 
 def discover(asked: Discovery, count: Count, noise: Noise) -> Discovered:
