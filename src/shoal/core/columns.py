@@ -219,9 +219,8 @@ class Column:
         level_hierarchy: of a column of another kind, for methods that recode it by levels.
         keep_missing: whether a missing cell is a value of its own; none where the policy leaves it
             to the method (`Method.settle_missing`).
-        discover: what the policy leaves to be found with noise: kind, categories or bounds.
-        settled: it was found, and is in kind, categories and bounds; before, they are stand-ins
-            that say nothing (`shoal.methods.discovery`).
+        discover: what the policy leaves to be found with noise: kind, categories or bounds. Until
+            it is found the column has neither categories nor bounds (`shoal.methods.discovery`).
     """
 
     name: str
@@ -254,7 +253,6 @@ class Column:
     value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     level_hierarchy: Hierarchy | None = None
     discover: tuple[str, ...] = ()
-    settled: bool = False
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
@@ -274,6 +272,11 @@ class Column:
         if self.other is not None or self.keep_missing:
             return self.other
         return (self.all_categories or ("",))[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its domain is still to be discovered."""
+        return bool(self.discover) and self.categories is None and self.bounds is None
 
     @property
     def recoded(self) -> bool:
