@@ -120,6 +120,7 @@ def _columns(
         own_meanings = meanings(name)
         label = raw.column_labels.get(name)
         means[name] = own_meanings if own_meanings - {"public"} or not label else meanings(label)
+        means[name] |= {"sampling_weight"} if name in raw.weights else set()
     body = any("body" in meaning for meaning in means.values())
     day_first = _day_first(raw, values) if day_first is None else day_first
     return {
