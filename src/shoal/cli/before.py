@@ -130,8 +130,8 @@ def _check_together(
         )
     if metadata is not None and epsilon is not None:
         raise InputError(
-            "--metadata may have been written with a look at the table, and an --epsilon draft "
-            "must not depend on it. State labels and categories that are public in the policy."
+            "Whoever wrote the --metadata may have seen the table, and an --epsilon draft must not "
+            "depend on it. State labels and categories that are public in the policy."
         )
     if epsilon is not None and (keep or k != NO_PURPOSE.k):
         raise InputError(

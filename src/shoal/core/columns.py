@@ -236,6 +236,8 @@ class Column:
     privacy_unit: bool = False
     household: bool = False
     sampling_weight: bool = False
+    class_mean: bool = False
+    totals: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict, hash=False)
     stratum: bool = False
     step: Decimal | None = None
     top_code: Decimal | date | str | None = None

@@ -29,6 +29,7 @@ from shoal.core import (
 from shoal.core.exits import for_method
 from shoal.core.row_order import words_order
 from shoal.engine.check_table import check_leaves, class_labels, recompute, value_codes
+from shoal.engine.class_weights import average_weights
 from shoal.engine.constraint_fit import may_be_missing
 from shoal.engine.interface import Adoption
 from shoal.engine.risk_limits import names_beside
@@ -202,7 +203,8 @@ class LocalRows:
             tools = replace(tools, recoding=for_method(recoding))
         masked = method.run(original, setting, tools)
         if isinstance(masked.data, Table):
-            masked = replace(masked, data=bring_to_domain(masked.data, setting, method))
+            inside = bring_to_domain(masked.data, setting, method)
+            masked = replace(masked, data=average_weights(inside, setting))
         rows = order if masked.kept is None else order[masked.kept]
         evidence = TableBesideOriginal(
             typed.raw,

@@ -33,7 +33,7 @@ from shoal.core import (
     TCloseness,
     write_fraction,
 )
-from shoal.engine import constraint_fit, risk_limits
+from shoal.engine import class_weights, constraint_fit, risk_limits
 from shoal.errors import ClaimViolationError, InputError, count_noun, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
@@ -231,7 +231,9 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
     approximate one follow the data, and a changed record may move them, so its proof does not
     apply. Groups of k stay groups of k.
     """
-    claims = constraint_fit.add_assumptions(method.promises.claims(setting), setting.constraints)
+    promised = method.promises.claims(setting)
+    promised = class_weights.cover_weight(promised, method, setting, distributed=distributed)
+    claims = constraint_fit.add_assumptions(promised, setting.constraints)
     if not method.approximate(distributed=distributed):
         return claims
     return tuple(

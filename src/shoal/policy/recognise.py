@@ -317,8 +317,8 @@ def _weight(column: NamedColumn) -> Guess | None:
             return None
     return guess_dropped(
         "a sampling weight, left out because a rare weight singles somebody out",
-        advice='to release it as it is, write { role = "other", kind = "numeric", '
-        "sampling_weight = true }",
+        advice='to release the mean of each class, write { role = "other", kind = "numeric", '
+        "sampling_weight = true, class_mean = true }",
     )
 
 

@@ -41,7 +41,7 @@ _LISTS = (
     ("release", "accept_distinct"),
     ("evaluate", "query_columns"),
 )
-FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
+FLAGS = ("privacy_unit", "household", "sampling_weight", "class_mean", "stratum")
 """Column keys that at most one column may carry."""
 
 
@@ -68,6 +68,8 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "transform": {Kind.NUMERIC},
     "step": {Kind.NUMERIC},
     "sampling_weight": {Kind.NUMERIC},
+    "class_mean": {Kind.NUMERIC},
+    "totals": {Kind.NUMERIC},
     "top_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "prefix": {Kind.ORDINAL, Kind.NOMINAL},
@@ -81,6 +83,11 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
 """Column keys that only some kinds of columns may have."""
 _OPEN = dict.fromkeys(("prefix", "recode", "date_format", "keep_missing"), (Discover.DISCOVER,))
 """Those that a column of an unknown kind may have, too: they say how its cells are read."""
+
+
+def suits(key: str, kind: str | None) -> bool:
+    """Whether a column of a kind may have a key."""
+    return kind in {*KINDS_OF_KEYS.get(key, {kind}), *_OPEN.get(key, ())}
 
 
 class ColumnSpec(_Spec):
@@ -162,13 +169,20 @@ class ColumnSpec(_Spec):
     )
     household: bool = Field(
         default=False,
-        description="The column numbers the households. A note says that a group may hold several "
-        "members of one.",
+        description="The column numbers the households.",
     )
     sampling_weight: bool = Field(
         default=False,
-        description="How many people of the population a row represents. The weight is not used in "
-        "averages.",
+        description="How many people of the population a row represents.",
+    )
+    class_mean: bool = Field(
+        default=False,
+        description="Each row gets the mean weight of its class, which k-anonymity then covers. "
+        "Beside sampling_weight.",
+    )
+    totals: dict[str, dict[str, Annotated[Number, Field(gt=0)]]] = Field(
+        default_factory=dict,
+        description="Mean weights are raked to these public totals, by columns and values.",
     )
     stratum: bool = Field(
         default=False,
@@ -252,7 +266,7 @@ class ColumnSpec(_Spec):
             if self.sampling_weight:
                 fail('expected kind = "numeric" for a sampling weight, found none.', "kind")
         for key in named & KINDS_OF_KEYS.keys():
-            if self.kind not in {*KINDS_OF_KEYS[key], *_OPEN.get(key, ())}:
+            if not suits(key, self.kind):
                 kinds = " or ".join(sorted(KINDS_OF_KEYS[key]))
                 described = f"a {self.kind} column" if self.kind else "a column without a kind"
                 fail(f"expected '{key}' only on a {kinds} column, found it on {described}.", key)
@@ -267,6 +281,7 @@ class ColumnSpec(_Spec):
                 "expected 'max_contributions' or 'exact_contributions', found both.",
                 "exact_contributions",
             )
+        self._check_weight()
         if {"keep_missing", "missing_as"} <= named:
             fail("expected 'keep_missing' or 'missing_as', found both.", "missing_as")
         if self.discover:
@@ -275,6 +290,15 @@ class ColumnSpec(_Spec):
         self._check_categories()
         self._check_limits()
         return self
+
+    def _check_weight(self) -> None:
+        if self.class_mean > self.sampling_weight or bool(self.totals) > self.class_mean:
+            fail(
+                "expected 'class_mean' beside 'sampling_weight = true', and 'totals' beside both.",
+                "class_mean" if self.class_mean else "totals",
+            )
+        if len({sum(margin.values()) for margin in self.totals.values()}) > 1:
+            fail("expected totals that add up to the same population for each column.", "totals")
 
     @property
     def discover(self) -> tuple[str, ...]:

@@ -511,6 +511,7 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
         ),
         (_list_bucketed(manifest), "yes, values became buckets"),
         (manifest.protected_columns, "yes, protected by the method"),
+        (_list_averaged(manifest), "yes, the mean weight of each class"),
     ):
         words |= {name: text for name in names if name in words}
     return words
@@ -518,7 +519,12 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
 
 def list_protected(manifest: Manifest) -> list[str]:
     """List the columns that the method protects, including those released as buckets."""
-    return list(dict.fromkeys((*manifest.protected_columns, *_list_bucketed(manifest))))
+    changed = (*_list_bucketed(manifest), *_list_averaged(manifest))
+    return list(dict.fromkeys((*manifest.protected_columns, *changed)))
+
+
+def _list_averaged(manifest: Manifest) -> list[str]:
+    return [name for name, spec in manifest.policy["columns"].items() if spec.get("class_mean")]
 
 
 def _list_bucketed(manifest: Manifest) -> list[str]:

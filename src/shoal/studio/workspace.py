@@ -310,6 +310,8 @@ KEYS = {
     "privacy_unit": "who numbers the persons",
     "household": "who numbers the households",
     "sampling_weight": "sampling weight",
+    "class_mean": "mean weight of each class",
+    "totals": "public totals",
     "stratum": "sampling stratum",
     "top_code": "top code",
     "bottom_code": "bottom code",

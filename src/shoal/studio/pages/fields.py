@@ -14,7 +14,7 @@ from shoal.core import Discover
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
 from shoal.io.text_files import as_toml
-from shoal.policy.spec import FLAGS
+from shoal.policy.spec import FLAGS, suits
 
 MORE = (
     "missing",
@@ -27,6 +27,7 @@ MORE = (
     "other",
     "missing_as",
     "max_contributions",
+    "totals",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
 TITLES = {
@@ -44,6 +45,8 @@ TITLES = {
     "privacy_unit": "This column numbers the persons",
     "household": "This column numbers the households",
     "sampling_weight": "Sampling weight",
+    "class_mean": "Mean weight of each class",
+    "totals": "Public totals",
     "stratum": "Sampling stratum",
 }
 """How the page calls column keys."""
@@ -66,22 +69,14 @@ HELP = {
     "household": "A note then says that a group may hold several members of one household.",
     "sampling_weight": "How many people of the population a row stands for. It is carried along, "
     "and not used in averages.",
+    "class_mean": "Rows that agree on the protected columns get the mean of their weights, so the "
+    "promise of k covers it.",
+    "totals": "The mean weights are raked to them: { region = { north = 120000, south = 98000 } }.",
     "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
 }
 """What the fields of a column mean, without the words of the policy's text."""
 UNASKED = ("exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
-_SUITS = {
-    "step": {"numeric"},
-    "sampling_weight": {"numeric"},
-    "transform": {"numeric"},
-    "date_format": {"date", "discover"},
-    "date_step": {"date"},
-    "bottom_code": {"numeric", "date", "ordinal"},
-    "top_code": {"numeric", "date", "ordinal"},
-    "other": {"ordinal", "nominal"},
-    "missing_as": {"numeric", "date", "ordinal", "nominal"},
-}
 
 
 def as_text(value: Any) -> str:
@@ -150,8 +145,7 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
             "value": value,
         }
         for key, value in {**texts, **ticks}.items()
-        if kind in _SUITS.get(key, {kind})
-        and (key != "max_contributions" or stated.get("privacy_unit"))
+        if suits(key, kind) and (key != "max_contributions" or stated.get("privacy_unit"))
     ]
 
 
@@ -171,7 +165,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     role, kind = given.get("role", ""), given.get("kind", "")
     fields: dict[str, Any] = {"role": role}
     if role == "identifier":
-        kept = {key: True for key in FLAGS if key != "sampling_weight" and given.get(key)}
+        kept = {key: True for key in FLAGS if suits(key, None) and given.get(key)}
         if not kept.get("privacy_unit"):
             return fields | kept
         rows = {key: before[key] for key in UNASKED if key in before}
@@ -185,8 +179,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     for key in MORE:
         fields |= _read_field(key, given, before, kind)
     fields |= {key: True for key in ("public", *FLAGS) if given.get(key)}
-    if kind != "numeric":
-        fields.pop("sampling_weight", None)
+    fields = {key: value for key, value in fields.items() if suits(key, kind)}
     if kind in {"ordinal", "nominal", "discover"}:
         fields |= {key: before[key] for key in ("prefix", "recode") if key in before}
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
@@ -206,7 +199,7 @@ def _read_field(
     """Read one field of `MORE`; an unchanged text keeps the previous value."""
     text = given.get(key, "").strip()
     idle = key == "max_contributions" and not given.get("privacy_unit")
-    if not text or idle or kind not in _SUITS.get(key, {kind}):
+    if not text or idle or not suits(key, kind):
         return {}
     same = key in before and text == visible(_one_line(key, before[key]))
     return {key: before[key] if same else _more(key, text, kind)}
@@ -258,6 +251,8 @@ def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
         return [item.strip() if isinstance(item, str) else item for item in listed]
+    if key == "totals":
+        return as_value(text, "array")
     if key == "date_format":
         return strptime_format(text)
     if key in {"step", "max_contributions"}:
