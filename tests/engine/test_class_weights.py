@@ -35,6 +35,7 @@ LEVELS = POLICY.replace(
 TOTALS = LEVELS.replace(
     "class_mean = true", "class_mean = true, totals = { region = { north = 9000, south = 6000 } }"
 )
+RISK = TOTALS + "individual-risk = 0.5\n"
 
 
 def people(n=200, seed=1):
@@ -112,12 +113,13 @@ def test_every_row_of_a_class_has_its_mean_weight_and_k_covers_it():
 
 
 def test_raked_weights_add_up_to_public_totals_and_stay_constant_in_a_class(tmp_path):
-    release = shoal.protect(people(), TOTALS)
+    release = shoal.protect(people(), RISK)
 
     sums = dict(release.data.group_by("region").agg(pl.sum("w")).rows())
     assert sums == pytest.approx({"north": 9000, "south": 6000})
     assert all(rows["w"].n_unique() == 1 for _, rows in release.data.group_by("age", "region"))
     folder = release.write(tmp_path / "out", file_format="csv")
+    # The risk is that by the released weights, so it can be recomputed from them.
     assert verify(folder).holds
     total = analysis.total(folder, "income")
     assert "by the released weights" in str(total)
@@ -166,6 +168,10 @@ REFUSED = {
     "no weight": (
         POLICY.replace("sampling_weight = true, ", ""),
         "expected 'class_mean' beside 'sampling_weight = true'",
+    ),
+    "bounds": (
+        TOTALS.replace("class_mean = true", "class_mean = true, bounds = [0, 90]"),
+        "expected no 'bounds' beside 'totals'",
     ),
     "totals alone": (
         POLICY.replace("class_mean = true", "totals = { region = { north = 1 } }"),

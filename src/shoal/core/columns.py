@@ -237,6 +237,8 @@ class Column:
     household: bool = False
     sampling_weight: bool = False
     class_mean: bool = False
+    pseudonym: bool = False
+    date_shift: int | None = None
     totals: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict, hash=False)
     stratum: bool = False
     step: Decimal | None = None
@@ -278,6 +280,11 @@ class Column:
         return (self.all_categories or ("",))[0]
 
     @property
+    def disguised(self) -> bool:
+        """Whether its values become pseudonyms, or its dates are shifted."""
+        return self.pseudonym or self.date_shift is not None
+
+    @property
     def recoded(self) -> bool:
         """Whether the policy replaces its categories by others."""
         return bool(self.prefix or self.recode)
@@ -285,9 +292,12 @@ class Column:
     @property
     def has_steps(self) -> bool:
         """Whether the policy codes or rounds its values before the method runs."""
-        return any(
-            step is not None
-            for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+        return (
+            any(
+                step is not None
+                for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+            )
+            or self.disguised
         )
 
     @property

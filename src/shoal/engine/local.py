@@ -37,6 +37,7 @@ from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
 from shoal.io.persons import at_most, first_of_each, spell_persons
+from shoal.io.pseudonyms import disguise
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -101,7 +102,8 @@ class LocalOutcome:
         tables: what may be published beside the rows.
         evidence: the original beside it.
         units: whose row each is, where some persons have several.
-        beside: the household and the weight of each row, where a risk is limited by them.
+        beside: the household and the weight of each row, where a risk is limited by them and
+            they are not released.
         constant: columns with several values before and one now; not looked at with epsilon.
     """
 
@@ -225,7 +227,7 @@ class LocalRows:
             released = masked.data.take(place)
             frame = released.publishable()
             units = None if released.persons is None else Confidential(released.persons)
-            names = names_beside(setting.required)
+            names = [n for n in names_beside(setting.required) if n not in frame.columns]
             if names:
                 beside = Confidential(typed.raw.frame.select(names)[pl.Series(rows[place])])
         return LocalOutcome(
@@ -366,6 +368,8 @@ def _coerce(raw: io.Raw, how: Adoption) -> TableBesideOriginal[Table]:
 
     if how.clamped is None:
         table = validate.validate(raw.frame, schema, decimal=how.decimal)
+        if how.pseudonym_key is not None:
+            table = disguise(table, raw.frame, schema, how.pseudonym_key)
         repaired, broken = how.repair(table)
         how.refuse(broken)
         changed = any(column.has_steps for column in schema.columns)

@@ -85,7 +85,7 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
         for column in schema.columns
         if column.role is Role.OTHER
         and column.name not in setting.columns
-        and not column.class_mean
+        and not (column.class_mean or column.disguised)
     ]
     if untouched and not boxes:
         lines.append(

@@ -136,6 +136,10 @@ def plan(
     )
     _refuse_contributions(method, setting)
     _refuse_risk_limits(method, setting, distributed=distributed)
+    linked = setting.release_form in {ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED}
+    not_hidden = audiences.refuse_pseudonyms(
+        policy, rows=linked and not (method.noisy or distributed)
+    )
     if method.noisy:
         stated_reading.refuse_unstated(policy, data, delimiter=delimiter)
     for name in method.clamps(setting):
@@ -153,7 +157,10 @@ def plan(
         setting=setting,
         claims=claims,
         required=policy.required,
-        not_claimed=method.promises.not_claimed(setting),
+        not_claimed=(
+            *method.promises.not_claimed(setting),
+            *not_hidden,
+        ),
         notes=(
             *notes(policy, method, setting),
             *chain.from_iterable(discovery.plan_notes(setting, claimed) for claimed in private),

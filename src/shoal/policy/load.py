@@ -256,6 +256,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         population=files.folder / spec.require.population if spec.require.population else None,
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
+        pseudonym_key=files.folder / key if (key := spec.release.pseudonym_key) else None,
         constraints=_constraints(spec.constraints, schema),
     )
 
@@ -370,6 +371,9 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """
     hidden = {"budget", "context", "evaluate"} | (set() if _is_unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    released = {**plain.pop("release", {})}
+    released.pop("pseudonym_key", None)
+    plain |= {"release": released} if released else {}
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
         plain.get("constraints", {}).pop("lookups", None)

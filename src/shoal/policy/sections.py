@@ -135,9 +135,13 @@ class ReleaseSpec(Spec):
     )
     accept_distinct: list[str] = Field(
         default_factory=list,
-        description="Columns released unchanged although few share their values, without further "
-        "warnings. The confidential report lists them. If every row of another column has "
-        "its own value, a method without epsilon writes nothing.",
+        description="Columns released unchanged although few share their values. If every row of "
+        "another has its own value, a method without epsilon writes nothing.",
+    )
+    pseudonym_key: str | None = Field(
+        None,
+        description="The file with the secret of pseudonyms, made where it is missing. Each "
+        "recipient under context gets others.",
     )
 
 

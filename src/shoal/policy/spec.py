@@ -76,6 +76,7 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "recode": {Kind.ORDINAL, Kind.NOMINAL},
     "date_format": {Kind.DATE},
     "date_step": {Kind.DATE},
+    "date_shift": {Kind.DATE},
     "other": {Kind.ORDINAL, Kind.NOMINAL},
     "missing_as": set(Kind),
     "keep_missing": set(Kind),
@@ -188,6 +189,15 @@ class ColumnSpec(_Spec):
         default=False,
         description="The column holds the sampling stratum. Groups may span strata.",
     )
+    pseudonym: bool = Field(
+        default=False,
+        description="Its values are replaced by keyed pseudonyms. The role is other, without a "
+        "kind.",
+    )
+    date_shift: Annotated[int, Field(ge=1, le=3650)] | None = Field(
+        None,
+        description="All dates of a person are shifted by one secret number of days, at most this.",
+    )
     step: Annotated[Number, Field(gt=0)] | None = Field(
         None,
         description="Numbers are rounded to multiples of this, half to even, before any method.",
@@ -281,7 +291,7 @@ class ColumnSpec(_Spec):
                 "expected 'max_contributions' or 'exact_contributions', found both.",
                 "exact_contributions",
             )
-        self._check_weight()
+        self._check_linked_keys()
         if {"keep_missing", "missing_as"} <= named:
             fail("expected 'keep_missing' or 'missing_as', found both.", "missing_as")
         if self.discover:
@@ -291,7 +301,13 @@ class ColumnSpec(_Spec):
         self._check_limits()
         return self
 
-    def _check_weight(self) -> None:
+    def _check_linked_keys(self) -> None:
+        if self.pseudonym and (self.kind is not None or self.role is not Role.OTHER):
+            fail("expected 'pseudonym' with the role other and without a kind.", "pseudonym")
+        shown = ("bounds", "top_code", "bottom_code", "date_step")
+        moved = "date_shift" if self.date_shift else "totals"
+        if getattr(self, moved) and (stated := [key for key in shown if getattr(self, key)]):
+            fail(f"expected no '{stated[0]}' beside '{moved}', which moves values beyond.", moved)
         if self.class_mean > self.sampling_weight or bool(self.totals) > self.class_mean:
             fail(
                 "expected 'class_mean' beside 'sampling_weight = true', and 'totals' beside both.",

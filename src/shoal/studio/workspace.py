@@ -312,6 +312,8 @@ KEYS = {
     "sampling_weight": "sampling weight",
     "class_mean": "mean weight of each class",
     "totals": "public totals",
+    "pseudonym": "pseudonyms",
+    "date_shift": "shift of dates",
     "stratum": "sampling stratum",
     "top_code": "top code",
     "bottom_code": "bottom code",

@@ -28,8 +28,11 @@ MORE = (
     "missing_as",
     "max_contributions",
     "totals",
+    "date_shift",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
+TICKS = ("public", "pseudonym", *FLAGS)
+"""Those that are ticked."""
 TITLES = {
     "missing": "Marks for missing cells",
     "step": "Rounding step",
@@ -47,6 +50,8 @@ TITLES = {
     "sampling_weight": "Sampling weight",
     "class_mean": "Mean weight of each class",
     "totals": "Public totals",
+    "pseudonym": "Replace by pseudonyms",
+    "date_shift": "Shift of dates, at most, in days",
     "stratum": "Sampling stratum",
 }
 """How the page calls column keys."""
@@ -71,6 +76,9 @@ HELP = {
     "and not used in averages.",
     "class_mean": "Rows that agree on the protected columns get the mean of their weights, so the "
     "promise of k covers it.",
+    "pseudonym": "Keyed by a secret for each recipient: state pseudonym_key under [release] and "
+    "recipient under [context]. Not for public use.",
+    "date_shift": "All dates of a person are shifted together, by a secret number of days.",
     "totals": "The mean weights are raked to them: { region = { north = 120000, south = 98000 } }.",
     "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
 }
@@ -135,7 +143,7 @@ def as_limit(text: str, kind: str) -> Any:
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Make a column's rarely used fields: flags, coding, and missing marks."""
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
-    ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
+    ticks = {key: bool(stated.get(key)) for key in TICKS}
     return [
         {
             "key": key,
@@ -178,7 +186,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         fields |= _categories(given, before)
     for key in MORE:
         fields |= _read_field(key, given, before, kind)
-    fields |= {key: True for key in ("public", *FLAGS) if given.get(key)}
+    fields |= {key: True for key in TICKS if given.get(key)}
     fields = {key: value for key, value in fields.items() if suits(key, kind)}
     if kind in {"ordinal", "nominal", "discover"}:
         fields |= {key: before[key] for key in ("prefix", "recode") if key in before}
@@ -221,7 +229,7 @@ def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
     low, high = (as_text(end) for end in known(stated, "bounds") or (None, None))
     categories = "\n".join(visible(str(category)) for category in known(stated, "categories"))
     texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
-    flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
+    flags = {key: "yes" for key in TICKS if stated.get(key)}
     if is_open(stated):
         flags["discover"] = "yes"
     given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
