@@ -245,6 +245,7 @@ class Column:
     top_code: Decimal | date | str | None = None
     bottom_code: Decimal | date | str | None = None
     missing: tuple[str, ...] = ()
+    breaks: tuple[Decimal, ...] = ()
     prefix: int | None = None
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
@@ -287,7 +288,7 @@ class Column:
     @property
     def recoded(self) -> bool:
         """Whether the policy replaces its categories by others."""
-        return bool(self.prefix or self.recode)
+        return bool(self.breaks or self.prefix or self.recode)
 
     @property
     def has_steps(self) -> bool:

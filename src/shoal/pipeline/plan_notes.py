@@ -305,6 +305,7 @@ def _is_unknown(column: Column, values: tuple[str, ...]) -> bool:
         column.kind not in {Kind.NOMINAL, Kind.ORDINAL}
         or not column.all_categories
         or column.prefix
+        or column.breaks
     ):
         return False
     return not {*values} <= {*column.all_categories, *column.missing, *(column.recode or {})}

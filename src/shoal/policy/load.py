@@ -395,7 +395,7 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
     """Build a column, reading the files that it names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
-    values |= _known_domain(spec)
+    values |= _known_domain(spec) | {"breaks": tuple(spec.breaks)}
     if spec.hierarchy:
         rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:

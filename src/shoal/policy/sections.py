@@ -140,8 +140,7 @@ class ReleaseSpec(Spec):
     )
     pseudonym_key: str | None = Field(
         None,
-        description="The file with the secret of pseudonyms, made where it is missing. Each "
-        "recipient under context gets others.",
+        description="The file with the secret of pseudonyms, made where it is missing.",
     )
 
 

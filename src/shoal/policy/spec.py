@@ -15,6 +15,7 @@ from shoal.core import Discover, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
+from shoal.io.validate import is_number
 from shoal.policy.sections import (
     ConstraintsSpec,
     ContextSpec,
@@ -72,6 +73,7 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "totals": {Kind.NUMERIC},
     "top_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+    "breaks": {Kind.ORDINAL},
     "prefix": {Kind.ORDINAL, Kind.NOMINAL},
     "recode": {Kind.ORDINAL, Kind.NOMINAL},
     "date_format": {Kind.DATE},
@@ -178,8 +180,7 @@ class ColumnSpec(_Spec):
     )
     class_mean: bool = Field(
         default=False,
-        description="Each row gets the mean weight of its class, which k-anonymity then covers. "
-        "Beside sampling_weight.",
+        description="Each row gets the mean weight of its class, which k-anonymity covers.",
     )
     totals: dict[str, dict[str, Annotated[Number, Field(gt=0)]]] = Field(
         default_factory=dict,
@@ -191,8 +192,7 @@ class ColumnSpec(_Spec):
     )
     pseudonym: bool = Field(
         default=False,
-        description="Its values are replaced by keyed pseudonyms. The role is other, without a "
-        "kind.",
+        description="Its values become keyed pseudonyms. The role is other, without a kind.",
     )
     date_shift: Annotated[int, Field(ge=1, le=3650)] | None = Field(
         None,
@@ -210,6 +210,10 @@ class ColumnSpec(_Spec):
     )
     missing: list[Category] = Field(
         default_factory=list, description="Cells that mean missing, beside the empty one."
+    )
+    breaks: list[Number] = Field(
+        default_factory=list,
+        description="Numbers are cut into the categories at these. Each begins a class.",
     )
     prefix: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
@@ -302,6 +306,13 @@ class ColumnSpec(_Spec):
         return self
 
     def _check_linked_keys(self) -> None:
+        if self.breaks and (
+            sorted({*self.breaks}) != self.breaks
+            or len(self.categories or ()) != len(self.breaks) + 1
+            or any(is_number(str(name)) for name in self.categories or ())
+        ):
+            fail("expected 'breaks' that rise, and one category more, none of them a number.",
+                 "breaks")  # fmt: skip
         if self.pseudonym and (self.kind is not None or self.role is not Role.OTHER):
             fail("expected 'pseudonym' with the role other and without a kind.", "pseudonym")
         shown = ("bounds", "top_code", "bottom_code", "date_step")

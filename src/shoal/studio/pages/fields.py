@@ -14,7 +14,8 @@ from shoal.core import Discover
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
 from shoal.io.text_files import as_toml
-from shoal.policy.spec import FLAGS, suits
+from shoal.policy.spec import FLAGS, ColumnSpec, suits
+from shoal.studio.workspace import TITLES
 
 MORE = (
     "missing",
@@ -29,40 +30,15 @@ MORE = (
     "max_contributions",
     "totals",
     "date_shift",
+    "breaks",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
 TICKS = ("public", "pseudonym", *FLAGS)
 """Those that are ticked."""
-TITLES = {
-    "missing": "Marks for missing cells",
-    "step": "Rounding step",
-    "bottom_code": "Bottom code",
-    "top_code": "Top code",
-    "transform": "Scale",
-    "date_format": "Date format",
-    "date_step": "Rounding of dates",
-    "other": "Category for unknown values",
-    "missing_as": "Value for missing cells",
-    "max_contributions": "Rows of a person that count",
-    "public": "Public knowledge",
-    "privacy_unit": "This column numbers the persons",
-    "household": "This column numbers the households",
-    "sampling_weight": "Sampling weight",
-    "class_mean": "Mean weight of each class",
-    "totals": "Public totals",
-    "pseudonym": "Replace by pseudonyms",
-    "date_shift": "Shift of dates, at most, in days",
-    "stratum": "Sampling stratum",
-}
-"""How the page calls column keys."""
 HELP = {
     "missing": "Texts that mean missing, beside the empty cell; separated by commas.",
-    "step": "Numbers are rounded to multiples of this before anything else is done.",
-    "bottom_code": "Smaller values become this one.",
-    "top_code": "Larger values become this one.",
     "transform": "log or sqrt: distances between numbers are taken on this scale.",
     "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
-    "date_step": "Round dates down to the first day of the week, month, quarter or year.",
     "other": "What unknown values become in an epsilon release; by default missing where missing "
     "cells stay, and elsewhere the first category.",
     "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
@@ -71,18 +47,13 @@ HELP = {
     "one. Further rows are left out. Methods without noise use all.",
     "public": "Everybody may know the values. An epsilon release may hold them as they are.",
     "privacy_unit": "Promises then count persons and not rows. A row without a person is an error.",
-    "household": "A note then says that a group may hold several members of one household.",
-    "sampling_weight": "How many people of the population a row stands for. It is carried along, "
-    "and not used in averages.",
     "class_mean": "Rows that agree on the protected columns get the mean of their weights, so the "
     "promise of k covers it.",
     "pseudonym": "Keyed by a secret for each recipient: state pseudonym_key under [release] and "
     "recipient under [context]. Not for public use.",
-    "date_shift": "All dates of a person are shifted together, by a secret number of days.",
     "totals": "The mean weights are raked to them: { region = { north = 120000, south = 98000 } }.",
-    "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
 }
-"""What the fields of a column mean, without the words of the policy's text."""
+"""What fields of a column mean where the words of the policy's model will not do."""
 UNASKED = ("exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
 
@@ -148,7 +119,7 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "key": key,
             "title": TITLES[key],
-            "words": HELP[key],
+            "words": HELP.get(key) or ColumnSpec.model_fields[key].description,
             "flag": key in ticks,
             "value": value,
         }
@@ -259,8 +230,8 @@ def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
         return [item.strip() if isinstance(item, str) else item for item in listed]
-    if key == "totals":
-        return as_value(text, "array")
+    if key in {"totals", "breaks"}:
+        return as_value(text if text[0] in "[{" else f"[{text}]", "array")
     if key == "date_format":
         return strptime_format(text)
     if key in {"step", "max_contributions"}:

@@ -19,6 +19,7 @@ from shoal.studio.context import Current, TheStudio
 from shoal.studio.pages import editing, fields, hierarchies, rendering
 from shoal.studio.pages.common import Form, FormWithFile, Here, Present, back_to, screen
 from shoal.studio.profile import ColumnProfile
+from shoal.studio.workspace import TITLES
 
 router = APIRouter(include_in_schema=False)
 
@@ -448,7 +449,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append(f"{count_noun(len(stated['categories']), 'category', 'categories')}{copied}")
     if "hierarchy" in stated:
         parts.append("a hierarchy")
-    parts += [fields.TITLES[key].lower() for key in fields.TICKS if stated.get(key)]
+    parts += [TITLES[key].lower() for key in fields.TICKS if stated.get(key)]
     return ", ".join(parts)
 
 
