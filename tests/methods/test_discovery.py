@@ -512,8 +512,18 @@ def test_bounds_may_be_found_for_a_pure_epsilon_by_every_method_that_draws_rows(
         assert set(release.manifest.found) == {"age", "seen"}
 
 
-def test_an_audit_refuses_stand_ins_for_domains():
-    """It would try the method on them, and say that no violation was found."""
+def test_an_open_column_has_no_domain_that_could_be_taken_for_one():
+    open_columns = planning.plan(stated()).policy.schema.columns
+    found = {name: {"kind": "nominal", "categories": ["a", "other"], "other": "other"}
+             for name in NAMES}  # fmt: skip
+
+    settled = discovery.settle_policy(load(stated()), found).schema.columns
+
+    assert all(c.is_open and c.categories is None and c.bounds is None for c in open_columns)
+    assert not any(column.is_open for column in settled)
+
+
+def test_an_audit_refuses_open_domains():
     pair = people(20), people(20, seed=1)
 
     with pytest.raises(InputError, match="an audit runs the method on a known domain"):

@@ -219,9 +219,8 @@ class Column:
         level_hierarchy: of a column of another kind, for methods that recode it by levels.
         keep_missing: whether a missing cell is a value of its own; none where the policy leaves it
             to the method (`Method.settle_missing`).
-        discover: what the policy leaves to be found with noise: kind, categories or bounds.
-        settled: it was found, and is in kind, categories and bounds; before, they are stand-ins
-            that say nothing (`shoal.methods.discovery`).
+        discover: what the policy leaves to be found with noise: kind, categories or bounds. Until
+            it is found the column has neither categories nor bounds (`shoal.methods.discovery`).
     """
 
     name: str
@@ -259,7 +258,6 @@ class Column:
     value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     level_hierarchy: Hierarchy | None = None
     discover: tuple[str, ...] = ()
-    settled: bool = False
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
@@ -284,6 +282,11 @@ class Column:
     def disguised(self) -> bool:
         """Whether its values become pseudonyms, or its dates are shifted."""
         return self.pseudonym or self.date_shift is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its domain is still to be discovered."""
+        return bool(self.discover) and self.categories is None and self.bounds is None
 
     @property
     def recoded(self) -> bool:

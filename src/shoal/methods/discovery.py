@@ -80,7 +80,7 @@ class Discovery:
     """What is to be discovered, and at which price.
 
     Attributes:
-        columns: with stand-ins for what is open.
+        columns: with what the policy states of them.
         price: of each column, for a person.
         delta: of each column that may hold texts.
         rows: of a person, at most.
@@ -132,10 +132,17 @@ def has_unknown_texts(columns: Sequence[Column]) -> bool:
 def plan_discovery(
     setting: Setting[Any], claimed: DifferentialPrivacy, decimal: str | None
 ) -> Discovery | None:
-    """Divide the claimed loss among the columns that are not settled; None without any."""
-    columns = tuple(column for column in open_columns(setting) if not column.settled)
-    if not columns:
-        return None
+    """Divide the claimed loss among the columns that are still open; None without any."""
+    columns = tuple(column for column in open_columns(setting) if column.is_open)
+    return _divide_price(columns, setting, claimed, decimal) if columns else None
+
+
+def _divide_price(
+    columns: tuple[Column, ...],
+    setting: Setting[Any],
+    claimed: DifferentialPrivacy,
+    decimal: str | None,
+) -> Discovery:
     measure = PrivacyMeasure.EPSILON if claimed.rho is None else PrivacyMeasure.RHO
     amount = claimed.epsilon if claimed.rho is None else claimed.rho
     price = Price(amount or Fraction(0), claimed.neighbours, measure) * SHARE
@@ -157,16 +164,10 @@ def delta_of_texts(setting: Setting[Any], claimed: DifferentialPrivacy) -> Fract
 
 def plan_notes(setting: Setting[Any], claimed: DifferentialPrivacy) -> tuple[str, ...]:
     """Say what is found with noise, and how many people a text must have to be found."""
-    stated = replace(
-        setting,
-        schema=replace(
-            setting.schema,
-            columns=tuple(replace(column, settled=False) for column in setting.schema.columns),
-        ),
-    )
-    asked = plan_discovery(stated, claimed, None)
-    if asked is None:
+    columns = open_columns(setting)
+    if not columns:
         return ()
+    asked = _divide_price(columns, setting, claimed, None)
     named = ", ".join(f"'{c.name}' ({', '.join(c.discover)})" for c in asked.columns)
     lines = [f"Found with noise, for {float(SHARE):.0%} of the budget: {named}."]
     texts = [column for column in asked.columns if has_unknown_texts([column])]
@@ -220,7 +221,7 @@ def settle_by_table(policy: Policy, frame: pl.DataFrame) -> Policy:
 
     For inspections and evaluations, whose figures are confidential; never for a release.
     """
-    columns = tuple(c for c in policy.schema.columns if c.discover and not c.settled)
+    columns = tuple(c for c in policy.schema.columns if c.is_open)
     if not columns:
         return policy
     # A rho beside which any noise would be nothing.
@@ -247,9 +248,9 @@ class _NoNoise:
 
 
 def refuse_unsettled(policy: Policy) -> None:
-    """Refuse a policy whose stand-ins would be taken for domains, as by an audit of its method."""
+    """Refuse a policy with a column whose domain is open, as for an audit of its method."""
     for column in policy.schema.columns:
-        if column.discover and not column.settled:
+        if column.is_open:
             raise InputError(
                 f"Column '{column.name}' is to be discovered, and an audit runs the method on a "
                 "known domain. State its kind, and its bounds or categories, such as a release's "
@@ -440,7 +441,6 @@ def settle_column(column: Column, facts: Mapping[str, Any]) -> Column:
             step=_exact(facts["step"]) if "step" in facts else column.step,
             transform=Transform(facts["transform"]) if "transform" in facts else column.transform,
             date_format=facts.get("date_format", column.date_format),
-            settled=True,
         )
     except (LookupError, TypeError, ValueError, ArithmeticError):
         raise InputError(f"Column '{column.name}': what was found of it cannot be read.") from None

@@ -144,8 +144,8 @@ def plan(
         stated_reading.refuse_unstated(policy, data, delimiter=delimiter)
     for name in method.clamps(setting):
         clamp.refuse_alike(policy.schema[name])
-    constraint_fit.refuse_contradiction(method, setting)
     method.refuse(setting)
+    constraint_fit.refuse_contradiction(method, setting)
     if distributed:
         _refuse_distributed(method, setting)
     constraint_fit.refuse(method, setting)

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -431,18 +430,12 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
 
 
 def _known_domain(spec: ColumnSpec) -> dict[str, Any]:
-    """Return the stated categories, or stand-ins for what is to be discovered, for a plan."""
+    """Return the stated categories, or what is to be discovered; unsure kinds count as nominal."""
     if not spec.discover:
         return {"categories": tuple(spec.categories)} if spec.categories else {}
-    return {"discover": spec.discover, **_stand_in(spec)}
-
-
-def _stand_in(spec: ColumnSpec) -> dict[str, Any]:
-    if isinstance(spec.kind, Discover) or isinstance(spec.categories, Discover):
-        return {"kind": Kind.NOMINAL, "categories": ("other",)}
-    if spec.kind is Kind.DATE:
-        return {"bounds": (date(1970, 1, 1), date(1970, 1, 2))}
-    return {"bounds": (Decimal(0), Decimal(1))}
+    unsure = isinstance(spec.kind, Discover)
+    open_domain = {"discover": spec.discover, "categories": None, "bounds": None}
+    return open_domain | ({"kind": Kind.NOMINAL} if unsure else {})
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
