@@ -160,6 +160,18 @@ def test_a_key_that_cannot_be_used_is_refused(tmp_path, content, sentence):
         read_key(file, "a")
 
 
+def test_a_key_in_a_folder_of_a_release_is_refused(table, tmp_path):
+    (tmp_path / "policy.toml").write_text(POLICY)
+    table.write_parquet(tmp_path / "people.parquet")
+    done = protect(tmp_path / "people.parquet", tmp_path / "policy.toml", tmp_path / "out")
+
+    for folder in (done.folder, done.internal):
+        before = sorted(folder.iterdir())
+        with pytest.raises(InputError, match="lies in a folder of a release: name a file outside"):
+            read_key(folder / "study.key", "a")
+        assert sorted(folder.iterdir()) == before
+
+
 def test_neither_key_nor_recipient_leaves_with_either_folder(table, tmp_path):
     (tmp_path / "policy.toml").write_text(POLICY)
     (tmp_path / "study.key").write_text(SECRET)

@@ -342,7 +342,7 @@ def test_an_edited_report_is_named(grouped, tmp_path):
     found = failing(verify(folder))
 
     assert found.keys() == {"files", "report"}
-    assert "report.html: it is not the report of this manifest and table." in found["report"]
+    assert "report.html: it is not what this manifest and table render to." in found["report"]
 
 
 def claim(manifest, name):

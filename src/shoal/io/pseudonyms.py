@@ -23,6 +23,7 @@ import polars as pl
 
 from shoal.core import Schema
 from shoal.errors import InputError
+from shoal.io.folders import FIGURES
 from shoal.io.persons import spell_persons
 from shoal.io.table import Table
 from shoal.io.text_files import read_text
@@ -33,6 +34,9 @@ LEAST = 32
 
 def read_key(file: Path, recipient: str) -> bytes:
     """Derive a recipient's key from the secret in a file, which is made where there is none."""
+    if any((file.parent / name).exists() for name in ("manifest.json", FIGURES)):
+        raise InputError(f"The pseudonym key '{file}' lies in a folder of a release: name a file "
+                         "outside of both, which is never handed on.")  # fmt: skip
     try:
         if not file.exists():
             file.touch(mode=0o600, exist_ok=False)

@@ -78,7 +78,7 @@ from shoal.publish.released_folder import (
     read_pictured,
 )
 from shoal.report import html
-from shoal.report.metadata import CODEBOOK, METADATA, PACKAGE, describe_release
+from shoal.report.metadata import METADATA, describe_release
 from shoal.report.phrases import list_names
 
 SHOWN = 5
@@ -509,16 +509,12 @@ def _report(opened: OpenedFolder) -> VerifiedPart:
     faults = [
         f"{name}: the file is missing."
         if not is_inside(opened.path, name)
-        else f"{name}: it is not the {WORDS[name]} of this manifest and table."
+        else f"{name}: it is not what this manifest and table render to."
         for name, page in derived.items()
         if not is_inside(opened.path, name) or (opened.path / name).read_bytes() != page
     ]
-    verb = "are what" if len(derived) > 1 else "is the report that"
-    compared = f"{list_names([*derived])} {verb} the manifest and the table render to."
+    compared = f"{list_names([*derived])}: as the manifest and the table render to."
     return _part("report", faults, compared)
-
-
-WORDS = {html.REPORT: "report", PACKAGE: "data package", CODEBOOK: "codebook"}
 
 
 def _versions(opened: OpenedFolder) -> VerifiedPart:
