@@ -391,7 +391,7 @@ SECTIONS = {
     sections.DiversitySpec: "### `l-diversity`",
     sections.ClosenessSpec: "### `t-closeness`",
     sections.StochasticSpec: "### `stochastic-t-closeness`",
-    spec.BudgetSpec: "## `[budget]`",
+    sections.BudgetSpec: "## `[budget]`",
     spec.ContextSpec: "## `[context]`",
     spec.EvaluateSpec: "## `[evaluate]`",
 }

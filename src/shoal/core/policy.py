@@ -60,7 +60,7 @@ class FileReading:
 class BudgetUse:
     """Which budget file pays for a release, and how its table relates to the source.
 
-    `shoal.policy.spec.BudgetSpec` says what each key means.
+    `shoal.policy.sections.BudgetSpec` says what each key means.
     """
 
     file: Path

@@ -45,8 +45,8 @@ from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
-from shoal.policy.sections import ConstraintsSpec, RequireSpec
-from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
+from shoal.policy.sections import BudgetSpec, ConstraintsSpec, RequireSpec
+from shoal.policy.spec import ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""

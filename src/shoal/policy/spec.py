@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Discover, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Discover, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
 from shoal.io.validate import is_number
 from shoal.policy.sections import (
+    BudgetSpec,
     ConstraintsSpec,
     ContextSpec,
     EvaluateSpec,
@@ -444,39 +445,6 @@ class ProtectSpec(_Spec):
         description="How the rows of the release relate to the original's. By default the "
         "method's first form; two methods have no default.",
     )
-
-
-class BudgetSpec(_Spec):
-    """Where the budget of the population is kept; never published with the release."""
-
-    file: str = Field(
-        description="The budget file, which `shoal budget init` makes. It is looked for beside "
-        "the policy."
-    )
-    source: str = Field(description="The population, which all its extracts and versions share.")
-    extract: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
-        None,
-        description="The rule by which the table was cut out of its source, in words. Without it "
-        "the table is the whole source, or a later version of it.",
-    )
-    extract_by: Annotated[Extract, choice(Extract)] | None = Field(
-        None, description="What the rule of the extract reads. Needed beside extract."
-    )
-    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        None,
-        description="The largest number of rows that a person has in any table of the source. A "
-        "fact of the "
-        "source, not a cut that a release makes.",
-    )
-
-    @model_validator(mode="after")
-    def _both(self) -> Self:
-        if (self.extract is None) is not (self.extract_by is None):
-            fail(
-                "expected 'extract' (the rule, in words) and 'extract_by' "
-                f"({', '.join(Extract)}) together, found one."
-            )
-        return self
 
 
 class PolicySpec(_Spec):

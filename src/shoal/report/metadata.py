@@ -92,8 +92,7 @@ def _write_package(manifest: Manifest, columns: list[dict[str, Any]]) -> str:
             "dialect": {"delimiter": manifest.dialect["delimiter"]},
         }
     if len(paths) == 1:
-        file = manifest.files[paths[0]]
-        resource |= {"bytes": file.bytes, "hash": f"sha256:{file.sha256}"}
+        resource["bytes"] = manifest.files[paths[0]].bytes
     package = {
         "name": "release",
         "title": _title(manifest),
