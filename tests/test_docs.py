@@ -134,6 +134,9 @@ class Reader:
         action(block, place, printed)
 
     def _python(self, block, place, _):
+        if block.title:  # a program that a command of the page runs
+            compile(block.text, place, "exec")
+            return
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(block.text, place, "exec"), self.names)  # noqa: S102 (our own pages)

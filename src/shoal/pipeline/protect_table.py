@@ -321,7 +321,7 @@ def _discover(
     tools.progress("discovering columns", 0, 1)
     found = source.ask(how, lambda count: discovery.discover(asked, count, tools.noise))
     planned = settle_plan(planned, found.facts)
-    return planned, discovery.leave_for_method(planned.setting, claimed), found
+    return planned, discovery.leave_for_method(planned.setting, claimed, found.left), found
 
 
 def settle_plan(planned: Plan, facts: Mapping[str, Mapping[str, Any]]) -> Plan:

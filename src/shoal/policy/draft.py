@@ -236,7 +236,7 @@ def _to_discover(
     return _join_sections(
         [
             f"{heading}, from the names of its columns alone.",
-            "# Kinds, categories and bounds are found with noise, for a tenth of epsilon. What is",
+            "# Kinds, categories and bounds are found with noise, for a share of epsilon. What is",
             "# assumed, and not found, is marked so: correct it before the release.",
         ],
         ["one_row_per_person = true  # assumed: each person has one row"] if unit is None else (),
