@@ -175,13 +175,21 @@ class Reader:
         assert shlex.split(block.text), place
 
     def _r(self, block, place, _printed):
-        """Programs for R run where R is; what needs more than jsonlite is not, as its page says."""
-        if "was not run" in self.page.read_text("utf-8") or shutil.which("Rscript") is None:
-            return
-        (self.folder / "block.R").write_text(block.text, encoding="utf-8")
-        done = subprocess.run(["Rscript", "block.R"], cwd=self.folder, capture_output=True,
-                              text=True, check=False)  # fmt: skip
-        assert done.returncode == 0, f"{place}: {done.stderr}"
+        """Programs for R run where R is; those for reticulate do not, as their page says."""
+        if "library(reticulate)" in block.text:
+            assert "was not run" in self.page.read_text("utf-8"), place
+        elif shutil.which("Rscript"):
+            (self.folder / "block.R").write_text(block.text, encoding="utf-8")
+            found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            done = subprocess.run(
+                ["Rscript", "block.R"],
+                cwd=self.folder,
+                env={**os.environ, "PATH": found},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{place}: {done.stderr}"
 
     def _toml(self, block, place, _):
         content = tomllib.loads(block.text, parse_float=Decimal)
@@ -233,6 +241,15 @@ def test_a_page_that_hides_a_failing_command_is_caught(tmp_path):
 
     with pytest.raises(AssertionError, match="exits with 2"):
         Reader(page, tmp_path).read(*blocks_of(page))
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+def test_a_page_whose_program_for_r_fails_is_caught(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text('```r\nstop("no such column")\n```\n')
+
+    with pytest.raises(AssertionError, match="no such column"):
+        Reader(page, tmp_path).read(blocks_of(page)[0])
 
 
 def test_the_readme_shows_an_example_of_five_lines_and_its_output_before_line_40():
