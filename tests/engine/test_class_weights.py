@@ -169,6 +169,9 @@ REFUSED = {
         POLICY.replace("sampling_weight = true, ", ""),
         "expected 'class_mean' beside 'sampling_weight = true'",
     ),
+    "a rule": (
+        POLICY + '[constraints]\nrules = ["w <= income"]\n', "expected no rule about the weight",
+    ),
     "bounds": (
         TOTALS.replace("class_mean = true", "class_mean = true, bounds = [0, 90]"),
         "expected no 'bounds' beside 'totals'",

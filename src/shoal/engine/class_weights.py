@@ -68,6 +68,8 @@ def cover_weight(
     if weight.name in setting.columns:
         raise InputError(f"{where}: expected the role other; classes are formed by the protected "
                          "columns, and the weight is one of them.")  # fmt: skip
+    if any(weight.name in rule.columns for rule in setting.constraints.rules):
+        raise InputError(f"{where}: expected no rule about the weight; a mean may break it.")
     for name in weight.totals:
         if name not in setting.columns:
             raise InputError(
