@@ -80,11 +80,23 @@ def test_raked_weights_add_up_and_are_those_of_loops(rows, columns, seed):
     assert off - off[:1] - off[:, :1] + off[0, 0] == pytest.approx(0, abs=1e-9)
 
 
-def test_totals_of_a_published_example_are_reached():
-    """Deming and Stephan's own problem in small: a 2 x 2 table, worked by hand in one round."""
-    raked = rake(np.array([10.0, 30.0]), [(np.array([0, 1]), np.array([20.0, 20.0]))])
+def test_raked_weights_are_those_of_the_fit_of_r():
+    """R 4.2.2: loglin(outer(rows, columns) / 1000, list(1, 2), start, fit = TRUE, eps = 1e-12)."""
+    weights = [[40, 30, 20, 10], [35, 50, 100, 75], [30, 80, 70, 120], [20, 30, 40, 50]]
+    first, second = (axis.ravel() for axis in np.indices((4, 4)))
+    margins = [
+        (first, np.array([150.0, 300, 400, 150])),
+        (second, np.array([200.0, 300, 400, 100])),
+    ]
 
-    assert raked.tolist() == [20.0, 20.0]
+    raked = rake(np.array(weights, dtype=float).ravel(), margins)
+
+    assert raked.reshape(4, 4) == pytest.approx(np.array([
+        [64.55851, 46.23246, 35.38430, 3.824732],
+        [49.96792, 68.15935, 156.49855, 25.374180],
+        [56.72194, 144.42823, 145.08248, 53.767349],
+        [28.75163, 41.17996, 63.03467, 17.033738],
+    ]), rel=2e-7)  # fmt: skip
 
 
 def test_contradictory_totals_are_refused():
