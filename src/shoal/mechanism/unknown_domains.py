@@ -29,7 +29,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from shoal.core import THRESHOLD, Neighbours, Noise, Price, PrivacyLoss
+from shoal.core import THRESHOLD, Neighbours, Noise, Price, PrivacyLoss, PrivacyMeasure
 from shoal.core._arrays import Floats, Ints
 from shoal.core.concentrated import key_delta, key_threshold, root_above
 from shoal.mechanism.noisy_answers import COUNTS, Reach, noise_variance, noisy_answers
@@ -60,6 +60,14 @@ def count_with_noise(
         counts, reach=linear, squared=squared, price=price, target=target, noise=noise
     )
     return noisy, float(noise_variance(loss)) ** 0.5, loss
+
+
+def deviation_of(price: Price, *, rows: int) -> float:
+    """Return the standard deviation of a count's noise at a price, before it is drawn."""
+    times = COUNTS[price.neighbours] * rows
+    if price.measure is PrivacyMeasure.RHO:
+        return sqrt(times * rows / (2 * price.amount))
+    return sqrt(2) * times / float(price.amount)
 
 
 def plan_threshold(

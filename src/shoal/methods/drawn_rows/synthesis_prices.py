@@ -138,8 +138,9 @@ def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
 
 
 def constrain_columns(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
-    """Encode the columns so that drawn rows satisfy the constraints."""
-    columns = [setting.schema[name] for name in setting.columns]
+    """Encode the columns whose domain is known so that drawn rows satisfy the constraints."""
+    named = (setting.schema[name] for name in setting.columns)
+    columns = [column for column in named if not column.is_open]
     return constrain_space(columns, setting.constraints.rules)
 
 
