@@ -4,12 +4,13 @@
 Two pages are written whole: commands.md from the command line itself, claims.md from the rules of
 the methods; so is the notebook, from its page. Other pages are written by hand and have parts
 between `<!-- generated: SORT NAME -->` and `<!-- end of generated -->`, which are written anew;
-`PARTS` lists the sorts.
+`PARTS` lists the sorts. Each method has a picture, drawn by method_examples.py.
 `tests/test_docs.py` fails while a page and the code differ.
 """
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -48,6 +49,8 @@ from shoal.policy import sections, spec
 from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+import method_examples  # noqa: E402 (it lies beside this program)
 
 COMMANDS_HEAD = """\
 # Commands
@@ -711,6 +714,7 @@ PAGES = {
 PARTS = {
     "choices": choices_part,
     "entries": entries_part,
+    "example": method_examples.written,
     "fields": fields_part,
     "derived": derived_part,
     "unchecked": unchecked_part,
@@ -720,6 +724,8 @@ PARTS = {
     "papers": papers_part,
     "words": words_part,
 }
+PICTURES = {f"reference/methods/pictures/{name}.svg": name for name in REGISTRY}
+"""Pictures by their path, each with the method whose example it shows."""
 PART = re.compile(r"<!-- generated: (\S+) (\S+) -->\n.*?<!-- end of generated -->", re.DOTALL)
 
 
@@ -737,6 +743,9 @@ def filled(text: str) -> str:
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (DOCS / name).write_text(page(), encoding="utf-8")
+    for name, method in PICTURES.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(method_examples.draw(method), encoding="utf-8")
     for path in sorted(DOCS.rglob("*.md")):
         before = path.read_text("utf-8")
         after = filled(before)

@@ -267,6 +267,19 @@ def test_the_generated_parts_of_pages_are_those_of_the_code():
         assert len(generate.PART.findall(text)) == text.count("<!-- generated: ")
 
 
+def test_the_picture_of_every_method_is_that_of_the_code():
+    generate = generator()
+
+    there = {
+        str(path.relative_to(DOCS)) for path in (DOCS / "reference/methods/pictures").iterdir()
+    }
+
+    assert there == set(generate.PICTURES)
+    for name, method in generate.PICTURES.items():
+        drawn = generate.method_examples.draw(method)
+        assert drawn == (DOCS / name).read_text("utf-8"), STALE.format(name)
+
+
 SECTIONS = ("tutorials", "how-to", "reference", "explanation")
 """Sections of the manual; research and papers are no part of it."""
 LONGEST = 3000
@@ -452,9 +465,15 @@ def method_page(name):
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_method_has_a_page_of_at_most_900_words(name):
     text = method_page(name)
-    parts = ("## Parameters", "## Claims", "**Not promised.**", "**Release forms.**")
+    parts = (
+        "## How it works",
+        "## Parameters",
+        "## Claims",
+        "**Not promised.**",
+        "**Release forms.**",
+    )
 
-    assert text.startswith(f"# `{name}`\n")
+    assert re.match(rf"# `{name}`\n\n[^<#\n]+\.\n\n<!-- generated: example {name} -->\n", text)
     assert f"<!-- generated: method {name} -->" in text
     missing = [part for part in (*parts, "**Reference.**") if part not in text]
     assert not missing, f"docs/reference/methods/{name}.md has no {missing}."
