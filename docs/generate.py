@@ -4,7 +4,7 @@
 Two pages are written whole: commands.md from the command line itself, claims.md from the rules of
 the methods; so is the notebook, from its page. Other pages are written by hand and have parts
 between `<!-- generated: SORT NAME -->` and `<!-- end of generated -->`, which are written anew;
-`PARTS` lists the sorts. Each method has a picture, drawn by method_examples.py.
+`PARTS` lists the sorts. `PICTURES` lists the pictures.
 `tests/test_docs.py` fails while a page and the code differ.
 """
 
@@ -12,9 +12,10 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
-import method_examples  # noqa: E402 (it lies beside this program)
+import front_picture  # noqa: E402 (they lie beside this program)
+import method_examples  # noqa: E402
+import promise_table  # noqa: E402
 
 COMMANDS_HEAD = """\
 # Commands
@@ -722,10 +725,18 @@ PARTS = {
     "method": method_part,
     "nouns": nouns_part,
     "papers": papers_part,
+    "promises": promise_table.written,
     "words": words_part,
 }
-PICTURES = {f"reference/methods/pictures/{name}.svg": name for name in REGISTRY}
-"""Pictures by their path, each with the method whose example it shows."""
+PICTURES: dict[str, Callable[[], str]] = {
+    "front.svg": front_picture.draw,
+    "explanation/which-promise.svg": promise_table.draw,
+    **{
+        f"reference/methods/pictures/{name}.svg": partial(method_examples.draw, name)
+        for name in REGISTRY
+    },
+}
+"""Pictures by their path, each with the function that draws it."""
 PART = re.compile(r"<!-- generated: (\S+) (\S+) -->\n.*?<!-- end of generated -->", re.DOTALL)
 
 
@@ -743,9 +754,9 @@ def filled(text: str) -> str:
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (DOCS / name).write_text(page(), encoding="utf-8")
-    for name, method in PICTURES.items():
+    for name, draw in PICTURES.items():
         (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(method_examples.draw(method), encoding="utf-8")
+        (DOCS / name).write_text(draw(), encoding="utf-8")
     for path in sorted(DOCS.rglob("*.md")):
         before = path.read_text("utf-8")
         after = filled(before)

@@ -89,10 +89,15 @@ def run(name: str) -> Example:
     forms = method.forms.offered
     aligned = ReleaseForm.ROW_ALIGNED in forms and not method.forms.must_choose
     crowd = method.noisy or method.cells.has_levels or method.cells.blanks
-    working = shoal.sample.load().filter(pl.col("hours") > 0, pl.col("age") <= AGE[1])
-    people = working.head(1000 if crowd else 60).select(list(policy["columns"]))
+    people = take_people(1000 if crowd else 60, list(policy["columns"]))
     made = shoal.protect(people, policy, keep_order=aligned, noise=SeededNoise(SEED))
     return Example(method, policy, plan(policy), people, made.data, aligned)
+
+
+def take_people(number: int, columns: list[str]) -> pl.DataFrame:
+    """Take the first people of the sample who work, and some of their columns."""
+    working = shoal.sample.load().filter(pl.col("hours") > 0, pl.col("age") <= AGE[1])
+    return working.head(number).select(columns)
 
 
 def policy_of(method: Method[Any]) -> dict[str, Any]:
@@ -141,10 +146,10 @@ def rows_text(example: Example) -> str:
         changed = [
             place
             for place in range(len(before))
-            if [*map(_cell, before.row(place))] != [*map(_cell, after.row(place))]
+            if [*map(write_cell, before.row(place))] != [*map(write_cell, after.row(place))]
         ]
         picked = (changed + [place for place in range(3) if place not in changed])[:3]
-    rows = [(*map(_cell, before.row(i)), "", *map(_cell, after.row(i))) for i in picked]
+    rows = [(*map(write_cell, before.row(i)), "", *map(write_cell, after.row(i))) for i in picked]
     heads = [*before.columns, "", *after.columns]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
     how = (
@@ -157,7 +162,7 @@ def rows_text(example: Example) -> str:
     return f"Three rows of {of} of {sample}, before and after; {how}\n\n{table}"
 
 
-def _cell(value: Any) -> str:
+def write_cell(value: Any) -> str:
     """Write a cell: numbers with three digits, a missing cell as a dash, long sets cut."""
     if value is None:
         return "—"
@@ -204,7 +209,7 @@ def _third(example: Example) -> str:
     """The column of the bars: the last of those beside the two that changed; or none."""
     names = [name for name in example.before.columns if name not in {"age", "hours"}]
     was, now = example.before, example.after
-    changed = [n for n in names if [*map(_cell, was[n])] != [*map(_cell, now[n])]]
+    changed = [n for n in names if [*map(write_cell, was[n])] != [*map(write_cell, now[n])]]
     return changed[-1] if changed else ""
 
 
@@ -332,8 +337,8 @@ def _ranges(frame: pl.DataFrame, left: int) -> Iterable[Markup]:
 
 def _bars(before: pl.DataFrame, after: pl.DataFrame, name: str) -> Iterable[Markup]:
     """The shares of a column's values, at most eight: before as an outline, after as a bar."""
-    released = [_cell(value) for value in after[name]]
-    seen = [_cell(value) for value in before[name]]
+    released = [write_cell(value) for value in after[name]]
+    seen = [write_cell(value) for value in before[name]]
     stated = COLUMNS.get(name, {}).get("categories") or sorted(set(seen))
     values = [*stated, *dict.fromkeys(value for value in released if value not in stated)]
     shares = {
