@@ -398,7 +398,7 @@ def test_a_flat_column_of_many_years_is_not_taken_for_noise():
     table = pl.DataFrame({"seen": pl.Series(days).cast(pl.Date)})
     columns = {"seen": {"role": "quasi-identifier", "kind": "date", "bounds": "discover"}}
     search = replace(asked(), columns=load(stated(columns)).schema.columns)
-    price = Price(Fraction(3, 3500), Neighbours.CHANGE_ONE, search.price.measure)
+    price = Price(Fraction(5, 3500), Neighbours.CHANGE_ONE, search.price.measure)
     search = replace(search, price=price, size=8000)
 
     shares = []
@@ -565,7 +565,7 @@ def test_an_audit_refuses_open_domains():
 def test_a_plan_says_the_price_and_how_many_people_a_text_needs_and_no_value():
     text = repr(planning.plan(stated()))
 
-    assert "Found with noise, for 2% to 33% of the budget, the less the more rows there are" in text
+    assert "Found with noise, for 2% to 20% of the budget, the less the more rows there are" in text
     assert "people or more have it; others become 'other'." in text
     assert "Aber" not in text
 

@@ -235,11 +235,16 @@ class Column:
     privacy_unit: bool = False
     household: bool = False
     sampling_weight: bool = False
+    class_mean: bool = False
+    pseudonym: bool = False
+    date_shift: int | None = None
+    totals: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict, hash=False)
     stratum: bool = False
     step: Decimal | None = None
     top_code: Decimal | date | str | None = None
     bottom_code: Decimal | date | str | None = None
     missing: tuple[str, ...] = ()
+    breaks: tuple[Decimal, ...] = ()
     prefix: int | None = None
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
@@ -274,6 +279,11 @@ class Column:
         return (self.all_categories or ("",))[0]
 
     @property
+    def disguised(self) -> bool:
+        """Whether its values become pseudonyms, or its dates are shifted."""
+        return self.pseudonym or self.date_shift is not None
+
+    @property
     def is_open(self) -> bool:
         """Whether its domain is still to be discovered."""
         return bool(self.discover) and self.categories is None and self.bounds is None
@@ -281,14 +291,17 @@ class Column:
     @property
     def recoded(self) -> bool:
         """Whether the policy replaces its categories by others."""
-        return bool(self.prefix or self.recode)
+        return bool(self.breaks or self.prefix or self.recode)
 
     @property
     def has_steps(self) -> bool:
         """Whether the policy codes or rounds its values before the method runs."""
-        return any(
-            step is not None
-            for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+        return (
+            any(
+                step is not None
+                for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+            )
+            or self.disguised
         )
 
     @property

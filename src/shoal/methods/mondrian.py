@@ -340,7 +340,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
         tree.partition,
         lambda groups: generalise(rest, setting.columns, groups),
         k=parameters.k,
-        places=lambda: rest.matrix(setting.columns),
+        records=lambda: rest.records(setting.columns),
         require=require,
     )
     # Boxes of relaxed cuts overlap: a new row would belong to several.

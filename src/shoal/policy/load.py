@@ -45,8 +45,8 @@ from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
-from shoal.policy.sections import ConstraintsSpec, RequireSpec
-from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
+from shoal.policy.sections import BudgetSpec, ConstraintsSpec, RequireSpec
+from shoal.policy.spec import ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""
@@ -255,6 +255,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         population=files.folder / spec.require.population if spec.require.population else None,
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
+        pseudonym_key=files.folder / key if (key := spec.release.pseudonym_key) else None,
         constraints=_constraints(spec.constraints, schema),
     )
 
@@ -369,6 +370,9 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """
     hidden = {"budget", "context", "evaluate"} | (set() if _is_unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    released = {**plain.pop("release", {})}
+    released.pop("pseudonym_key", None)
+    plain |= {"release": released} if released else {}
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
         plain.get("constraints", {}).pop("lookups", None)
@@ -390,7 +394,7 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
     """Build a column, reading the files that it names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
-    values |= _known_domain(spec)
+    values |= _known_domain(spec) | {"breaks": tuple(spec.breaks)}
     if spec.hierarchy:
         rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:

@@ -511,6 +511,9 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
         ),
         (_list_bucketed(manifest), "yes, values became buckets"),
         (manifest.protected_columns, "yes, protected by the method"),
+        (_list_with(manifest, "class_mean"), "yes, the mean weight of each class"),
+        (_list_with(manifest, "pseudonym"), "yes, replaced by keyed pseudonyms"),
+        (_list_with(manifest, "date_shift"), "yes, shifted with all dates of the person"),
     ):
         words |= {name: text for name in names if name in words}
     return words
@@ -518,7 +521,12 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
 
 def list_protected(manifest: Manifest) -> list[str]:
     """List the columns that the method protects, including those released as buckets."""
-    return list(dict.fromkeys((*manifest.protected_columns, *_list_bucketed(manifest))))
+    changed = (*_list_bucketed(manifest), *_list_with(manifest, "class_mean"))
+    return list(dict.fromkeys((*manifest.protected_columns, *changed)))
+
+
+def _list_with(manifest: Manifest, key: str) -> list[str]:
+    return [name for name, spec in manifest.policy["columns"].items() if spec.get(key)]
 
 
 def _list_bucketed(manifest: Manifest) -> list[str]:

@@ -243,7 +243,7 @@ def mask_groups(
         partition,
         lambda groups: _recode_groups(table, columns, groups, parameters),
         k=parameters.k,
-        places=lambda: table.matrix(columns),
+        records=lambda: table.records(columns),
         require=require,
     )
     return Masked(made)
@@ -275,7 +275,7 @@ def _column(
         partition,
         lambda groups: _recode_groups(table, [name], groups, parameters),
         k=parameters.k,
-        places=lambda: ranks(table, name)[:, None],
+        records=lambda: ranks(table, name)[:, None],
     )[0]
 
 
