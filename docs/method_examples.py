@@ -150,7 +150,7 @@ def rows_text(example: Example) -> str:
         ]
         picked = (changed + [place for place in range(3) if place not in changed])[:3]
     rows = [(*map(write_cell, before.row(i)), "", *map(write_cell, after.row(i))) for i in picked]
-    heads = [*before.columns, "", *after.columns]
+    heads = [*before.columns, "→", *after.columns]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
     how = (
         "a row stands beside the row that it was; a file to publish has them shuffled."
