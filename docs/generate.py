@@ -25,6 +25,7 @@ from typer.main import get_command
 
 from shoal import core
 from shoal.cli.commands import app
+from shoal.cli.console import Panel
 from shoal.core import (
     KNOWN_COLUMNS,
     Claim,
@@ -65,6 +66,8 @@ COMMANDS_HEAD = """\
 Results go to standard output; progress and errors go to standard error. What the exit codes
 mean is on [a page of its own](exit-codes.md). Every command answers to `-h`.
 
+The commands stand by task, in the order in which `shoal --help` has them.
+
 These stand before the command, as in `shoal --quiet protect ...`:
 
 {options}
@@ -74,7 +77,11 @@ These stand before the command, as in `shoal --quiet protect ...`:
 def commands_page() -> str:
     """Write the reference of all commands as Markdown."""
     group: Any = get_command(app)
-    sections = [text for name, command in group.commands.items() for text in _texts(name, command)]
+    sections = []
+    for panel in Panel:
+        named = {n: c for n, c in group.commands.items() if c.rich_help_panel == panel}
+        sections += [f"## {panel.value}", ""]
+        sections += [text for name, command in named.items() for text in _texts(name, command)]
     options = _parameters_table(group)
     return "\n".join([COMMANDS_HEAD.format(help=group.help, options=options), *sections])
 
@@ -89,7 +96,7 @@ def _texts(name: str, command: Any) -> list[str]:
 
 def _section(name: str, command: Any) -> str:
     table = _parameters_table(command) or "It takes no argument and no option."
-    return "\n".join([f"## `shoal {name}`", "", command.help, "", table, ""])
+    return "\n".join([f"### `shoal {name}`", "", command.help, "", table, ""])
 
 
 def _parameters_table(command: Any) -> str:
