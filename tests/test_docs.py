@@ -291,11 +291,23 @@ def test_the_generated_parts_of_pages_are_those_of_the_code():
         assert len(generate.PART.findall(text)) == text.count("<!-- generated: ")
 
 
+def test_every_generated_picture_is_that_of_the_code():
+    pictures = generator().PICTURES
+
+    there = {str(path.relative_to(DOCS)) for path in (DOCS / "reference/methods").rglob("*.svg")}
+
+    assert there == {name for name in pictures if name.startswith("reference/methods/")}
+    for name, draw in pictures.items():
+        assert draw() == (DOCS / name).read_text("utf-8"), STALE.format(name)
+
+
 SECTIONS = ("tutorials", "how-to", "reference", "explanation")
 """Sections of the manual; research and papers are no part of it."""
 LONGEST = 3000
 """Words of a page, its generated parts included."""
 LONGEST_METHOD = 900
+LONGEST_OF_ALL = {"explanation/proofs.md": 6000}
+"""The page with every proof is as long as they are."""
 
 
 def words(text):
@@ -327,7 +339,8 @@ def test_no_page_is_longer_than_somebody_reads(page):
     whole = str(page.relative_to(DOCS)) in GENERATED
     count = 0 if whole else words(page.read_text("utf-8"))
 
-    assert count <= LONGEST, f"{count:,} words"
+    longest = LONGEST_OF_ALL.get(str(page.relative_to(DOCS)), LONGEST)
+    assert count <= longest, f"{count:,} words"
 
 
 def test_the_notebook_has_the_code_and_the_outputs_of_its_page_in_at_most_15_cells():
@@ -392,6 +405,23 @@ def section(page, heading):
     text = (DOCS / page).read_text("utf-8")
     after = re.split(rf"^{re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)
     return re.split(rf"^{level} ", after[1], flags=re.MULTILINE)[0] if len(after) == 2 else ""
+
+
+THEOREM = re.compile(r"\| \[([^\]]+)\]\(#([\w-]+)\) \| `([\w/]+\.py)` \| `([\w/]+\.py)`")
+
+
+def test_the_table_of_proofs_leads_to_theorems_code_and_tests_and_code_leads_back():
+    text = (DOCS / "explanation/proofs.md").read_text("utf-8")
+    rows = THEOREM.findall(text)
+    headings = re.findall(r"^##+ (.+)$", text, flags=re.MULTILINE)
+
+    assert len(rows) == len(re.findall(r"^\| .*_?\.py`", text, flags=re.MULTILINE)) >= 20
+    for title, anchor, place, test in rows:
+        assert title in headings
+        assert anchor == re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        code = (ROOT / "src/shoal" / place).read_text("utf-8")
+        assert f'docs/explanation/proofs.md, "{title}"' in code, f"{place} does not name {title}."
+        assert (ROOT / "tests" / test).is_file()
 
 
 def rows_of(text):
@@ -476,9 +506,15 @@ def method_page(name):
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_method_has_a_page_of_at_most_900_words(name):
     text = method_page(name)
-    parts = ("## Parameters", "## Claims", "**Not promised.**", "**Release forms.**")
+    parts = (
+        "## How it works",
+        "## Parameters",
+        "## Claims",
+        "**Not promised.**",
+        "**Release forms.**",
+    )
 
-    assert text.startswith(f"# `{name}`\n")
+    assert re.match(rf"# `{name}`\n\n[^<#\n]+\.\n\n<!-- generated: example {name} -->\n", text)
     assert f"<!-- generated: method {name} -->" in text
     missing = [part for part in (*parts, "**Reference.**") if part not in text]
     assert not missing, f"docs/reference/methods/{name}.md has no {missing}."

@@ -19,6 +19,8 @@ Grids are public and the same for all tables:
     years        1800 to 2199, and their months
     steps        the coarsest of 1000, 100, ..., 0.001 that a number other than 0 is a multiple of,
                  or none
+
+In mathematical notation: docs/explanation/proofs.md, "Keys that are not known beforehand".
 """
 
 from collections.abc import Mapping, Sequence

@@ -23,6 +23,8 @@ cut that made it was not examined, so leaves lie beyond t: nothing is claimed fr
 Persons: where a column numbers them and some have several rows, no cut is made unless both sides
 have k persons; l and t steer the cuts in records, and leaves are merged until they hold in persons
 too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
+
+In mathematical notation: docs/explanation/proofs.md, "Cuts that keep a requirement".
 """
 
 from collections.abc import Mapping
