@@ -277,7 +277,8 @@ def test_the_officers_report_names_the_file_as_the_steward_does_and_the_public_f
 
 def test_the_downloaded_table_passes_the_check(walked, monkeypatch):
     names = {path.name for path in walked.public.iterdir()}
-    assert names == {"release.csv", "manifest.json", "report.html"}
+    about = {"manifest.json", "report.html", "codebook.xml", "datapackage.json"}
+    assert names == {"release.csv", *about}
 
     checked = shoal(
         "check",
@@ -500,7 +501,8 @@ def test_an_edit_on_protect_keeps_the_place_the_focus_and_what_was_unfolded(samp
     assert tab.locator("#run-now").is_visible()
     bottom = tab.evaluate("document.getElementById('run-now').getBoundingClientRect().bottom")
     assert 0 < bottom <= 700, "the button to protect is always in view"
-    assert len(tab.inner_text("main").split()) <= 450
+    words = [len(tab.inner_text(part).split()) for part in ("main", "#inspection")]
+    assert words[0] - words[1] <= 450
     tab.set_viewport_size({"width": 1280, "height": 900})
 
 
@@ -508,6 +510,7 @@ def test_an_unknown_method_is_an_error_at_the_editor(sampled):
     tab = sampled
     tab.goto(f"{tab.base}/roles")
     text = tab.input_value("#toml")
+    tab.click("#policy-title")
     tab.fill("#toml", re.sub('method = ".*"', 'method = "mdaw"', text))
     tab.press("#toml", "Tab")
     tab.wait_for_selector("text=mdaw >> nth=0")

@@ -70,20 +70,13 @@ document.addEventListener("wrong", (event) => {
   }
 });
 
-// A part of a page that is swapped keeps what was unfolded, and how far its lists were scrolled.
-let kept = { open: [], scrolled: 0 };
-const lists = ".panes > .stack";
+// A part of a page that is swapped keeps what was unfolded.
+let unfolded = [];
 document.addEventListener("htmx:beforeSwap", () => {
-  const open = [...document.querySelectorAll("main details[id]")].map((one) => [one.id, one.open]);
-  kept = { open, scrolled: document.querySelector(lists)?.scrollTop || 0 };
+  unfolded = [...document.querySelectorAll("main details[id][open]")].map((one) => one.id);
 });
 document.addEventListener("htmx:afterSwap", () => {
-  for (const [id, open] of kept.open) {
-    const one = document.getElementById(id);
-    if (one && open) one.open = true;
-  }
-  const list = document.querySelector(lists);
-  if (list) list.scrollTop = kept.scrolled;
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
 });
 
 // Nothing is released while something that was typed has not been taken: it would be left out.
