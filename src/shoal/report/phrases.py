@@ -199,24 +199,6 @@ def title(guarantee: Mapping[str, Any]) -> str:
     return f"stochastic t-closeness with t = {float(guarantee['t']):.4g} {of} {given}"
 
 
-def short(guarantee: Mapping[str, Any]) -> str:
-    """Name a guarantee with its parameters, without its columns.
-
-    >>> short({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
-    'k-anonymity with k = 5'
-    """
-    return title(guarantee).partition(" of ")[0]
-
-
-def of_columns(guarantee: Mapping[str, Any]) -> str:
-    """List the columns of a guarantee in words.
-
-    >>> of_columns({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
-    'age and sex'
-    """
-    return list_names(guarantee.get("protects") or guarantee["columns"])
-
-
 def meaning(guarantee: Mapping[str, Any]) -> str:
     """Say what a guarantee means for a person in the table."""
     name = guarantee["name"]
