@@ -176,10 +176,10 @@ def promise_lines(example: Example) -> list[str]:
     alike: dict[tuple[Status, str, str], list[str]] = {}
     for claim in example.planned.claims:
         fields = plain(claim.guarantee)
-        columns = phrases.of_columns(fields)
+        columns = phrases.list_names(fields.get("protects") or fields["columns"])
         said = phrases.meaning(fields).replace(columns, "{}", 1)
         if claim.status is Status.REFUTED:
-            said = f"{phrases.short(fields)} of {{}}: a counterexample is known."
+            said = phrases.title(fields).partition(" of ")[0] + " of {}: a counterexample is known."
         conditional = claim.status is Status.CONDITIONAL
         given = " The assumptions stand [below](#claims)." if conditional else ""
         alike.setdefault((claim.status, said, given), []).append(columns)
