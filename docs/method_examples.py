@@ -55,6 +55,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "categories": ["single", "cohabiting", "married", "divorced", "widowed"],
     },
 }
+READING = {"delimiter": ",", "decimal": "."}
 BESIDE: dict[str, dict[str, Any]] = {
     "record-swapping": {"region": {"role": "quasi-identifier", "kind": "nominal"}},
 }
@@ -119,7 +120,9 @@ def policy_of(method: Method[Any]) -> dict[str, Any]:
     if method.forms.must_choose:
         stated["release_form"] = method.forms.offered[0].value
     protect = {"method": method.name, **stated}
-    return {"version": 1, "one_row_per_person": True, "columns": columns, "protect": protect}
+    document = {"version": 1, "one_row_per_person": True, "columns": columns, "protect": protect}
+    # How a text file is read must not follow from what it holds, where noise is to hide that.
+    return {**document, "reading": READING} if method.noisy else document
 
 
 def written(name: str) -> str:
