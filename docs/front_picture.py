@@ -18,7 +18,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.methods import REGISTRY, title_of
 from shoal.pipeline.planning import plan
 from shoal.report import phrases
-from shoal.report.shapes import PALE, SEA, draw_line, draw_rect, draw_svg, draw_text
+from shoal.report.shapes import INK, PALE, SEA, coord, draw_line, draw_rect, draw_svg, draw_text
 
 METHODS: dict[str, dict[str, Any]] = {"mdav": {"k": 5}, "auto": {"epsilon": 1}}
 PEOPLE = 1000
@@ -57,41 +57,47 @@ def bands() -> list[Band]:
     return made
 
 
-WIDE, ROWS_WIDE, HEAD, LINE = 820, 330, 30, 19
+WIDE, HEAD, LINE = 580, 30, 20
 
 
 def draw() -> str:
-    """Draw the bands below each other: rows on the left, sentences on the right."""
+    """Draw the bands below each other, narrow enough for a phone."""
     parts: list[Markup] = []
-    top = 8
+    top = 6
     for place, band in enumerate(bands()):
         high, drawn = _band(band, top, place)
         parts += drawn
-        top += high + 10
+        top += high + 8
     paper = draw_rect("p-paper", "#ffffff", (0, 0, WIDE, top))
     words = "Three rows of a table, and what is released for them by two methods"
     return str(draw_svg(WIDE, top, [paper, *parts], words))
 
 
 def _band(band: Band, top: int, place: int) -> tuple[int, list[Markup]]:
-    left = ROWS_WIDE + 36
-    parts = [draw_text(12, top + 18, band.title, bold=True, size=14)]
+    """Draw the rows, and below them each sentence with its label."""
+    parts = [draw_text(12, top + 20, band.title, bold=True, size=15)]
+    first = top + HEAD + 14
     for column, name in enumerate(band.rows.columns):
-        x = 12 + column * 84
-        parts.append(draw_text(x, top + HEAD + 12, name, soft=True, size=12))
+        x = 12 + column * 130
+        parts.append(draw_text(x, first, name, soft=True, size=14))
         for row, value in enumerate(band.rows[name]):
-            y = top + HEAD + 12 + LINE * (row + 1)
-            parts.append(draw_text(x, y, write_cell(value), size=13))
-    y = top + HEAD + 12
+            parts.append(draw_text(x, first + LINE * (row + 1) + 3, write_cell(value), size=15))
+    parts.append(draw_line(12, first + 5, WIDE - 12, first + 5, faint=True))
+    y = first + 3 * LINE + 8
     for label, sentence in band.sentences:
-        parts.append(draw_text(left, y, label, bold=True, size=12))
-        for line in textwrap.wrap(sentence, 66):
-            y += LINE - 2
-            parts.append(draw_text(left, y, line, size=12))
-        y += LINE + 5
-    high = max(HEAD + 24 + 3 * LINE, y - top - 10)
-    back = draw_rect(
-        "p-back", PALE if place == 0 else SEA, (4, top, WIDE - 8, high), 0.5 if place == 0 else 0.09
-    )
-    rule = draw_line(12, top + HEAD + 17, 12 + ROWS_WIDE, top + HEAD + 17, faint=True)
-    return high, [back, rule, *parts]
+        for number, line in enumerate(textwrap.wrap(f"{label}: {sentence}", 72)):
+            y += LINE
+            bold = len(label) + 1 if number == 0 else 0
+            parts.append(_sentence(y, line[:bold], line[bold:]))
+        y += 4
+    high = y - top + 8
+    colour, opacity = (PALE, 0.5) if place == 0 else (SEA, 0.09)
+    return high, [draw_rect("p-back", colour, (4, top, WIDE - 8, high), opacity), *parts]
+
+
+def _sentence(y: float, bold: str, rest: str) -> Markup:
+    """Write a line of which the beginning is bold."""
+    return Markup(
+        '<text class="p-ink" fill="{}" font-size="13.5" x="12" y="{}">'
+        '<tspan font-weight="600">{}</tspan>{}</text>'
+    ).format(INK, coord(y), bold, rest)

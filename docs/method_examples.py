@@ -55,6 +55,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "categories": ["single", "cohabiting", "married", "divorced", "widowed"],
     },
 }
+READING = {"delimiter": ",", "decimal": "."}
 BESIDE: dict[str, dict[str, Any]] = {
     "record-swapping": {"region": {"role": "quasi-identifier", "kind": "nominal"}},
 }
@@ -119,7 +120,9 @@ def policy_of(method: Method[Any]) -> dict[str, Any]:
     if method.forms.must_choose:
         stated["release_form"] = method.forms.offered[0].value
     protect = {"method": method.name, **stated}
-    return {"version": 1, "one_row_per_person": True, "columns": columns, "protect": protect}
+    document = {"version": 1, "one_row_per_person": True, "columns": columns, "protect": protect}
+    # How a text file is read must not follow from what it holds, where noise is to hide that.
+    return {**document, "reading": READING} if method.noisy else document
 
 
 def written(name: str) -> str:
@@ -176,10 +179,10 @@ def promise_lines(example: Example) -> list[str]:
     alike: dict[tuple[Status, str, str], list[str]] = {}
     for claim in example.planned.claims:
         fields = plain(claim.guarantee)
-        columns = phrases.of_columns(fields)
+        columns = phrases.list_names(fields.get("protects") or fields["columns"])
         said = phrases.meaning(fields).replace(columns, "{}", 1)
         if claim.status is Status.REFUTED:
-            said = f"{phrases.short(fields)} of {{}}: a counterexample is known."
+            said = phrases.title(fields).partition(" of ")[0] + " of {}: a counterexample is known."
         conditional = claim.status is Status.CONDITIONAL
         given = " The assumptions stand [below](#claims)." if conditional else ""
         alike.setdefault((claim.status, said, given), []).append(columns)

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -45,6 +46,13 @@ def test_every_line_has_a_yardstick_and_every_kept_ratio_a_line(bench):
     assert len(set(names)) == len(names)
     assert {line.yardstick for line in bench.LINES} == set(bench.YARDSTICKS)
     assert set(kept) <= set(names)
+
+
+def test_results_are_of_programs_that_are_there():
+    named = re.findall(r"bench/(\w+\.py)", (ROOT / "bench" / "RESULTS.md").read_text("utf-8"))
+
+    assert named
+    assert [name for name in named if not (ROOT / "bench" / name).is_file()] == []
 
 
 def test_what_became_slower_by_more_than_a_fifth_is_named_and_fails(
