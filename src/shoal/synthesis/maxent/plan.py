@@ -32,12 +32,16 @@ _MOST_CELLS = 100_000
 """Cells of all two-way marginals together: as many parameters has the fit."""
 _MOST_ENERGIES = 20_000_000
 """Numbers that Gibbs sampling looks up: groups times columns, squared."""
+_HELD = 1600
+"""Fine pairs times columns: particles carry so many cells. Wider tables have fewer such pairs."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
 """How many times an epsilon counts: an added or removed record needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
+WORK = 20_000_000
+"""Particles times pairs of columns at most, which the time of a fit follows."""
 FINE_SELECTION = Fraction(1, 5)
 """Most of what one-way marginals leave that selecting fine pairs may cost."""
 
@@ -165,7 +169,8 @@ def maxent_plan(
     Pairs that groups would hide may be selected and measured over finer groups (`fine_pairs`), less
     than m of them. A selection costs what lets it miss the best pair by a total variation of about
     0.05, or 0.1 where as many selections would cost more than a fifth of what one-way marginals
-    leave; all of them cost at most that. There are as many finer groups per column as a marginal of
+    leave; all of them cost at most that, and of more than 40 columns there are at most 1,600 / m,
+    which particles can carry. There are as many finer groups per column as a marginal of
     a tenth of it has cells with that noise, at most 128.
 
     With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
@@ -360,7 +365,7 @@ def _plan_fine_pairs(
     nearer = terms.count_near_misses(price, pairs + 1, 4, off=NOISE / 2)
     if selections < 1 or min(max(sizes), finest, most) <= groups:
         return {}
-    most_pairs = min(int(selections), m - 1)
+    most_pairs = min(int(selections), m - 1, max(_HELD // m, 1))
     return {
         "fine_pairs": most_pairs,
         "fine_groups": min(finest, most),
