@@ -43,7 +43,7 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
-_STAGES, _ATTEMPTS = 24, 3
+_STAGES, _ATTEMPTS = 12, 3
 _FARTHER = 4  # times the misfit before, and the number of cells
 _BURST, _LAST = 60, 120  # iterations between two resamplings, and once tau is its own
 _THIN = 0.01  # share of an even one below which a cell's curvature is not believed
