@@ -102,7 +102,7 @@ fuzz-parsers: setup-dev
 bench: setup-dev
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
-# Time and memory of the methods: the constants of their cost models, on an idle machine.
+# Time and memory of the methods: the constants of their cost models.
 # CALIBRATE_ARGS="--write" puts them into the source, "--check" compares forecasts with runs.
 calibrate: setup-dev
 	$(BIN)/python bench/calibrate.py $(CALIBRATE_ARGS)

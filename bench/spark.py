@@ -1,6 +1,8 @@
 """Spark and one machine on tables of 2 to 20 million people: time, memory, disk, and a cost model.
 
     python bench/spark.py make ROWS FOLDER          a table in Parquet, one file per million rows
+    python bench/spark.py mixed ROWS FOLDER         the same, and four columns with 311, 12, 4 and
+                                                    2 categories
     python bench/spark.py run ENGINE METHOD ROWS FOLDER RESULTS
                                                     one run in a process of its own, one JSON line
     python bench/spark.py fit RESULTS               the cost model, and 1 billion rows on paper
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -55,19 +58,45 @@ def people(rows: int, seed: int) -> pl.DataFrame:
     })  # fmt: skip
 
 
-def make(rows: int, folder: Path) -> None:
+CATEGORIES = {"municipality": 311, "sector": 12, "marital": 4, "sex": 2}
+
+
+def mixed(rows: int, seed: int) -> pl.DataFrame:
+    """Two numbers of such people, and categories, of which the first are the most frequent."""
+    rng = np.random.default_rng(seed + 1_000)
+    codes = {name: (rng.zipf(1.3, rows) - 1) % count for name, count in CATEGORIES.items()}
+    frame = people(rows, seed).select("age", "hours", "illness")
+    return frame.with_columns(pl.Series(name, code).cast(pl.String) for name, code in codes.items())
+
+
+def make(rows: int, folder: Path, table: Callable[[int, int], pl.DataFrame] = people) -> None:
     """Write the table in parts of a million rows."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in range(-(-rows // 1_000_000)):
         many = min(1_000_000, rows - part * 1_000_000)
-        people(many, part + 1).write_parquet(folder / f"part-{part:03}.parquet")
+        table(many, part + 1).write_parquet(folder / f"part-{part:03}.parquet")
+
+
+def policy_of(folder: Path) -> dict[str, Any]:
+    """The policy for the columns that a table has."""
+    names = pl.read_parquet_schema(next(folder.glob("*.parquet")))
+    towns = {
+        name: {
+            "role": "quasi-identifier",
+            "kind": "nominal",
+            "categories": [*map(str, range(count))],
+        }
+        for name, count in CATEGORIES.items()
+    }
+    columns = {**POLICY["columns"], **towns}
+    return {"version": 1, "columns": {name: columns[name] for name in names}}
 
 
 def protect(engine: str, method: str, folder: Path, out: Path) -> None:
     """Protect the table in this process."""
     import shoal  # noqa: PLC0415 (the parent does without)
 
-    policy = {**POLICY, "protect": {"method": method, "k": 5}}
+    policy = {**policy_of(folder), "protect": {"method": method, "k": 5}}
     stages: list[tuple[str, float]] = []
     start = time.monotonic()
 
@@ -232,6 +261,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["make", rows, folder]:
             make(int(rows), Path(folder))
+        case ["mixed", rows, folder]:
+            make(int(rows), Path(folder), mixed)
         case ["protect", engine, method, folder, out]:
             protect(engine, method, Path(folder), Path(out))
         case ["run", engine, method, rows, folder, results]:

@@ -4,16 +4,18 @@
 Two pages are written whole: commands.md from the command line itself, claims.md from the rules of
 the methods; so is the notebook, from its page. Other pages are written by hand and have parts
 between `<!-- generated: SORT NAME -->` and `<!-- end of generated -->`, which are written anew;
-`PARTS` lists the sorts.
+`PARTS` lists the sorts. `PICTURES` lists the pictures.
 `tests/test_docs.py` fails while a page and the code differ.
 """
 
 import json
 import re
+import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from typer.main import get_command
 
 from shoal import core
 from shoal.cli.commands import app
+from shoal.cli.console import Panel
 from shoal.core import (
     KNOWN_COLUMNS,
     Claim,
@@ -48,6 +51,10 @@ from shoal.policy import sections, spec
 from shoal.publish import derived_fields
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+import front_picture  # noqa: E402 (they lie beside this program)
+import method_examples  # noqa: E402
+import promise_table  # noqa: E402
 
 COMMANDS_HEAD = """\
 # Commands
@@ -59,6 +66,8 @@ COMMANDS_HEAD = """\
 Results go to standard output; progress and errors go to standard error. What the exit codes
 mean is on [a page of its own](exit-codes.md). Every command answers to `-h`.
 
+The commands stand by task, in the order in which `shoal --help` has them.
+
 These stand before the command, as in `shoal --quiet protect ...`:
 
 {options}
@@ -68,7 +77,11 @@ These stand before the command, as in `shoal --quiet protect ...`:
 def commands_page() -> str:
     """Write the reference of all commands as Markdown."""
     group: Any = get_command(app)
-    sections = [text for name, command in group.commands.items() for text in _texts(name, command)]
+    sections = []
+    for panel in Panel:
+        named = {n: c for n, c in group.commands.items() if c.rich_help_panel == panel}
+        sections += [f"## {panel.value}", ""]
+        sections += [text for name, command in named.items() for text in _texts(name, command)]
     options = _parameters_table(group)
     return "\n".join([COMMANDS_HEAD.format(help=group.help, options=options), *sections])
 
@@ -83,7 +96,7 @@ def _texts(name: str, command: Any) -> list[str]:
 
 def _section(name: str, command: Any) -> str:
     table = _parameters_table(command) or "It takes no argument and no option."
-    return "\n".join([f"## `shoal {name}`", "", command.help, "", table, ""])
+    return "\n".join([f"### `shoal {name}`", "", command.help, "", table, ""])
 
 
 def _parameters_table(command: Any) -> str:
@@ -711,6 +724,7 @@ PAGES = {
 PARTS = {
     "choices": choices_part,
     "entries": entries_part,
+    "example": method_examples.written,
     "fields": fields_part,
     "derived": derived_part,
     "unchecked": unchecked_part,
@@ -718,8 +732,18 @@ PARTS = {
     "method": method_part,
     "nouns": nouns_part,
     "papers": papers_part,
+    "promises": promise_table.written,
     "words": words_part,
 }
+PICTURES: dict[str, Callable[[], str]] = {
+    "front.svg": front_picture.draw,
+    "explanation/which-promise.svg": promise_table.draw,
+    **{
+        f"reference/methods/pictures/{name}.svg": partial(method_examples.draw, name)
+        for name in REGISTRY
+    },
+}
+"""Pictures by their path, each with the function that draws it."""
 PART = re.compile(r"<!-- generated: (\S+) (\S+) -->\n.*?<!-- end of generated -->", re.DOTALL)
 
 
@@ -737,6 +761,9 @@ def filled(text: str) -> str:
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (DOCS / name).write_text(page(), encoding="utf-8")
+    for name, draw in PICTURES.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(draw(), encoding="utf-8")
     for path in sorted(DOCS.rglob("*.md")):
         before = path.read_text("utf-8")
         after = filled(before)

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.auditing import neighbouring_tables
-from shoal.auditing.runs import Ahead, ArrayRuns, Arrays, Releases, columns_at_stake, file_scores
+from shoal.auditing.outputs import file_scores
+from shoal.auditing.runs import Ahead, ArrayRuns, Arrays, Releases, columns_at_stake
 from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.core import ReleaseForm, Status
@@ -487,7 +488,7 @@ def test_all_that_lands_in_the_folder_is_looked_at(tmp_path):
     planned = shoal.plan(policy("laplace", release_form="row-aligned"))
     (landed,) = Releases(planned, FRAME.select("a", "b"), None, tmp_path / "x")(1)
 
-    looks = file_scores(landed, row=0, form=planned.setting.release_form)
+    looks = file_scores([landed], row=0, form=planned.setting.release_form)
 
     assert {"number of rows", "number of missing cells", "size of release.csv",
             "size of manifest.json", "size of report.html"} <= looks.keys()  # fmt: skip

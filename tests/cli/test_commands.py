@@ -223,3 +223,20 @@ def test_init_does_not_overwrite_without_force(tmp_path):
     assert done.exit_code == 2
     assert (tmp_path / "policy.toml").read_text() == "mine"
     assert shoal("init", data, "--out", tmp_path / "policy.toml", "--force").exit_code == 0
+
+
+def test_init_takes_labels_of_a_metadata_file_and_an_epsilon_draft_refuses_it(tmp_path):
+    data, about = tmp_path / "people.csv", tmp_path / "datapackage.json"
+    data.write_text("age,town\n" + "".join(f"{20 + i % 40},{'ab'[i % 2]}\n" for i in range(200)))
+    about.write_text('{"fields": [{"name": "town", "title": "Where they live"}]}')
+    policy = tmp_path / "policy.toml"
+
+    made = shoal("init", data, "--metadata", about, "--out", policy)
+    refused = shoal("init", data, "--metadata", about, "--epsilon", 1, "--out", "-")
+    absent = shoal("init", data, "--metadata", tmp_path / "none.xml", "--out", "-")
+
+    assert made.exit_code == 0
+    assert 'label = "Where they live"' in policy.read_text("utf-8")
+    assert (refused.exit_code, absent.exit_code) == (2, 2)
+    assert "an --epsilon draft must not depend" in refused.output.replace("\n", " ")
+    assert "Cannot read the metadata" in absent.output

@@ -330,6 +330,8 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     assert len(parts) > 1
     assert set(manifest["files"]) == {
         "report.html",
+        "datapackage.json",
+        "codebook.xml",
         *(f"release.parquet/{part.name}" for part in parts),
     }
     assert shoal.verify(tmp_path / "out").holds, shoal.verify(tmp_path / "out")

@@ -142,6 +142,12 @@ def _comparison(path: Path) -> None:
     evidence.read_comparison(path)
 
 
+def _metadata(path: Path) -> None:
+    from shoal.io import metadata
+
+    metadata.parse(path.read_bytes(), NAMES, "The file")
+
+
 def _kept(path: Path) -> None:
     from shoal.evaluation.comparison import running
 
@@ -191,6 +197,8 @@ TARGETS = {
     "queries": ("toml", _queries),
     "budget": ("db", _budget),
     "comparison": ("json", _comparison),
+    "codebook": ("xml", _metadata),
+    "package": ("json", _metadata),
     "kept": ("json", _kept),
     "release": ("csv", _foreign),
     "command protect, data": (

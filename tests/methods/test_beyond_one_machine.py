@@ -29,8 +29,8 @@ from shoal.methods import REGISTRY
 from shoal.methods.distributed import blockwise, cuts
 from shoal.methods.method import Setting, Tools
 from shoal.partition import mdav, vmdav
-from shoal.partition._exact_scale import within_squares
 from shoal.partition.kernels.mondrian import border_cuts as compiled_border_cuts
+from shoal.partition.mixed_records import mixed_records, scale, within_groups
 
 _spec = importlib.util.spec_from_file_location(
     "blocks_here", Path(__file__).parent / "blocks_here.py"
@@ -215,9 +215,11 @@ def test_scales_of_blocks_are_those_of_the_whole_table():
     own = table(3_000)
     found = [blockwise.scales_of(RowsHere(own, blocks=b, block_rows=100), KEYS) for b in (1, 4)]
 
-    np.testing.assert_allclose(own.matrix(KEYS, found[0]), own.matrix(KEYS), rtol=1e-8, atol=1e-9)
-    for one, other in zip(*found, strict=True):
-        assert one[:3] == other[:3]
+    for scales in found:
+        placed, whole = own.records(KEYS, scales), own.records(KEYS)
+        assert np.array_equal(placed.numbers, whole.numbers)
+        assert np.array_equal(placed.codes, whole.codes)
+        assert np.array_equal(placed.weights, whole.weights)
 
 
 @pytest.mark.parametrize("kind", ["normal", "uniform", "clustered", "long tails"])
@@ -248,10 +250,12 @@ def test_cells_of_ten_thousand_lose_at_most_a_twentieth_more(kind, grouper):
     sizes = np.bincount(cell, minlength=tree.count)
     assert tree.count > 1
     assert sizes.min() >= 10_000
-    blocked = sum(
-        within_squares(X[cell == c], method(X[cell == c], 5).labels) for c in range(tree.count)
-    )
-    assert blocked <= 1.05 * within_squares(X, method(X, 5).labels)
+    labels = np.empty(n, np.int64)
+    for c in range(tree.count):
+        labels[cell == c] = method(X[cell == c], 5).labels + c * n
+    labels = np.unique(labels, return_inverse=True)[1]
+    records = scale(mixed_records(X))
+    assert within_groups(records, labels) <= 1.05 * within_groups(records, method(X, 5).labels)
 
 
 @given(st.data())

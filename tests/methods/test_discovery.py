@@ -109,7 +109,8 @@ def test_no_pair_of_neighbours_costs_more_than_the_price(rows, changed, frame, d
     # A text that one of them alone has is no rho; where noise is small, it is hardly unseen.
     lost = sum(rho for draw, rho in found.rhos.items() if draw[0] != "gaussian-threshold")
     texts = sum(rho for draw, rho in found.rhos.items() if draw[0] == "gaussian-threshold")
-    assert lost + (texts if price < 1 else 0) <= float(price) * len(search.columns) * (1 + 1e-9)
+    spent = float(price * (1 - found.first.left))
+    assert lost + (texts if price < 1 else 0) <= spent * (1 + 1e-9)
     if found.second is not None:  # what is found follows from the answers alone
         assert found.first.facts == found.second.facts
 
@@ -122,7 +123,39 @@ def test_the_delta_is_shared_by_all_columns_that_may_hold_texts():
 
     assert asked_for.delta_of_all == claim.guarantee.delta / 2
     assert asked_for.delta * len(NAMES) == asked_for.delta_of_all
-    assert asked_for.price.amount * len(NAMES) == claim.guarantee.rho / 10
+    assert asked_for.price.amount == claim.guarantee.rho
+
+
+@given(
+    size=st.floats(0, 1e9),
+    amount=st.fractions(Fraction(1, 1000), 10),
+    kinds=st.lists(st.sampled_from(Kind), min_size=1, max_size=9),
+)
+def test_shares_fall_with_rows_and_price_and_leave_most_for_the_rows(size, amount, kinds):
+    columns = [replace(asked().columns[0], name=f"c{n}", kind=kind) for n, kind in enumerate(kinds)]
+    search = replace(asked(), price=replace(asked().price, amount=amount))
+    richer = replace(search, price=search.price * 2)
+
+    shares = search.divide(columns, size)
+
+    total = sum(shares.values())
+    assert discovery.LEAST_SHARE <= total <= discovery.MOST_SHARE
+    assert sum(search.divide(columns, 2 * size).values()) <= total
+    assert sum(richer.divide(columns, size).values()) <= total
+
+
+def test_what_the_first_answers_decide_adds_up_to_the_price():
+    """The share follows from noisy answers; what is spent and what is left are the price."""
+    search = replace(asked(), price=replace(asked().price, amount=Fraction(1)))
+    shares = set()
+    for n in (300, 3000, 30_000):
+        found = discover(search, partial(count_keys, people(n)), SeededNoise(1))
+
+        spent = sum(loss.rho for loss in found.privacy_losses)
+        assert spent <= 1 - found.left
+        assert spent > (1 - found.left) * Fraction(99, 100)
+        shares.add(found.left)
+    assert len(shares) > 1
 
 
 def test_no_more_rows_of_a_person_are_asked_than_stated():
@@ -365,9 +398,8 @@ def test_a_flat_column_of_many_years_is_not_taken_for_noise():
     table = pl.DataFrame({"seen": pl.Series(days).cast(pl.Date)})
     columns = {"seen": {"role": "quasi-identifier", "kind": "date", "bounds": "discover"}}
     search = replace(asked(), columns=load(stated(columns)).schema.columns)
-    search = replace(
-        search, price=Price(Fraction(1, 3500), Neighbours.CHANGE_ONE, search.price.measure)
-    )
+    price = Price(Fraction(10, 3500), Neighbours.CHANGE_ONE, search.price.measure)
+    search = replace(search, price=price, size=8000)
 
     shares = []
     for seed in range(10):
@@ -512,8 +544,18 @@ def test_bounds_may_be_found_for_a_pure_epsilon_by_every_method_that_draws_rows(
         assert set(release.manifest.found) == {"age", "seen"}
 
 
-def test_an_audit_refuses_stand_ins_for_domains():
-    """It would try the method on them, and say that no violation was found."""
+def test_an_open_column_has_no_domain_that_could_be_taken_for_one():
+    open_columns = planning.plan(stated()).policy.schema.columns
+    found = {name: {"kind": "nominal", "categories": ["a", "other"], "other": "other"}
+             for name in NAMES}  # fmt: skip
+
+    settled = discovery.settle_policy(load(stated()), found).schema.columns
+
+    assert all(c.is_open and c.categories is None and c.bounds is None for c in open_columns)
+    assert not any(column.is_open for column in settled)
+
+
+def test_an_audit_refuses_open_domains():
     pair = people(20), people(20, seed=1)
 
     with pytest.raises(InputError, match="an audit runs the method on a known domain"):
@@ -523,9 +565,27 @@ def test_an_audit_refuses_stand_ins_for_domains():
 def test_a_plan_says_the_price_and_how_many_people_a_text_needs_and_no_value():
     text = repr(planning.plan(stated()))
 
-    assert "Found with noise, for 10% of the budget: 'age' (kind)" in text
+    assert "Found with noise, for 2% to 10% of the budget, the less the more rows there are" in text
     assert "people or more have it; others become 'other'." in text
     assert "Aber" not in text
+
+
+def test_more_of_the_budget_may_be_stated_and_is_spent():
+    few = people(2000).with_columns(rare=pl.Series([f"t{n % 150}" for n in range(2000)]))
+    columns = {name: {"role": "quasi-identifier", "kind": "discover"} for name in few.columns}
+    spent = []
+    for share in (0.05, 0.4):
+        policy = stated(columns, **DELTA, discovery_share=share)
+        losses = shoal.protect(few, policy, noise=SeededNoise(1)).privacy_losses
+        found = [
+            loss.rho for loss in losses if loss.target.startswith(("categories", "magnitudes"))
+        ]
+        spent.append(sum(found))
+
+        assert f"for 2% to {share:.0%} of the budget" in repr(planning.plan(policy))
+    assert spent[1] > 6 * spent[0]
+    with pytest.raises(InputError, match="discovery_share"):
+        planning.plan(stated(columns, **DELTA, discovery_share=0.6))
 
 
 def test_the_budget_file_holds_the_delta_of_texts(tmp_path):

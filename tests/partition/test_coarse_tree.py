@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.core import MixedRecords
 from shoal.errors import InputError
 from shoal.partition import mdav
-from shoal.partition.coarse_tree import coarse_cells
+from shoal.partition.coarse_tree import centre_of, coarse_cells
 from shoal.partition.kernels.coarse_tree import tally_grid
 
 
@@ -77,3 +78,41 @@ def test_counts_on_a_grid_are_those_of_numpy(seed):
             assert found.tolist() == np.bincount(place, minlength=2 * len(own) + 1).tolist()
             if x.size:
                 assert (limits[2 * s, j], limits[2 * s + 1, j]) == (x.min(), x.max())
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(60, 400), st.integers(1, 9))
+def test_codes_and_numbers_are_cut_into_cells_that_are_large_enough(seed, n, values):
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, values, (n, 1)).astype(np.float64)
+    codes = np.column_stack([rng.integers(0, values, n), rng.integers(1, 4, n)])
+    records = MixedRecords(numbers, codes, np.array([0.7, 1.5]))
+    sample = records.take(np.flatnonzero(rng.random(n) < 0.7))
+    tree = coarse_cells(sample, n, 2, size=40, least=20, method=mdav)
+
+    merged = tree.merge_small(np.bincount(tree.route(records), minlength=tree.count), 20)
+    sizes = np.bincount(merged.route(records), minlength=merged.count)
+
+    assert sizes.sum() == n
+    assert merged.count == 1 or sizes.min() >= 20
+
+
+def test_the_centre_of_codes_is_that_of_one_axis_per_code():
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 4, (200, 1))
+    records = MixedRecords(rng.normal(size=(200, 1)), codes, np.array([0.7]))
+    axes = np.hstack([records.numbers, np.sqrt(0.7) * (codes == np.arange(1, 4))])
+
+    far = centre_of(records).distances(records)
+
+    assert np.allclose(far, ((axes - axes.mean(axis=0)) ** 2).sum(axis=1))
+
+
+def test_categories_are_cut_apart_before_numbers_that_lie_close():
+    rng = np.random.default_rng(2)
+    codes = rng.integers(1, 3, (1000, 1))
+    records = MixedRecords(rng.normal(size=(1000, 1)), codes, np.array([2.0]))
+
+    tree = coarse_cells(records, 1000, 5, size=400, least=200, method=mdav)
+
+    assert [set(tree.route(records)[codes[:, 0] == code].tolist()) for code in (1, 2)] == [{0}, {1}]

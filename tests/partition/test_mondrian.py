@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError
 from shoal.partition import blocks, individual_ranking, mdav, median_cut
-from shoal.partition._exact_scale import unit_scaled, within_squares
+from shoal.partition.mixed_records import mixed_records, scale, within_groups
 
 
 @st.composite
@@ -95,9 +95,9 @@ def test_other_methods_can_be_used_within_blocks():
 
 def test_blocks_lose_little_against_the_whole_table():
     X = np.random.default_rng(19).normal(size=(40_000, 2))
-    Z = unit_scaled(X)
+    Z = scale(mixed_records(X))
 
-    ratio = within_squares(Z, blocks(X, 5).labels) / within_squares(Z, mdav(X, 5).labels)
+    ratio = within_groups(Z, blocks(X, 5).labels) / within_groups(Z, mdav(X, 5).labels)
 
     assert ratio <= 1.05
 

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from shoal.core import MixedRecords
 from shoal.partition import mdav, mu_approx
-from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
+from shoal.partition.mixed_records import mixed_records, scale, within_groups
 
 
 def mu_approx_twin(X, k):
@@ -102,12 +103,12 @@ def test_separate_clusters_of_five_to_nine_are_found():
     sizes = rng.integers(5, 10, size=50)
     centres = np.array(list(np.ndindex(8, 8)))[:50] * 20.0
     X = np.repeat(centres, sizes, axis=0) + rng.normal(size=(sizes.sum(), 2))
-    Z = unit_scaled(X)
+    Z = scale(mixed_records(X))
 
     partition = mu_approx(X, 5)
 
     assert sorted(partition.sizes) == sorted(sizes)
-    assert within_squares(Z, partition.labels) < 0.1 * within_squares(Z, mdav(X, 5).labels)
+    assert within_groups(Z, partition.labels) < 0.1 * within_groups(Z, mdav(X, 5).labels)
 
 
 @settings(max_examples=100, deadline=None)

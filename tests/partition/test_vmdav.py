@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError
 from shoal.partition import mdav, vmdav
-from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
+from shoal.partition.mixed_records import mixed_records, scale, within_groups
 
 
 def vmdav_twin(X, k, gamma):
@@ -82,9 +83,9 @@ def clusters(rng, sizes):
 def test_equal_clusters_cost_at_most_a_twentieth_more_than_mdav():
     rng = np.random.default_rng(4)
     X = clusters(rng, [20] * 50)
-    Z = unit_scaled(X)
+    Z = scale(mixed_records(X))
 
-    ratio = within_squares(Z, vmdav(X, 5).labels) / within_squares(Z, mdav(X, 5).labels)
+    ratio = within_groups(Z, vmdav(X, 5).labels) / within_groups(Z, mdav(X, 5).labels)
 
     assert ratio <= 1.05
 
@@ -92,9 +93,9 @@ def test_equal_clusters_cost_at_most_a_twentieth_more_than_mdav():
 def test_clusters_of_five_to_nine_are_found_where_mdav_mixes_them():
     rng = np.random.default_rng(5)
     X = clusters(rng, rng.integers(5, 10, size=50).tolist())
-    Z = unit_scaled(X)
+    Z = scale(mixed_records(X))
 
-    ratio = within_squares(Z, vmdav(X, 5).labels) / within_squares(Z, mdav(X, 5).labels)
+    ratio = within_groups(Z, vmdav(X, 5).labels) / within_groups(Z, mdav(X, 5).labels)
 
     assert ratio <= 0.8
 

@@ -13,15 +13,14 @@ from shoal.partition.kernels.mdav_tree import plant
 
 TOLD = """
 import numpy as np
-from shoal.metrics.kernels.attacks import count_people
 from shoal.partition import compile_notice, individual_ranking
+from shoal.partition.kernels.mdav_tree import largest
 lines = []
 with compile_notice(lines.append):
     individual_ranking(range(100), 3)
     assert lines == []
-    for kind in (np.int64, np.int32):
-        none = np.zeros((1, 1), kind)
-        count_people(none, none[0], none[0], none[0], none, none, none, none, -1)
+    for kind in (np.float64, np.float32):
+        largest(np.zeros(1, kind), 1)
 print(lines)
 """
 EVERYTHING = """

@@ -88,7 +88,10 @@ def test_a_weight_is_left_out_and_the_draft_says_how_to_release_it():
 
     assert schema.column_with_flag("sampling_weight") is None
     line = next(line for line in text.splitlines() if line.startswith("# fnlwgt"))
-    assert 'write { role = "other", kind = "numeric", sampling_weight = true }' in line
+    assert (
+        'write { role = "other", kind = "numeric", sampling_weight = true, class_mean = true }'
+        in line
+    )
 
 
 def test_counts_and_reasons_stand_in_comments():

@@ -40,6 +40,9 @@ def files(tmp_path, people):
     return tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out"
 
 
+DESCRIBED = ("codebook.xml", "datapackage.json")
+
+
 def listing(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -47,7 +50,7 @@ def listing(folder):
 def test_two_folders_are_written_and_nothing_else(files, tmp_path):
     published = protect_file.protect(*files)
 
-    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
+    assert listing(published.folder) == [*DESCRIBED, "manifest.json", "release.csv", "report.html"]
     assert listing(published.internal) == ["figures.json", "report.html"]
     assert listing(tmp_path) == ["out", "out.internal", "people.csv", "policy.toml"]
     assert stat.S_IMODE(published.internal.stat().st_mode) == 0o700
@@ -83,7 +86,7 @@ def test_a_release_has_the_format_of_its_input_and_says_how_it_is_made_again(
     published = protect_file.protect(data, policy, out, evaluation=EvaluationOptions(False))
 
     table = out / f"release.{released}"
-    assert listing(out) == ["manifest.json", table.name, "report.html"]
+    assert listing(out) == [*DESCRIBED, "manifest.json", table.name, "report.html"]
     assert verify(out).holds
     raw = io.read(table)
     assert raw.frame["age"].cast(pl.Float64).to_list() == published.release.data["age"].to_list()
@@ -121,7 +124,7 @@ def test_a_released_table_that_its_format_has_no_room_for_is_a_parquet_file(file
 
     published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="xlsx"))
 
-    assert listing(out) == ["manifest.json", "release.parquet", "report.html"]
+    assert listing(out) == [*DESCRIBED, "manifest.json", "release.parquet", "report.html"]
     assert any(note.startswith("The table is a Parquet file: 'xlsx'") for note in published.notes)
     assert verify(out).holds
 
@@ -224,7 +227,7 @@ def test_an_existing_release_is_replaced_only_by_force(files):
     assert (published.folder / "manifest.json").read_bytes() == first
 
     protect_file.protect(*files, output=OutputOptions(file_format="csv", force=True))
-    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
+    assert listing(published.folder) == [*DESCRIBED, "manifest.json", "release.csv", "report.html"]
 
 
 def test_force_never_replaces_a_folder_that_is_no_release(files):
@@ -342,7 +345,7 @@ def test_a_release_is_never_written_inside_another(files):
     with pytest.raises(InputError, match="lies inside the release"):
         protect_file.protect(files[0], files[1], published.folder / "sub")
 
-    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
+    assert listing(published.folder) == [*DESCRIBED, "manifest.json", "release.csv", "report.html"]
 
 
 def test_two_runs_do_not_write_one_release(files):

@@ -56,7 +56,7 @@ def test_a_release_is_written_as_the_public_folder_alone(release, tmp_path):
     assert shoal.verify(folder).holds
     assert {one.name for one in tmp_path.iterdir()} == {"out"}
     assert {one.name for one in folder.iterdir()} == {
-        "manifest.json", "release.parquet", "report.html"
+        "codebook.xml", "datapackage.json", "manifest.json", "release.parquet", "report.html"
     }  # fmt: skip
     assert pl.read_parquet(folder / "release.parquet").equals(release.data)
 

@@ -36,6 +36,7 @@ from shoal.publish import (
 )
 from shoal.publish.verify_folder import PartStatus, verify
 from shoal.report import html as report_html
+from shoal.report import metadata as report_metadata
 
 N = 30
 
@@ -341,7 +342,7 @@ def test_an_edited_report_is_named(grouped, tmp_path):
     found = failing(verify(folder))
 
     assert found.keys() == {"files", "report"}
-    assert "report.html: it is not the report of this manifest and table." in found["report"]
+    assert "report.html: it is not what this manifest and table render to." in found["report"]
 
 
 def claim(manifest, name):
@@ -377,8 +378,8 @@ EDITS = [
     ("noisy", stronger, "accounting", "derives epsilon 1; the claim says 1/100"),
     ("noisy", halved, "accounting",
      "privacy_losses.0: A recorded privacy loss must not state less epsilon"),
-    ("noisy", lambda m: m["privacy_losses"][0].update(sensitivity=1), "report", "not the report"),
-    ("grouped", lambda m: m.update(audience="public-use"), "report", "not the report"),
+    ("noisy", lambda m: m["privacy_losses"][0].update(sensitivity=1), "report", "it is not what"),
+    ("grouped", lambda m: m.update(audience="public-use"), "report", "it is not what"),
     ("noisy", lambda m: m["privacy_losses"].pop(), "accounting", "The accounting derives epsilon"),
     ("noisy", lambda m: m["privacy_losses"][0].update(epsilon=1), "accounting", "derives epsilon"),
     ("noisy", lambda m: m["privacy_losses"][0].update(mechanism="x"), "accounting", "no proof"),
@@ -588,13 +589,23 @@ def test_the_schema_of_a_manifest_is_printed_and_knows_every_field(noisy):
 
 
 def forge(folder, change):
-    """Change the manifest, render the report anew, and record its digest: nothing gives it away."""
+    """Change the manifest, render all that follows from it anew: nothing gives it away."""
     edit(folder, change)
+    describe(folder)
     read = manifest.read(folder)
     page = folder / "report.html"
     drawn = released_folder.read_pictured(folder, read)
     page.write_text(report_html.public_report(read, drawn), encoding="utf-8")
     record(folder, "report.html")
+
+
+def describe(folder):
+    """Write the metadata of the manifest that is there, and record their digests."""
+    read = manifest.read(folder)
+    labels = released_folder.read_labels(folder, read)
+    for name, text in report_metadata.describe_release(read, labels).items():
+        (folder / name).write_text(text, encoding="utf-8")
+        record(folder, name)
 
 
 def record(folder, *names):

@@ -235,3 +235,20 @@ def test_a_tick_leaves_limits_to_be_found_and_its_absence_asks_for_them():
 
     assert ticked["bounds"] == "discover"
     assert "bounds" not in fields.read_column(fields.as_form(ticked) | {"discover": ""}, ticked)
+
+
+def test_totals_of_weights_are_read_and_written_by_the_page_and_leave_with_their_kind():
+    totals = {"region": {"north": 120000, "south": 98000}}
+    stated = {"role": "other", "kind": "numeric", "sampling_weight": True, "class_mean": True,
+              "totals": totals}  # fmt: skip
+
+    form = fields.as_form(stated)
+
+    assert form["class_mean"] == "yes"
+    assert fields.read_column(form, {}) == stated
+    assert fields.read_column(form, stated) == stated
+    shown = {field["key"]: field for field in fields.column_more("numeric", stated)}
+    assert shown["class_mean"]["value"] is True
+    assert "north = 120000" in shown["totals"]["value"]
+    left = fields.read_column({**form, "kind": "nominal"}, stated)
+    assert not {"sampling_weight", "class_mean", "totals"} & left.keys()

@@ -145,6 +145,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(confirm
     assert tab.is_enabled("#run-now")
 
     assert "3 may fail" not in tab.inner_text("#methods-title + p")
+    tab.click("#require-fold > summary")
     tab.click("#require-l-diversity summary")
     tab.fill("#q-l-diversity-0-l", "2")
     tab.click("#run-now")  # at once: what was typed has not reached the server yet
@@ -170,7 +171,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(confirm
     tab.check(f"#q-l-diversity-0-column-{place}", force=True)
     tab.wait_for_selector("#settings .chip >> text=may fail")
     assert "is checked on the finished table" in tab.inner_text("#plan")
-    assert "may fail" not in tab.inner_text("#method-mondrian header")
+    assert "may fail" not in tab.inner_text("#method-mondrian")
     tab.click("#preview-now")
     tab.wait_for_selector("#preview table", timeout=120_000)
     assert "300 rows drawn at random from your table" in tab.inner_text("#preview")
@@ -400,6 +401,7 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
 
     tab.goto(f"{tab.base}/protect")
     before = tab.locator(".method:visible").count()
+    tab.click("#audience-fold > summary")
     tab.check("#audience-secure-use")
     tab.wait_for_selector("#audience-secure-use[checked]")  # as the answer has it
     assert tab.locator(".method:visible").count() >= before
@@ -413,6 +415,7 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     tab.press("#p-k", "Tab")
     tab.wait_for_selector("#parameters .error >> text=expected a whole number")
 
+    tab.click("#require-fold > summary")
     tab.fill("#q-k-anonymity", "9")
     tab.press("#q-k-anonymity", "Tab")
     tab.wait_for_selector("#settings .note.alarm >> text=requires 9-anonymity")
@@ -476,3 +479,39 @@ def test_the_lattice_is_pointed_at_and_clicked_and_of_a_large_one_a_part_is_draw
 def shot(tab, name):
     if folder := os.environ.get("SHOAL_SHOTS"):
         tab.locator("#inspection").screenshot(path=f"{folder}/{name}.png")
+
+
+def test_an_edit_on_protect_keeps_the_place_the_focus_and_what_was_unfolded(sampled):
+    tab = sampled
+    tab.set_viewport_size({"width": 1440, "height": 700})
+    tab.goto(f"{tab.base}/protect")
+    tab.click("#method-mdav button")
+    tab.wait_for_selector("#settings[data-method=mdav]")
+    tab.click("#require-fold > summary")
+    tab.click("#parameters summary")
+    tab.fill("#p-k", "6")
+    tab.evaluate("scrollTo(0, 80)")
+    tab.press("#p-k", "Tab")
+    tab.wait_for_selector("#settings >> text=k-anonymity with k = 6")
+
+    assert tab.evaluate("scrollY") == 80
+    assert tab.evaluate("document.activeElement.id") not in {"", "p-k"}
+    assert tab.evaluate("document.getElementById('require-fold').open")
+    assert tab.locator("#run-now").is_visible()
+    bottom = tab.evaluate("document.getElementById('run-now').getBoundingClientRect().bottom")
+    assert 0 < bottom <= 700, "the button to protect is always in view"
+    assert len(tab.inner_text("main").split()) <= 450
+    tab.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_an_unknown_method_is_an_error_at_the_editor(sampled):
+    tab = sampled
+    tab.goto(f"{tab.base}/roles")
+    text = tab.input_value("#toml")
+    tab.fill("#toml", re.sub('method = ".*"', 'method = "mdaw"', text))
+    tab.press("#toml", "Tab")
+    tab.wait_for_selector("text=mdaw >> nth=0")
+
+    assert "Did you mean 'mdav'" in tab.inner_text("main")
+    tab.goto(f"{tab.base}/protect")
+    assert tab.locator("#settings").count() == 1

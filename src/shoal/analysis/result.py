@@ -243,6 +243,8 @@ def caveats(
         and statistic == "quantile"
         and not steps,
         "weights that differ inside groups, whose means are unweighted": means and weighted,
+        "what goes with the weight inside a class, whose rows share its mean": weighted
+        and any(column.class_mean for column in published.policy.schema.columns),
         **_of_the_table(published, columns, grouped=grouped),
         "missing cells, which may have got the mean of their group": means,
         "cells that were missing, or outside the public bounds or categories, which got a public "

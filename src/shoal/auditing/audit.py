@@ -15,218 +15,62 @@ what follows an answer cannot lower that of all answers. So rho is at least d^2 
 question may depend on answers that are rare, and its divergence is a mean over them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from shoal import io
 from shoal.auditing import neighbouring_tables, privacy_losses
+from shoal.auditing.audit_program import audit_program, declare, find_neighbours
 from shoal.auditing.neighbouring_tables import NeighbouringTables
-from shoal.auditing.runs import ArrayRuns, Releases, columns_at_stake, file_learners, file_scores
+from shoal.auditing.outputs import file_learners, file_scores
+from shoal.auditing.programs import RunLimits
+from shoal.auditing.result import GIVEN_BACK, Audit, Declared, Finding
+from shoal.auditing.runs import ArrayRuns, Releases, columns_at_stake
 from shoal.core import (
     GAUSSIAN,
     LAPLACE,
     Claim,
     DifferentialPrivacy,
+    Neighbours,
     Noise,
     PrivacyMeasure,
     Progress,
     ReleaseForm,
     Status,
     silent,
-    write_fraction,
 )
 from shoal.errors import InputError
 from shoal.io import folders, text_files
 from shoal.io.validate import check_names
 from shoal.methods.discovery import refuse_unsettled
 from shoal.metrics import epsilon_lower_bound
-from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
-from shoal.metrics.intervals import clopper_pearson
 from shoal.pipeline import booking
 from shoal.pipeline.planning import Plan, plan, with_rows
 from shoal.pipeline.protect_table import secure_noise
-from shoal.policy import PolicySource
+from shoal.policy import PolicySource, load
 
-VIOLATED = "violated"
-REFUTED = "refuted by a known counterexample"
-NOTHING_FOUND = "no violation found"
 LEVELS = {"arrays": 20_000, "files": 200}
 """The categories, and how many runs on each table are enough to see something."""
 _FEW_GROUPS = 5
-_ROWS_SHOWN = 100
 _ROWS_MORE = 20
-_GIVEN_BACK = 50
-"""Runs in each direction whose answers are given back on the neighbour."""
-_ROUNDING = 1 + 1e-9
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result for one pair of tables.
-
-    Attributes:
-        moved: the largest change of answers in a replayed run, in rho; only on the fast level.
-        proved: a lower bound of rho, by the first question of such a run.
-    """
-
-    pair: NeighbouringTables
-    claim: Claim
-    bound: EpsilonLowerBound
-    moved: float | None = None
-    proved: float = 0.0
-
-    @property
-    def measure(self) -> PrivacyMeasure:
-        """The measure of the claim: epsilon or rho."""
-        return PrivacyMeasure.EPSILON if self._guarantee.rho is None else PrivacyMeasure.RHO
-
-    @property
-    def declared(self) -> Fraction:
-        """The epsilon, or rho, that the claim declares for this pair."""
-        guarantee = self._guarantee
-        return guarantee.rho or guarantee.epsilon or Fraction(0)
-
-    @property
-    def low(self) -> float:
-        """The lower bound of epsilon, or rho, from the runs."""
-        return (self.bound.rho or self.bound.epsilon).low
-
-    @property
-    def violated(self) -> bool:
-        """Whether the declared epsilon, or rho, is refuted."""
-        declared = float(self.declared)
-        return self.proved > declared * _ROUNDING or self.bound.exceeds(declared)
-
-    @property
-    def in_rho(self) -> tuple[str, ...]:
-        """The lines of the report about a claim in rho."""
-        if self.bound.mu is None:
-            return ()
-        noise = sqrt(2 * float(self.declared))
-        lines = [
-            f"    mu is at least {self.bound.mu.low:.3g}; Gaussian noise of rho has {noise:.3g}"
-        ]
-        if self.moved is not None:
-            lines.append(
-                f"    in {2 * _GIVEN_BACK} runs given back on the other table, what moved cost a "
-                f"rho of at most {self.moved:.3g}"
-            )
-            if self.moved > float(self.declared) * _ROUNDING and not self.violated:
-                lines.append(
-                    "    that is more than the accounting allows, which is a bug of Shoal; it does "
-                    "not refute the claim by itself"
-                )
-        return tuple(lines)
-
-    @property
-    def _guarantee(self) -> DifferentialPrivacy:
-        guarantee = self.claim.guarantee
-        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_claim_to_test` saw to it)
-        return guarantee
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The result of an audit, pair by pair; the bounds hold together at `confidence`.
-
-    Attributes:
-        refuted: claims that a known counterexample refutes; their basis names it.
-    """
-
-    method: str
-    release_form: ReleaseForm
-    level: str
-    trials: int
-    confidence: float
-    findings: tuple[Finding, ...]
-    refuted: tuple[Claim, ...] = ()
-
-    @property
-    def worst(self) -> Finding:
-        """The finding with the largest lower bound relative to the declared epsilon or rho."""
-        return max(self.findings, key=lambda f: f.low / float(f.declared))
-
-    @property
-    def violated(self) -> bool:
-        """Whether some pair refutes the declared epsilon."""
-        return any(finding.violated for finding in self.findings)
-
-    @property
-    def fails(self) -> bool:
-        """Whether the claim is false, by the runs or by a known counterexample."""
-        return self.violated or bool(self.refuted)
-
-    @property
-    def verdict(self) -> str:
-        """The verdict: violated, refuted by a known counterexample, or no violation found."""
-        if self.violated:
-            return VIOLATED
-        return REFUTED if self.refuted else NOTHING_FOUND
-
-    def __str__(self) -> str:
-        worst = self.worst
-        declared = (
-            f"declared {worst.measure} {write_fraction(worst.declared)} ({worst.claim.status})"
-        )
-        lines = [f"{self.verdict}: {self.method}, {self.release_form}, {declared}"]
-        for finding in self.findings:
-            bound = finding.bound
-            low = f"{finding.low:.2f}" if bound.rho is None else f"{finding.low:.3g}"
-            counts = f"{bound.before:,} and {bound.after:,}"
-            lines += [
-                f"  pair: {finding.pair.name}",
-                f"    {finding.measure} is at least {low} with confidence {self.confidence:.10g}",
-                *finding.in_rho,
-                f"    event: {bound.event}",
-                f"    in {counts} of {bound.trials:,} runs on the two tables",
-            ]
-        lines += [f"  counterexample: {basis}." for basis in self._counterexamples]
-        if self.refuted and not self.violated:
-            lines.append(
-                "  These runs did not detect the violation, because they were too few or on "
-                "other tables. The counterexample holds all the same."
-            )
-        elif not self.violated:
-            lines.append(
-                "  That no violation was found does not support the claim; only its "
-                "proof does, if it has one."
-            )
-        return "\n".join(lines)
-
-    @property
-    def _counterexamples(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(claim.basis for claim in self.refuted))
-
-    def facts(self) -> Mapping[str, Any]:
-        """Return the audit as plain values for the report, with the tables of its pairs."""
-        worst = self.worst
-        return {
-            "method": self.method,
-            "release_form": self.release_form.value,
-            "level": self.level,
-            "trials": self.trials,
-            "confidence": self.confidence,
-            "verdict": self.verdict,
-            "violated": self.violated,
-            "counterexamples": list(self._counterexamples),
-            "declared": write_fraction(worst.declared),
-            "measure": worst.measure.value,
-            "status": worst.claim.status.value,
-            "basis": worst.claim.basis,
-            "findings": [_plain(finding) for finding in self.findings],
-        }
 
 
 def audit(
     policy: PolicySource,
     *,
+    run: str | Callable[[pl.DataFrame], Any] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    mu: float | None = None,
+    neighbours: str = Neighbours.ADD_REMOVE.value,
+    limits: RunLimits | None = None,
+    log: str | Path | None = None,
     pair: tuple[Any, Any] | None = None,
     table: Any = None,
     trials: int | None = None,
@@ -239,7 +83,7 @@ def audit(
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Audit:
-    """Try to refute the differential privacy that a policy claims.
+    """Try to refute the differential privacy that a policy claims, or that a program declares.
 
     Without a pair or a table, worst cases of the methods' families are built for the policy's
     columns; those whose exact answers are furthest apart, relative to the noise, are run.
@@ -247,10 +91,23 @@ def audit(
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its
             budget file, if it names one, is not charged; a table is inspected, and recorded there.
+            With `run` it states the public domains of the columns alone.
+        run: any program, audited in place of the policy's method: a command with {in} and {out}, or
+            a function of a Polars frame that returns a frame or a number. It is run on tables in
+            which one invented person differs in a way that has broken programs.
+        epsilon: what the program declares, if it is an epsilon.
+        delta: beside that epsilon.
+        rho: what it declares, if it is zero-concentrated differential privacy.
+        mu: what it declares, if it is Gaussian differential privacy: as far apart as two normal
+            distributions of variance 1 whose means differ by it.
+        neighbours: whether a person comes or changes, in what the program declares.
+        limits: of a command's run.
+        log: file that keeps what runs showed; the same call goes on from it.
         pair: two tables that differ in one person.
         table: one table; a search changes one of its records, and the best change is run.
         trials: runs on each table of a pair; half of them choose the event. By default
-            20,000 for arrays and 200 for files.
+            20,000 for arrays and 200 for files. With `run`, on both sides of all pairs together;
+            1,200 by default, and fewer where the declared loss is refuted before.
         confidence: that all bounds hold together.
         level: "arrays" runs the method itself; "files" runs the whole pipeline, on two CSV
             files, and reads all that lands in the folder to publish.
@@ -276,6 +133,21 @@ def audit(
             "Expected either a pair of tables or a table to search for a neighbour, found both."
         )
     text_files.check_options(trials=trials, confidence=confidence, seed=seed)
+    declared = [name for name, amount in (("epsilon", epsilon), ("rho", rho), ("mu", mu)) if amount]
+    if run is not None:
+        if table is not None:
+            raise InputError("An audit of a program takes no table. State a pair, or neither.")
+        return audit_program(
+            run, load(policy), declare(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+            neighbours=find_neighbours(neighbours), limits=limits or RunLimits(),
+            log=None if log is None else Path(log),
+            pair=pair, trials=trials, confidence=confidence, seed=seed, progress=progress,
+        )  # fmt: skip
+    if declared or delta or log is not None:
+        raise InputError(
+            f"'{(declared or ['delta' if delta else 'log'])[0]}' belongs to an audit of a program. "
+            "State run, or leave it out: a policy says itself what it claims."
+        )
     planned = plan(policy)
     refuse_unsettled(planned.policy)
     _claim_to_test(planned)
@@ -295,14 +167,15 @@ def audit(
         )
         for neighbours in chosen
     )  # fmt: skip
+    refuted = [claim for claim in _list_promises(planned) if claim.status is Status.REFUTED]
     return Audit(
         method=planned.method.name,
-        release_form=planned.setting.release_form,
+        release_form=planned.setting.release_form.value,
         level=level,
         trials=trials,
         confidence=confidence,
         findings=findings,
-        refuted=tuple(claim for claim in _list_promises(planned) if claim.status is Status.REFUTED),
+        counterexamples=tuple(dict.fromkeys(claim.basis for claim in refuted)),
     )
 
 
@@ -310,8 +183,8 @@ def _list_promises(planned: Plan) -> list[Claim]:
     return [claim for claim in planned.claims if isinstance(claim.guarantee, DifferentialPrivacy)]
 
 
-def _claim_to_test(planned: Plan) -> Claim:
-    """Return the claim to test: the one about the original records.
+def _claim_to_test(planned: Plan) -> Declared:
+    """Return what is to be tested: the one about the original records.
 
     A method with two claims has a conditional one, for tables with the same groups, and one without
     that condition; the pairs built here are for the latter.
@@ -322,7 +195,9 @@ def _claim_to_test(planned: Plan) -> Claim:
             f"Method '{planned.method.name}' claims no differential privacy, so there is nothing "
             "to audit. `shoal check` recomputes what it does claim."
         )
-    return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
+    claim = next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
+    guarantee = cast("DifferentialPrivacy", claim.guarantee)
+    return Declared.of(guarantee, claim.status, claim.basis)
 
 
 def _choose_pairs(
@@ -369,8 +244,7 @@ def _finding(
     """Run a pair; for the arguments see `epsilon_lower_bound.lower_bound`."""
     planned = with_rows(planned, pair.before.height)
     claim, moved, proved = _claim_to_test(planned), None, 0.0
-    in_rho = isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.rho is not None
-    terms["concentrated"] = in_rho
+    terms["target"] = claim.target
     frames = (pair.before, pair.after)
     if level == "files":
         with folders.temporary() as folder:
@@ -378,7 +252,7 @@ def _finding(
                 Releases(planned, frame, noise, folder / str(side))
                 for side, frame in enumerate(frames)
             ]
-            (example,) = sides[0](1)
+            example = sides[0](1)
             looks = file_scores(example, row=pair.row, form=planned.setting.release_form)
             learn = file_learners(example)
             bound = epsilon_lower_bound.lower_bound(*sides, scores=looks, learners=learn, **terms)
@@ -392,7 +266,7 @@ def _finding(
         bound = epsilon_lower_bound.lower_bound(
             *runs, scores=_scores(planned, pair, runs), learners=_learners(planned, pair), **terms
         )
-        if in_rho:
+        if claim.target.measure is PrivacyMeasure.RHO:
             moved, proved = _most_moved(runs, source)
     return Finding(pair, claim, bound, moved, proved)
 
@@ -400,7 +274,7 @@ def _finding(
 def _most_moved(runs: Sequence[ArrayRuns], noise: Noise) -> tuple[float, float]:
     """Return the largest rho of the changes in replayed runs, and of their first question."""
     most = proved = 0.0
-    for _ in range(_GIVEN_BACK):
+    for _ in range(GIVEN_BACK):
         for base, other in (runs, runs[::-1]):
             losses = privacy_losses.replay(ArrayRuns.with_noise, base, other, noise)
             most = max(most, sum(losses.rhos.values()))
@@ -484,34 +358,6 @@ def _learners(planned: Plan, pair: NeighbouringTables) -> dict[str, epsilon_lowe
         pattern = epsilon_lower_bound.learned_patterns(epsilon_lower_bound.equal_to(pair.row))
         learn["which cells equal the changed row's"] = pattern
     return learn
-
-
-def _plain(finding: Finding) -> dict[str, Any]:
-    bound, pair = finding.bound, finding.pair
-    after: list[tuple[Any, ...]] = pair.after.rows()
-    if pair.after.height < pair.before.height:  # an empty row for the one that is not there
-        after.insert(pair.row, (None,) * pair.after.width)
-    first = max(0, min(pair.row - _ROWS_SHOWN // 2, pair.before.height - _ROWS_SHOWN))
-    return {
-        "pair": pair.name,
-        "event": str(bound.event),
-        "violated": finding.violated,
-        "low": finding.low,
-        "value": (bound.rho or bound.epsilon).value,
-        "in_rho": [line.strip() for line in finding.in_rho],
-        "trials": bound.trials,
-        "tried": bound.tried,
-        "sides": [
-            {"hits": hits, "share": str(clopper_pearson(hits, bound.trials))}
-            for hits in (bound.before, bound.after)
-        ],
-        "rows": pair.before.height,
-        "first": first,
-        "row": pair.row,
-        "columns": pair.before.columns,
-        "before": pair.before[first : first + _ROWS_SHOWN].rows(),
-        "after": after[first : first + _ROWS_SHOWN],
-    }
 
 
 __all__ = ["Audit", "Finding", "audit"]

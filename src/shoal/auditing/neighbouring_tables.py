@@ -19,7 +19,7 @@ import scipy
 
 from shoal import core
 from shoal.auditing.runs import ArrayRuns, columns_at_stake
-from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
+from shoal.core import Column, Kind, Progress, ReleaseForm, Role, Schema, silent
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
 from shoal.io.clamp import clamp
@@ -80,9 +80,24 @@ def adds(planned: Plan) -> bool:
 
 def check_given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     """Check the steward's own two tables, which must differ in one record's protected cells."""
+    at_stake = columns_at_stake(planned)
+    return check_neighbours(
+        planned.policy.schema, before, after, adds=adds(planned), at_stake=at_stake
+    )
+
+
+def check_neighbours(
+    schema: Schema,
+    before: pl.DataFrame,
+    after: pl.DataFrame,
+    *,
+    adds: bool,
+    at_stake: Sequence[str] | None = None,
+) -> NeighbouringTables:
+    """Check two tables, which must differ in one record, and in the columns at stake alone."""
     if before.columns != after.columns:
         raise InputError("The two tables must have the same columns in the same order.")
-    if adds(planned):
+    if adds:
         return _one_more(before, after)
     if before.height != after.height:
         raise InputError(
@@ -99,9 +114,8 @@ def check_given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Nei
             f"The two tables must differ in exactly one row; they differ in {rows.size:,}."
         )
     changed = [name for name, cells in zip(before.columns, apart, strict=True) if cells.any()]
-    schema = planned.policy.schema
     for name in changed:
-        if name in schema.released and name not in columns_at_stake(planned):
+        if at_stake is not None and name in schema.released and name not in at_stake:
             known = "public" if schema[name].public else "not covered by the claim"
             raise InputError(f"Column '{name}' is {known}, but it differs between the two tables.")
     return NeighbouringTables("the two tables that were given", before, after, int(rows[0]))
@@ -376,11 +390,12 @@ def _frame(planned: Plan, X: Floats) -> pl.DataFrame:
             continue
         place = columns.index(column.name)
         box = X[:, place] if place < X.shape[1] else np.zeros(n)
-        cells[column.name] = [_cell(column, float(u)) for u in box]
+        cells[column.name] = [place_in_domain(column, float(u)) for u in box]
     return pl.DataFrame(cells)
 
 
-def _cell(column: Column, u: float) -> Any:
+def place_in_domain(column: Column, u: float) -> Any:
+    """Return the cell of a column's public domain at a share u of the way from its lower end."""
     if column.all_categories is not None:
         return column.all_categories[round(u * (len(column.all_categories) - 1))]
     low, high = column.bounds or (Decimal(0), Decimal(1))
@@ -395,14 +410,14 @@ def _public_cells(column: Column, n: int) -> list[Any]:
         return [f"row {i + 1}" for i in range(n)]
     if column.kind is Kind.NOMINAL and column.all_categories is None:
         return ["a"] * n
-    return [_cell(column, i / max(n - 1, 1)) for i in range(n)]
+    return [place_in_domain(column, i / max(n - 1, 1)) for i in range(n)]
 
 
 def _other_cell(column: Column, series: pl.Series, rng: np.random.Generator) -> Any:
     sort = rng.integers(3)
     if sort == 0 or (column.all_categories is None and column.bounds is None):
         return series[int(rng.integers(series.len()))]
-    return _cell(column, float(rng.integers(2)) if sort == 1 else float(rng.random()))
+    return place_in_domain(column, float(rng.integers(2)) if sort == 1 else float(rng.random()))
 
 
 def _with_cell(series: pl.Series, row: int, cell: Any) -> pl.Series:

@@ -91,6 +91,8 @@ where somebody stops, and not where somebody stops because of what was released.
 An entry of an older Shoal has no declared facts. Alone, it costs what it claimed. Beside others
 there is no bound that could be derived.
 
+In mathematical notation: docs/explanation/proofs.md, "Several releases of the same people".
+
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14

@@ -48,6 +48,13 @@ def init(
         str | None,
         typer.Option(help="With --epsilon: find categories and bounds with noise. About 1e-9."),
     ] = None,
+    metadata: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A data package (JSON) or DDI codebook (XML): labels, missing codes, weight.",
+        ),
+    ] = None,
     attacks: Annotated[
         bool,
         typer.Option("--try", help="Attack what the draft would release, and say what would help."),
@@ -65,7 +72,7 @@ def init(
     from shoal.pipeline import forecast, planning
     from shoal.policy.draft import draft, draft_from_header
 
-    _check_together(budget, template, keep, k, attacks=attacks, epsilon=epsilon)
+    _check_together(budget, template, keep, k, attacks=attacks, epsilon=epsilon, metadata=metadata)
     if delta is not None and epsilon is None:
         raise InputError("--delta goes with --epsilon: expected both, found --delta alone.")
     with showing_progress() as progress:
@@ -73,7 +80,7 @@ def init(
         if epsilon is None:
             columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
             drafted = draft(data, audience=audience, k=k, keep=columns, template=template,
-                            **vars(reading))  # fmt: skip
+                            metadata=metadata, **vars(reading))  # fmt: skip
         else:
             drafted = draft_from_header(
                 data, epsilon=epsilon, delta=delta, audience=audience, **vars(reading)
@@ -111,6 +118,7 @@ def _check_together(
     *,
     attacks: bool,
     epsilon: str | None,
+    metadata: Path | None,
 ) -> None:
     from shoal.errors import InputError
     from shoal.policy.exposure import NO_PURPOSE
@@ -119,6 +127,11 @@ def _check_together(
         option = "--try" if attacks else "--template"
         raise InputError(
             f"{option} reads the table, and an --epsilon draft must not. Use one of them."
+        )
+    if metadata is not None and epsilon is not None:
+        raise InputError(
+            "Whoever wrote the --metadata may have seen the table, and an --epsilon draft must not "
+            "depend on it. State labels and categories that are public in the policy."
         )
     if epsilon is not None and (keep or k != NO_PURPOSE.k):
         raise InputError(

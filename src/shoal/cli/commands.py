@@ -417,6 +417,14 @@ def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) ->
     return {key: value for key, _, value in (pair.partition("=") for pair in given or ())}
 
 
+def _print_attacks(asked: bool) -> None:  # noqa: FBT001 (typer hands it over by position)
+    if asked:
+        from shoal.auditing.audit_program import describe_attacks
+
+        say(describe_attacks())
+        raise typer.Exit
+
+
 @command(rich_help_panel=Panel.ASSESS)
 @spell_out
 def audit(
@@ -432,7 +440,9 @@ def audit(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
+        typer.Option(
+            help="Runs on each table; by default 20,000, 200 for --level files, 1,200 for --run."
+        ),
     ] = None,
     confidence: Annotated[
         float, typer.Option(help="Confidence that all lower bounds of epsilon hold together.")
@@ -440,6 +450,41 @@ def audit(
     level: Annotated[
         str, typer.Option(help="Audit arrays (the method alone) or files (the whole pipeline).")
     ] = "arrays",
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Audit any program instead, as 'python my_program.py {in} {out}'. Of the policy, "
+            "only the domains of the columns are used.",
+        ),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What the program declares.")] = None,
+    delta: Annotated[float, typer.Option(help="Beside that epsilon.")] = 0.0,
+    rho: Annotated[float | None, typer.Option(help="Or a rho that it declares.")] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Or a mu (Gaussian DP) that it declares.")
+    ] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="Of what the program declares: add-remove or change-one.")
+    ] = "add-remove",
+    seconds: Annotated[float, typer.Option(help="That a run of the program may take.")] = 60,
+    memory: Annotated[float, typer.Option(help="That it may use, in gibibytes.")] = 4,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep what each run of the program showed; the same command goes on from it.",
+        ),
+    ] = None,
+    list_attacks: Annotated[  # noqa: ARG001 (its callback prints them)
+        bool,
+        typer.Option(
+            "--list-attacks",
+            is_eager=True,
+            callback=_print_attacks,
+            help="Print the tables and events that an audit of a program tries.",
+        ),
+    ] = False,
     fail_on_violation: Annotated[
         bool,
         typer.Option(
@@ -452,10 +497,11 @@ def audit(
     force: ReplacePage = False,
     budget: "BudgetOptions",
 ) -> None:
-    """Try to refute the differential privacy that a policy claims, on pairs of tables."""
+    """Try to refute the differential privacy that a policy claims, or any program."""
     import json
 
     from shoal.auditing import audit as auditing
+    from shoal.auditing.programs import RunLimits
     from shoal.core.serialise import plain
     from shoal.io.folders import check_text, write_text
     from shoal.report import html
@@ -464,6 +510,14 @@ def audit(
     with running() as progress:
         result = auditing.audit(
             budget.apply_to(policy),
+            run=run,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            mu=mu,
+            neighbours=neighbours,
+            limits=RunLimits(seconds, memory),
+            log=log,
             pair=pair,
             table=table,
             trials=trials,

@@ -219,9 +219,8 @@ class Column:
         level_hierarchy: of a column of another kind, for methods that recode it by levels.
         keep_missing: whether a missing cell is a value of its own; none where the policy leaves it
             to the method (`Method.settle_missing`).
-        discover: what the policy leaves to be found with noise: kind, categories or bounds.
-        settled: it was found, and is in kind, categories and bounds; before, they are stand-ins
-            that say nothing (`shoal.methods.discovery`).
+        discover: what the policy leaves to be found with noise: kind, categories or bounds. Until
+            it is found the column has neither categories nor bounds (`shoal.methods.discovery`).
     """
 
     name: str
@@ -236,11 +235,16 @@ class Column:
     privacy_unit: bool = False
     household: bool = False
     sampling_weight: bool = False
+    class_mean: bool = False
+    pseudonym: bool = False
+    date_shift: int | None = None
+    totals: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict, hash=False)
     stratum: bool = False
     step: Decimal | None = None
     top_code: Decimal | date | str | None = None
     bottom_code: Decimal | date | str | None = None
     missing: tuple[str, ...] = ()
+    breaks: tuple[Decimal, ...] = ()
     prefix: int | None = None
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
@@ -254,7 +258,6 @@ class Column:
     value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     level_hierarchy: Hierarchy | None = None
     discover: tuple[str, ...] = ()
-    settled: bool = False
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
@@ -276,16 +279,29 @@ class Column:
         return (self.all_categories or ("",))[0]
 
     @property
+    def disguised(self) -> bool:
+        """Whether its values become pseudonyms, or its dates are shifted."""
+        return self.pseudonym or self.date_shift is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its domain is still to be discovered."""
+        return bool(self.discover) and self.categories is None and self.bounds is None
+
+    @property
     def recoded(self) -> bool:
         """Whether the policy replaces its categories by others."""
-        return bool(self.prefix or self.recode)
+        return bool(self.breaks or self.prefix or self.recode)
 
     @property
     def has_steps(self) -> bool:
         """Whether the policy codes or rounds its values before the method runs."""
-        return any(
-            step is not None
-            for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+        return (
+            any(
+                step is not None
+                for step in (self.step, self.date_step, self.top_code, self.bottom_code)
+            )
+            or self.disguised
         )
 
     @property

@@ -60,7 +60,7 @@ class FileReading:
 class BudgetUse:
     """Which budget file pays for a release, and how its table relates to the source.
 
-    `shoal.policy.spec.BudgetSpec` says what each key means.
+    `shoal.policy.sections.BudgetSpec` says what each key means.
     """
 
     file: Path
@@ -123,6 +123,7 @@ class Policy:
         writing: how a CSV release is written; `[reading]` decides what is not stated.
         context: what the officer's report says besides figures; never published.
         audience: who will get the release, if stated; its claims must then suffice for them.
+        pseudonym_key: the file with the secret of pseudonyms and date shifts.
         population: the file with the people of the population, for a risk that is required.
         drafted: a program drafted the policy, and nobody has reviewed it.
         accept_constant: columns that a method without epsilon may make constant.
@@ -151,3 +152,4 @@ class Policy:
     accept_distinct: tuple[str, ...] = ()
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
     population: Path | None = None
+    pseudonym_key: Path | None = None

@@ -123,6 +123,7 @@ class Adoption:
             columns that do not fit are refused.
         decimal: the decimal mark of numbers in text.
         key: random bits that choose among the rows of a person with too many.
+        pseudonym_key: of the recipient, where identifiers become pseudonyms or dates are shifted.
         constraints: rules that the rows must keep. With noise those that break one are repaired;
             otherwise they are refused unless the policy lets them be repaired.
     """
@@ -132,6 +133,7 @@ class Adoption:
     decimal: str | None
     key: int
     constraints: ConstraintChoices = field(default_factory=ConstraintChoices)
+    pseudonym_key: bytes | None = field(default=None, repr=False)
 
     def repair(
         self, table: Table, frame: pl.DataFrame | None = None

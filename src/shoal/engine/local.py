@@ -29,6 +29,7 @@ from shoal.core import (
 from shoal.core.exits import for_method
 from shoal.core.row_order import words_order
 from shoal.engine.check_table import check_leaves, class_labels, recompute, value_codes
+from shoal.engine.class_weights import average_weights
 from shoal.engine.constraint_fit import may_be_missing
 from shoal.engine.interface import Adoption
 from shoal.engine.risk_limits import names_beside
@@ -36,6 +37,7 @@ from shoal.io import clamp, decomposition_table, validate
 from shoal.io.column_counts import ColumnCounts
 from shoal.io.original import read_original
 from shoal.io.persons import at_most, first_of_each, spell_persons
+from shoal.io.pseudonyms import disguise
 from shoal.io.repair import repair_rows
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -100,7 +102,8 @@ class LocalOutcome:
         tables: what may be published beside the rows.
         evidence: the original beside it.
         units: whose row each is, where some persons have several.
-        beside: the household and the weight of each row, where a risk is limited by them.
+        beside: the household and the weight of each row, where a risk is limited by them and
+            they are not released.
         constant: columns with several values before and one now; not looked at with epsilon.
     """
 
@@ -202,7 +205,8 @@ class LocalRows:
             tools = replace(tools, recoding=for_method(recoding))
         masked = method.run(original, setting, tools)
         if isinstance(masked.data, Table):
-            masked = replace(masked, data=bring_to_domain(masked.data, setting, method))
+            inside = bring_to_domain(masked.data, setting, method)
+            masked = replace(masked, data=average_weights(inside, setting))
         rows = order if masked.kept is None else order[masked.kept]
         evidence = TableBesideOriginal(
             typed.raw,
@@ -223,7 +227,7 @@ class LocalRows:
             released = masked.data.take(place)
             frame = released.publishable()
             units = None if released.persons is None else Confidential(released.persons)
-            names = names_beside(setting.required)
+            names = [n for n in names_beside(setting.required) if n not in frame.columns]
             if names:
                 beside = Confidential(typed.raw.frame.select(names)[pl.Series(rows[place])])
         return LocalOutcome(
@@ -364,6 +368,8 @@ def _coerce(raw: io.Raw, how: Adoption) -> TableBesideOriginal[Table]:
 
     if how.clamped is None:
         table = validate.validate(raw.frame, schema, decimal=how.decimal)
+        if how.pseudonym_key is not None:
+            table = disguise(table, raw.frame, schema, how.pseudonym_key)
         repaired, broken = how.repair(table)
         how.refuse(broken)
         changed = any(column.has_steps for column in schema.columns)

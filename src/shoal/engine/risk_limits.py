@@ -78,14 +78,15 @@ def check_risk(
         frame: the table.
         limit: as the policy requires it.
         policy: whose columns and population these are.
-        beside: the household and weight of each row; by default they are in the table.
+        beside: the household and weight of each row, if the table has them not itself.
     """
     from shoal.metrics.risk_measures import MEASURES  # noqa: PLC0415 (heavy)
 
     if beside is None and not limit.population and (why := not_in(frame, limit)):
         raise InputError(why)
     measure = MEASURES[limit.measure]
-    rows = _at_risk(frame, limit, policy, frame if beside is None else beside)
+    beside = frame if beside is None else frame.hstack(beside)
+    rows = _at_risk(frame, limit, policy, beside)
     risks = measure.risks(rows)
     worst = risks.min() if limit.measure.counts else risks.max()
     # Twelve digits are the same on every machine.

@@ -22,6 +22,7 @@ from shoal.metrics import uniqueness
 from shoal.metrics.attacks import boosting, naive_bayes, record_linkage
 from shoal.metrics.attacks.inference import inference
 from shoal.metrics.attacks.linkability import linkability
+from shoal.metrics.attacks.membership import membership
 from shoal.metrics.attacks.result import Attack
 from shoal.metrics.attacks.singling_out import singling_out
 
@@ -35,6 +36,8 @@ FEWEST = 500
 """The fewest people attacked, however large the release; 50 of 100 is then known to within 4.4."""
 SAMPLE = 100_000
 """The most people linked."""
+LISTED = 10
+"""Rows of people at risk that a sentence names."""
 TREE_AXES = 10
 """The most columns for which so many are; beyond, a tree saves little."""
 TOLERANCE = 0.05
@@ -276,6 +279,48 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     yield _rate("copies", "the table", closeness.copies, text)
 
 
+def _membership(task: AttackTask) -> Iterator[Figure]:
+    """Ask who is in the table, with half of the people not in it as the attacker's reference."""
+    task.rows()
+    sides = task.sides
+    if sides.control is None:
+        return
+    people = max(FEWEST, _limit_people(sides, CLOSE) // 2)
+    drawn = task.rng.permutation(len(sides.control))
+    chosen = np.sort(task.rng.permutation(len(sides.places))[:people])
+    half = len(drawn) // 2
+    released, members, reference, others = (
+        _standard(sides, rows)
+        for rows in (
+            _some(sides.midpoints, boosting.TRAINING_ROWS, task.rng),
+            sides.places[chosen],
+            sides.control[drawn[:half]][: boosting.TRAINING_ROWS],
+            sides.control[drawn[half:]][:people],
+        )
+    )
+    results = membership(released, members, reference, others, discrete=sides.discrete)
+    for name, result in results.items():
+        text = (
+            f"By {name}, a person in the table looks more like one than a person not in it in "
+            f"{_per_hundred(result.area)} of 100 comparisons; 50 would be chance."
+        )
+        yield Figure(Part.RISK, "membership", name, result.area, Better.LOWER, text, 0.5)
+        text = (
+            f"By {name}, {_per_hundred(result.rate)} of 100 people in the table are beyond what 1 "
+            "of 100 people not in it reach."
+        )
+        yield Figure(Part.RISK, "membership at 1%", name, result.rate, Better.LOWER, text, 0.01)
+        rows = chosen[result.recognised] + 1
+        shown = ", ".join(str(row) for row in rows[:LISTED])
+        which = f": rows {shown}{' and others' if len(rows) > LISTED else ''} of the original"
+        text = (
+            f"By {name}, {len(rows):,} of {len(members):,} people are recognised as members, of "
+            f"whom 5 of 100 or fewer may be wrong{which if len(rows) else ''}."
+        )
+        yield Figure(Part.RISK, "members recognised", name, len(rows) / len(members),
+                     Better.LOWER, text)  # fmt: skip
+
+
 def _uniques(task: AttackTask) -> Iterator[Figure]:
     """Count people who are unique in the table and, by its weights, in the population."""
     task.rows()
@@ -464,5 +509,6 @@ ATTACKS_BY_NAME: dict[str, Callable[[AttackTask], Iterator[Figure]]] = {
     "inference": _inference,
     "record linkage": _linkage,
     "closeness": _closeness,
+    "membership": _membership,
     "uniques": _uniques,
 }

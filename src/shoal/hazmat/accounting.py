@@ -41,6 +41,8 @@ Keys that are not known beforehand have a delta of their own (`shoal.hazmat.nois
 Those of all entries add up, and rho is converted at what is left of the delta that is claimed (Bun
 and Steinke 2016, Lemmas 8.2 and 8.8).
 
+In mathematical notation: docs/explanation/proofs.md, "Composition in one release".
+
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14

@@ -21,6 +21,8 @@ checked here, for the fakes too. A value that fails comes from our own arithmeti
 
 Not promised: constant time. The time of a draw depends on the draw, and the time of a selection
 on the scores; whoever can time single draws learns more than epsilon says.
+
+In mathematical notation: docs/explanation/proofs.md, "Draws".
 """
 
 import os

@@ -54,7 +54,16 @@ def plain_column(series: pl.Series) -> pl.Series:
 
 
 def recode_text(text: pl.Series, column: Column) -> pl.Series:
-    """Cut codes to their prefix, and recode values, as the policy states."""
+    """Cut numbers into classes, codes to their prefix, and recode values, as the policy states.
+
+    A class has its lower break. What reads as no number stays, such as the name of a class.
+    """
+    if column.breaks:
+        numbers = text.str.strip_chars().cast(pl.Float64, strict=False).fill_nan(None)
+        breaks = pl.Series([*map(float, column.breaks)])
+        places = breaks.search_sorted(numbers.fill_null(0.0), side="right")
+        cut = pl.Series(column.categories).gather(places)
+        text = cut.zip_with(numbers.is_not_null(), text).alias(text.name)
     if column.prefix:
         text = text.str.strip_chars().str.slice(0, column.prefix)
     if column.recode:

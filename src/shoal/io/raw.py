@@ -20,6 +20,8 @@ class Raw:
         measures: of the columns, as SPSS states them: nominal, ordinal or scale.
         ordered: the categories of columns whose type states an order; an enumeration of Polars
             lists its categories and states none.
+        missing: values that mean missing, by column, as a metadata file states them.
+        weights: columns that hold sampling weights, by the same.
         restore: turns a Polars frame into the type that was handed in, given columns with the types
             that they came in, Polars' and their own.
         types: the types of the columns where they came from.
@@ -34,6 +36,8 @@ class Raw:
     column_labels: Mapping[str, str] = field(default_factory=dict)
     measures: Mapping[str, str] = field(default_factory=dict)
     ordered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weights: frozenset[str] = frozenset()
     restore: "Restore" = lambda frame, _types: frame
     types: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""

@@ -1,6 +1,6 @@
-"""A table that fits its schema, and the Euclidean matrix that algorithms see."""
+"""A table that fits its schema, and the records that algorithms see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, MixedRecords, Schema, Transform
-from shoal.core._arrays import Ints, Unsigned64
+from shoal.core._arrays import Floats, Ints, Unsigned64
 from shoal.core.columns import top_down
 from shoal.core.row_order import float_words, words_order
 
@@ -22,19 +22,24 @@ _EPOCH = date(1970, 1, 1)
 
 
 class ColumnScale(NamedTuple):
-    """How a column's values become places of `Table.matrix`.
+    """How a column's values become numbers or codes of `Table.records`.
 
     Attributes:
+        column: which column.
         centre: mean of the present numbers or ranks.
         spread: their standard deviation, or 1 where they have none.
         gone: whether cells are missing, which takes one more axis.
-        shares: of a nominal in place of these, share of each level, and of missing cells last.
+        levels: of a nominal in place of these, the code of each category on each level, and those
+            of a missing cell last.
+        weight: of its codes.
     """
 
+    column: Column
     centre: float = 0.0
     spread: float = 1.0
     gone: bool = False
-    shares: NDArray[np.float64] | None = None
+    levels: Ints | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +58,8 @@ class Table:
     frame: pl.DataFrame
     schema: Schema
     dtypes: Mapping[str, pl.DataType]
-    persons: NDArray[np.int64] | None = field(default=None, kw_only=True)
-    households: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    persons: Ints | None = field(default=None, kw_only=True)
+    households: Ints | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -63,11 +68,11 @@ class Table:
         """Categories of an ordinal or nominal column, in order."""
         return tuple(cast("pl.Enum", self.frame.schema[name]).categories)
 
-    def codes(self, name: str) -> NDArray[np.int64]:
+    def codes(self, name: str) -> Ints:
         """An ordinal or nominal column as positions in its categories, -1 where missing."""
         return _fill_missing(self.frame[name].to_physical().cast(pl.Int64), -1)
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
+    def numbers(self, name: str) -> Floats:
         """A numeric or date column as floats, NaN where missing; dates in days."""
         series = self.frame[name]
         if self.schema[name].kind is Kind.DATE:
@@ -79,16 +84,14 @@ class Table:
         """Where a column has no value."""
         return self.frame[name].is_null().to_numpy()
 
-    def with_codes(self, name: str, codes: NDArray[np.int64]) -> "Table":
+    def with_codes(self, name: str, codes: Ints) -> "Table":
         """Replace an ordinal or nominal column, given positions in its categories."""
         physical = pl.Series(name, codes, dtype=pl.Int64)
         present = physical.set(physical < 0, None)
         categories = pl.Series(self.categories(name), dtype=self.frame.schema[name])
         return self.with_series(categories.gather(present.cast(pl.UInt32)).alias(name))
 
-    def with_numbers(
-        self, name: str, values: NDArray[np.float64], *, integers: bool = False
-    ) -> "Table":
+    def with_numbers(self, name: str, values: Floats, *, integers: bool = False) -> "Table":
         """Replace a numeric or date column, NaN where missing.
 
         Dates are rounded to the day, or to the microsecond where the column has times. With
@@ -108,14 +111,14 @@ class Table:
         """Replace a column of the same name."""
         return replace(self, frame=self.frame.with_columns(series))
 
-    def take(self, order: NDArray[np.int64]) -> "Table":
+    def take(self, order: Ints) -> "Table":
         """Rows in another order, or some of them."""
         persons = None if self.persons is None else self.persons[order]
         homes = None if self.households is None else self.households[order]
         frame = self.frame[pl.Series(order, dtype=pl.UInt32)]
         return replace(self, frame=frame, persons=persons, households=homes)
 
-    def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
+    def canonical_order(self, columns: Sequence[str] | None = None) -> Ints:
         """Sort the rows by all columns in schema order, or by some, missing first.
 
         Rows that are equal in every column, and of one person, are interchangeable, so
@@ -136,7 +139,7 @@ class Table:
             [as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
         )
 
-    def raw(self, name: str) -> NDArray[np.float64]:
+    def raw(self, name: str) -> Floats:
         """A column as floats: numbers, days, or positions in the categories; NaN where missing."""
         if self.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             return self.numbers(name)
@@ -144,16 +147,16 @@ class Table:
         codes[codes < 0] = np.nan
         return codes
 
-    def matrix(
+    def records(
         self, columns: Sequence[str], scales: Sequence[ColumnScale] | None = None
-    ) -> NDArray[np.float64]:
-        """Place mixed records in one Euclidean space, for the k-anonymity methods.
+    ) -> MixedRecords:
+        """Place mixed records where distances can be taken, for the k-anonymity methods.
 
         Each column adds variance 1, as standardised numbers do, so none dominates.
-        Numbers, dates and ordinal ranks take one axis: (x - mean) / sd. A nominal takes one
-        axis for each edge of its hierarchy, so squared distance is path length; a flat
-        nominal is a star. A missing number lies at the mean, two standard deviations off
-        the axis; a missing nominal is one more leaf at the root.
+        Numbers, dates and ordinal ranks are numbers: (x - mean) / sd. A nominal is a code on each
+        level of its hierarchy, so squared distance is path length; a flat nominal is a star. A
+        missing number lies at the mean, two standard deviations off the axis; a missing nominal
+        is one more leaf at the root.
 
         The scale is read off the data, which no claim of differential privacy survives.
 
@@ -162,30 +165,23 @@ class Table:
             scales: one per column, of the table that these rows are a part of; by default they
                 are the whole table.
         """
-        given = [None] * len(columns) if scales is None else scales
-        return np.ascontiguousarray(np.hstack([
-            place_column(self.raw(name), self.schema[name], scale, edges_of(self, name))
-            for name, scale in zip(columns, given, strict=True)
-        ]))  # fmt: skip
+        if scales is None:
+            scales = [self.scale(name, self.raw(name)) for name in columns]
+        return place_records(map(self.raw, columns), scales)
 
-    def records(self, columns: Sequence[str]) -> MixedRecords:
-        """Place mixed records as `matrix` does, a category as a code in place of one axis each."""
-        n = len(self)
-        numbers, codes = [np.zeros((n, 0))], [np.zeros((n, 0), np.int64)]
-        weights: list[float] = []
-        for name in columns:
-            column = self.schema[name]
-            if column.kind is Kind.NOMINAL:
-                levels, weight = code_levels(self.codes(name), leaf_edges(self, name, missing=True))
-                codes.append(levels)
-                weights += [weight] * levels.shape[1]
-            else:
-                numbers.append(place_column(self.raw(name), column, None, None))
-        if not weights and len(numbers) == 1:  # nothing tells the records apart
-            numbers.append(np.zeros((n, 1)))
-        return MixedRecords(np.hstack(numbers), np.hstack(codes), np.array(weights))
+    def scale(self, name: str, raw: Floats) -> ColumnScale:
+        """Compute the scale of a column from its values in all records, as `raw` gives them."""
+        column = self.schema[name]
+        if column.kind is Kind.NOMINAL:
+            return _scale_codes(_codes(raw), column, leaf_edges(self, name, missing=True))
+        values = transform(raw, column)
+        present = values[~np.isnan(values)]
+        if not present.size:
+            return ColumnScale(column)
+        spread = float(present.std()) or 1.0
+        return ColumnScale(column, float(present.mean()), spread, present.size < values.size)
 
-    def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+    def unit_matrix(self, columns: Sequence[str]) -> Floats:
         """Place each record in the unit box, one axis per column, by public quantities alone.
 
         Numbers and dates: (x - low) / (high - low) by the policy's bounds. Ordinals and
@@ -194,7 +190,7 @@ class Table:
         """
         return np.column_stack([self._unit_axis(self.schema[name]) for name in columns])
 
-    def _unit_axis(self, column: Column) -> NDArray[np.float64]:
+    def _unit_axis(self, column: Column) -> Floats:
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
             codes, count = self.codes(column.name), len(self.categories(column.name))
             return np.where(codes < 0, count, codes) / count
@@ -250,7 +246,7 @@ def _sort_code(series: pl.Series) -> tuple[Unsigned64, int]:
     return ranks.view(np.uint64), int(ranks.max(initial=0)).bit_length()
 
 
-def leaf_edges(table: Table, name: str, *, missing: bool = False) -> NDArray[np.int64]:
+def leaf_edges(table: Table, name: str, *, missing: bool = False) -> Ints:
     """Edges between each category of a nominal column and the root, padded with -1.
 
     A column without a hierarchy is a star: one edge a category. See `Hierarchy.edges`.
@@ -261,90 +257,57 @@ def leaf_edges(table: Table, name: str, *, missing: bool = False) -> NDArray[np.
     return np.arange(len(table.categories(name)) + missing, dtype=np.int64)[:, None]
 
 
-def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:
-    """`leaf_edges` of a nominal column, none for the others."""
-    return leaf_edges(table, name) if table.schema[name].kind is Kind.NOMINAL else None
+def place_records(raws: Iterable[Floats], scales: Sequence[ColumnScale]) -> MixedRecords:
+    """Place records, given the values of each column and its scale; see `Table.records`."""
+    numbers: list[Floats] = []
+    codes: list[Ints] = []
+    weights: list[float] = []
+    rows = 0
+    for raw, scale in zip(raws, scales, strict=True):
+        rows = len(raw)
+        if scale.levels is not None:
+            codes.append(scale.levels[_codes(raw)])
+            weights += [scale.weight] * scale.levels.shape[1]
+            continue
+        values = transform(raw, scale.column)
+        gone = np.isnan(values)
+        numbers.append(np.where(gone, 0.0, (values - scale.centre) / scale.spread)[:, None])
+        if scale.gone:
+            numbers.append(np.where(gone, MISSING_DISTANCE, 0.0)[:, None])
+    if not weights and not numbers:  # nothing tells the records apart
+        numbers.append(np.zeros((rows, 1)))
+    return MixedRecords(
+        np.hstack([np.zeros((rows, 0)), *numbers]),
+        np.hstack([np.zeros((rows, 0), np.int64), *codes]),
+        np.array(weights),
+    )
 
 
-def place_column(
-    raw: NDArray[np.float64],
-    column: Column,
-    scale: ColumnScale | None,
-    edges: NDArray[np.int64] | None,
-) -> NDArray[np.float64]:
-    """Place one column of `Table.raw` on its axes, see `Table.matrix`.
-
-    The scale is that of the whole table; None takes it from these values. Edges are those of a
-    nominal, see `leaf_edges`.
-    """
-    if edges is not None:
-        codes = np.where(np.isnan(raw), -1, raw).astype(np.int64)
-        return _edges_block(codes, edges, None if scale is None else scale.shares)
-    values = transform(raw, column)
-    gone = np.isnan(values)
-    if scale is None:
-        scale = _scale_of(values[~gone], gone=bool(gone.any()))
-    axis = np.where(gone, 0.0, (values - scale.centre) / scale.spread)
-    if not scale.gone:
-        return axis[:, None]
-    return np.column_stack([axis, np.where(gone, MISSING_DISTANCE, 0.0)])
+def _codes(raw: Floats) -> Ints:
+    """Return the positions of a nominal's categories, -1 where missing."""
+    return np.where(np.isnan(raw), -1, raw).astype(np.int64)
 
 
-def _scale_of(present: NDArray[np.float64], *, gone: bool) -> ColumnScale:
-    if present.size == 0:
-        return ColumnScale()
-    return ColumnScale(float(present.mean()), float(present.std()) or 1.0, gone)
+def _scale_codes(codes: Ints, column: Column, edges: Ints) -> ColumnScale:
+    """Number a nominal's ancestors, level by level, and weigh them to a variance of 1.
 
-
-def _edges_block(
-    codes: NDArray[np.int64], edges: NDArray[np.int64], shares: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    count = int(edges.max(initial=-1)) + 1
-    table = np.zeros((len(edges) + 1, count + 1))
-    leaf, step = np.nonzero(edges >= 0)
-    table[leaf, edges[leaf, step]] = 1.0
-    table[-1, count] = 1.0  # a missing cell has code -1: the last row, an edge of its own
-    if shares is None:
-        shares = np.bincount(codes % len(table), minlength=len(table)) / max(codes.size, 1)
-    means = shares @ table
-    spread = float(shares @ ((table - means) ** 2).sum(axis=1))
-    # An edge that all records share, or none has, adds nothing to any distance.
-    used = (means > 0) & (means < 1)
-    if not used.any():
-        return np.zeros((codes.size, 1))
-    block: NDArray[np.float64] = (table[:, used] / np.sqrt(spread))[codes]
-    return block
-
-
-def code_levels(codes: Ints, edges: Ints) -> tuple[Ints, float]:
-    """Return a nominal as codes of its ancestors, level by level, and the weight of an edge.
-
-    Args:
-        codes: the category of each record, -1 where it is missing.
-        edges: of `Hierarchy.edges`, with a last row for a missing cell.
-
-    Returns:
-        A column for each level on which records differ, from the highest; codes from 1, and 0 for
-        a leaf that ends above. The weight brings the variance of the nominal to 1.
+    There is one level for each on which records differ, from the highest; codes from 1, and 0 for
+    a leaf that ends above. The last row of `edges` is a missing cell's.
     """
     counts = np.bincount(codes % len(edges), minlength=len(edges))
-    held = np.flatnonzero(counts)
-    paths = top_down(edges[held])
     levels, spread = [], 0.0
-    for level in paths.T:
-        _, places = np.unique(np.append(-1, level), return_inverse=True)
-        share = np.bincount(places[1:], counts[held])[1:] / codes.size
+    for level in top_down(edges).T:
+        numbered = np.unique(np.append(-1, level), return_inverse=True)[1][1:]
+        share = np.bincount(numbered, counts)[1:] / codes.size
+        share = share[share > 0]
         spread += float((share * (1.0 - share)).sum())
-        if len(set(places[1:].tolist())) > 1:
-            table = np.zeros(len(edges), np.int64)
-            table[held] = places[1:]
-            levels.append(table[codes])
-    if not levels:
-        return np.zeros((codes.size, 0), np.int64), 1.0
-    return np.column_stack(levels), 1.0 / spread
+        if np.unique(numbered[counts > 0]).size > 1:
+            levels.append(numbered)
+    table = np.column_stack([np.zeros((len(edges), 0), np.int64), *levels])
+    return ColumnScale(column, levels=table, weight=1.0 / spread if levels else 1.0)
 
 
-def transform(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+def transform(values: Floats, column: Column) -> Floats:
     """Numbers after the column's public transform; others as they are."""
     if column.kind is Kind.ORDINAL:
         return values

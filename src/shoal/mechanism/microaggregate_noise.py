@@ -16,6 +16,8 @@ one value changed, by at most W, upwards without loss of generality. Then x_(i) 
 i, and sum_i (y_(i) - x_(i)) is the change itself, at most W. Block boundaries depend on ranks
 alone, so the block sums move upwards and by at most W in all. Equal values do no harm:
 the sorted vector does not know who is who.
+
+In mathematical notation: docs/explanation/proofs.md, "Blocks by rank".
 """
 
 from collections.abc import Mapping, Sequence

@@ -58,6 +58,8 @@ Decisions where the papers leave a choice:
   the borders of its largest branches first.
 - Ties of permute-and-flip are even chances; the middle of an uneven number of cells is the lower.
 
+In mathematical notation: docs/explanation/proofs.md, "Trees of a stated height".
+
 References:
     Cormode, Procopiuc, Shen, Srivastava, Yu, "Differentially private spatial decompositions",
     ICDE 2012. doi:10.1109/ICDE.2012.16

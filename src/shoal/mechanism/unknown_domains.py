@@ -19,6 +19,8 @@ Grids are public and the same for all tables:
     years        1800 to 2199, and their months
     steps        the coarsest of 1000, 100, ..., 0.001 that a number other than 0 is a multiple of,
                  or none
+
+In mathematical notation: docs/explanation/proofs.md, "Keys that are not known beforehand".
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from shoal.core import THRESHOLD, Neighbours, Noise, Price, PrivacyLoss
+from shoal.core import THRESHOLD, Neighbours, Noise, Price, PrivacyLoss, PrivacyMeasure
 from shoal.core._arrays import Floats, Ints
 from shoal.core.concentrated import key_delta, key_threshold, root_above
 from shoal.mechanism.noisy_answers import COUNTS, Reach, noise_variance, noisy_answers
@@ -60,6 +62,14 @@ def count_with_noise(
         counts, reach=linear, squared=squared, price=price, target=target, noise=noise
     )
     return noisy, float(noise_variance(loss)) ** 0.5, loss
+
+
+def deviation_of(price: Price, *, rows: int) -> float:
+    """Return the standard deviation of a count's noise at a price, before it is drawn."""
+    times = COUNTS[price.neighbours] * rows
+    if price.measure is PrivacyMeasure.RHO:
+        return sqrt(times * rows / (2 * price.amount))
+    return sqrt(2) * times / float(price.amount)
 
 
 def plan_threshold(

@@ -245,7 +245,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
         steps = _as_before(same_places(table, confidential, kept["places"]), kept["borders"])
     last = np.unique(steps[:, -1], return_inverse=True)[1].ravel()
     classes = bucketization(
-        table.matrix(setting.columns),
+        table.records(setting.columns),
         last,
         _size(setting),
         Fraction(setting.parameters.t),

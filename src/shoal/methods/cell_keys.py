@@ -86,6 +86,11 @@ def year_keys(series: pl.Series, column: Column) -> pl.Series:
     return month_keys(series, column) // 12
 
 
+def row_keys(series: pl.Series) -> pl.Series:
+    """Return 0 for each cell, missing or not."""
+    return pl.repeat(0, series.len(), dtype=pl.Int64, eager=True)
+
+
 def date_keys(series: pl.Series, column: Column) -> pl.Series:
     """Return 0 for each date; null where there is none."""
     return month_keys(series, column) * 0

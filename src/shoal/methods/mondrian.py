@@ -23,6 +23,8 @@ cut that made it was not examined, so leaves lie beyond t: nothing is claimed fr
 Persons: where a column numbers them and some have several rows, no cut is made unless both sides
 have k persons; l and t steer the cuts in records, and leaves are merged until they hold in persons
 too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
+
+In mathematical notation: docs/explanation/proofs.md, "Cuts that keep a requirement".
 """
 
 from collections.abc import Mapping
@@ -338,7 +340,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
         tree.partition,
         lambda groups: generalise(rest, setting.columns, groups),
         k=parameters.k,
-        places=lambda: rest.matrix(setting.columns),
+        records=lambda: rest.records(setting.columns),
         require=require,
     )
     # Boxes of relaxed cuts overlap: a new row would belong to several.

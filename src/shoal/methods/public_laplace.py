@@ -13,6 +13,8 @@ columns that `group_by` names, of any size, each with noise of its own scale. Th
 partition that it be the same in both tables, and nothing else. So an array of labels that somebody
 computed elsewhere is such a column, too. Whether it was computed without the protected columns is
 known to them alone: with `own_groups` the claim is conditional on that.
+
+In mathematical notation: docs/explanation/proofs.md, "Groups from public columns".
 """
 
 from typing import Self

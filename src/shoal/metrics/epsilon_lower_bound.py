@@ -22,7 +22,14 @@ of an event too: with D_a the divergence of coins with these chances,
 which grows with p and falls with q, so bounds of these give one of rho (`least_rho`). Beside it
 stands mu = z(p) - z(q), z being the quantiles of the normal distribution: Gaussian noise of rho has
 a mu of sqrt(2 rho) and no event of a larger one (Dong, Roth and Su). It is shown and refutes
-nothing, because a mechanism of rho need not be Gaussian.
+nothing, because a mechanism of rho need not be Gaussian. A claim of mu itself is refuted by it.
+
+Delta. With a delta, P(M(X) in S) <= exp(epsilon) P(M(Y) in S) + delta, so the bound is
+ln((p - delta) / q).
+
+Looking often. Where runs are dear, the events that were chosen are counted until they refute the
+claim (`bound_event` with `ever`). Its bounds hold at all times together: those of the two chances
+are `least_ever` and `most_ever`.
 
 An audit refutes or finds nothing. It never supports a claim: another pair or another event may
 do what these did not.
@@ -41,17 +48,17 @@ References:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
-from math import inf, log
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import Estimate, Progress, silent
+from shoal.core import Estimate, PrivacyMeasure, Progress, silent
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.metrics.intervals import least, most
+from shoal.metrics.intervals import least, least_ever, most, most_ever
 
 Sampler = Callable[[int], Any]
 """Runs a mechanism on one fixed table that many times; only scores read what it returns."""
@@ -92,6 +99,37 @@ class Event:
 
 
 @dataclass(frozen=True)
+class PrivacyParameter:
+    """What is to be bounded: epsilon at a delta, rho, or mu.
+
+    Attributes:
+        delta: of the epsilon.
+        measure: in which privacy loss is declared; none for mu.
+    """
+
+    delta: float = 0.0
+    measure: PrivacyMeasure | None = PrivacyMeasure.EPSILON
+
+    def bound(self, p: ArrayLike, q: ArrayLike) -> Floats:
+        """Return what events with these probabilities, at least and at most, bound it by."""
+        first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        if self.measure is PrivacyMeasure.RHO:
+            return least_rho(first, second)
+        if self.measure is None:
+            return least_mu(first, second)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(first - self.delta, 0.0)) - np.log(second))
+
+    def of(self, bound: "EpsilonLowerBound") -> Estimate:
+        """Return the estimate of what is declared."""
+        return bound.mu if self.measure is None else bound.rho or bound.epsilon
+
+    def low(self, bound: "EpsilonLowerBound") -> float:
+        """Return the lower bound of what is declared."""
+        return self.of(bound).low
+
+
+@dataclass(frozen=True)
 class EpsilonLowerBound:
     """The bound on epsilon from one pair of tables.
 
@@ -105,8 +143,8 @@ class EpsilonLowerBound:
         after: and on the second table.
         trials: runs of the second half, on each table.
         tried: over how many events and audits the confidence was shared.
-        rho: the same of rho, if one was asked for; its `value` is that of the two shares.
-        mu: the same of mu.
+        mu: the same of mu; its `value` is that of the two shares.
+        rho: the same of rho, if one was asked for.
     """
 
     epsilon: Estimate
@@ -115,12 +153,12 @@ class EpsilonLowerBound:
     after: int
     trials: int
     tried: int
+    mu: Estimate
     rho: Estimate | None = None
-    mu: Estimate | None = None
 
     def exceeds(self, declared: float) -> bool:
         """Whether a declared epsilon, or rho, is refuted at the bound's confidence."""
-        return (self.epsilon if self.rho is None else self.rho).low > declared
+        return (self.rho or self.epsilon).low > declared
 
 
 def lower_bound(
@@ -133,7 +171,7 @@ def lower_bound(
     confidence: float = 0.95,
     finalists: int = 3,
     family: int = 1,
-    concentrated: bool = False,
+    target: PrivacyParameter | None = None,
     progress: Progress = silent,
 ) -> EpsilonLowerBound:
     """Bound epsilon, or rho, from below over one pair of neighbouring tables.
@@ -147,7 +185,7 @@ def lower_bound(
         confidence: that the bound holds, together with those of the family.
         finalists: the most events, of different scores, that go to the second half.
         family: how many audits share the confidence.
-        concentrated: look for the event that bounds rho best, and bound that too.
+        target: what is bounded; by default a pure epsilon.
         progress: called with the stage and how many runs are done.
 
     Cost: 2 trials runs and as many evaluations of every score.
@@ -163,6 +201,7 @@ def lower_bound(
         raise InputError(
             f"The confidence of an interval must lie between 0 and 1; got {confidence}."
         )
+    target = target or PrivacyParameter()
     half = trials // 2
     pilot = min(PILOT, half // 4)
     looks = dict(scores)
@@ -190,27 +229,34 @@ def lower_bound(
         return {name: np.concatenate(part) for name, part in parts.items()}
 
     first = [observe(sampler, half - pilot, looks) for sampler in (before, after)]
-    ranked = sorted(
-        (
-            _choose_event(name, first[0][name], first[1][name], share, concentrated=concentrated)
-            for name in looks
-        ),
-        key=lambda choice: -choice[0],
-    )
-    events = [event for _, event in ranked[:finalists]]
+    events = [event for _, event in choose_events(*first, share=share, target=target)[:finalists]]
     finals = {event.score: looks[event.score] for event in events}
     second = [observe(sampler, trials - half, finals) for sampler in (before, after)]
     bounds = [
-        _bound(event, *(event.count(scores[event.score]) for scores in second),
-               trials=trials - half, share=share, confidence=confidence,
-               tried=finalists * family, concentrated=concentrated)
+        bound_event(event, *(event.count(scores[event.score]) for scores in second),
+                    trials=trials - half, confidence=confidence,
+                    tried=finalists * family, target=target)
         for event in events
     ]  # fmt: skip
-    return max(bounds, key=lambda bound: (bound.rho or bound.epsilon).low)
+    return max(bounds, key=target.low)
+
+
+def choose_events(
+    before: Mapping[str, Floats],
+    after: Mapping[str, Floats],
+    *,
+    share: float,
+    target: PrivacyParameter,
+) -> list[tuple[float, Event]]:
+    """Choose the best event of each score, with what it would bound; the best first."""
+    chosen = [
+        _choose_event(name, before[name], after[name], share, target=target) for name in before
+    ]
+    return sorted(chosen, key=lambda choice: -choice[0])
 
 
 def _choose_event(
-    name: str, before: Floats, after: Floats, share: float, *, concentrated: bool
+    name: str, before: Floats, after: Floats, share: float, *, target: PrivacyParameter
 ) -> tuple[float, Event]:
     """Choose a score's event with the largest bound on the first half; return both."""
     runs = before.size
@@ -224,9 +270,7 @@ def _choose_event(
             counts = [runs - count for count in counts]
         for first in (True, False):
             top, bottom = counts if first else counts[::-1]
-            p, q = least(top, runs, share), most(bottom, runs, share)
-            with np.errstate(divide="ignore"):
-                bounds = least_rho(p, q) if concentrated else np.log(p) - np.log(q)
+            bounds = target.bound(least(top, runs, share), most(bottom, runs, share))
             place = int(np.argmax(bounds))
             if best is None or bounds[place] > best[0]:
                 event = Event(name, at_least, float(thresholds[place]), first)
@@ -245,30 +289,43 @@ def _thresholds(pooled: Floats) -> Floats:
     return np.unique(pooled[np.concatenate([tail, even, pooled.size - 1 - tail])])
 
 
-def _bound(
+def bound_event(
     event: Event,
     before: int,
     after: int,
     *,
     trials: int,
-    share: float,
     confidence: float,
     tried: int,
-    concentrated: bool,
+    target: PrivacyParameter,
+    ever: bool = False,
 ) -> EpsilonLowerBound:
-    """Bound epsilon by one event, in the direction chosen with it."""
+    """Bound what is declared by one event, in the direction chosen with it.
+
+    Args:
+        event: chosen on other runs.
+        before: in how many runs it happened on the first table.
+        after: and on the second.
+        trials: runs on each table.
+        confidence: that the bounds of all events hold together.
+        tried: how many events share it.
+        target: what is bounded.
+        ever: whether the bound must hold however often it is computed, as runs are added.
+    """
+    share = (1 - confidence) / (2 * tried)
+    lower, upper = (least_ever, most_ever) if ever else (least, most)
     top, bottom = (before, after) if event.before else (after, before)
-    p, q = float(least(top, trials, share)), float(most(bottom, trials, share))
-    low = max(0.0, log(p / q)) if p > 0 else 0.0
-    value = max(low, log((top + 0.5) / (bottom + 0.5)))
-    shown: list[Estimate | None] = [None, None]
-    if concentrated:
-        shares = np.array([[p, (top + 0.5) / (trials + 1)], [q, (bottom + 0.5) / (trials + 1)]])
-        for place, bound in enumerate((least_rho, least_mu)):
-            lower, about = map(float, bound(*shares))
-            shown[place] = Estimate(max(lower, about), lower, inf, confidence)
-    epsilon = Estimate(value, low, inf, confidence)
-    return EpsilonLowerBound(epsilon, event, before, after, trials, tried, *shown)
+    p, q = float(lower(top, trials, share)), float(upper(bottom, trials, share))
+    shares = np.array([[p, (top + 0.5) / (trials + 1)], [q, (bottom + 0.5) / (trials + 1)]])
+    epsilon, rho, mu = (
+        Estimate(max(low, about), low, inf, confidence)
+        for low, about in (
+            map(float, np.maximum(bound(*shares), 0.0))
+            for bound in (PrivacyParameter(delta=target.delta).bound, least_rho, least_mu)
+        )
+    )
+    in_rho = rho if target.measure is PrivacyMeasure.RHO else None
+    return EpsilonLowerBound(epsilon, event, before, after, trials, tried, mu, in_rho)
 
 
 def least_rho(p: Floats, q: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Confidence intervals for shares of independent trials, and for means of repeats."""
 
-from math import inf, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 import scipy
@@ -83,6 +83,49 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
     s = np.asarray(successes, dtype=np.float64)
     bound = scipy.special.betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
     return np.where(s < trials, bound, 1.0).astype(np.float64)
+
+
+def least_ever(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]:
+    """Compute lower bounds for success rates that hold after every number of trials together.
+
+    However often one looks, and whenever one stops, some bound of the sequence is above the rate
+    with probability at most alpha. Proof: with s successes and f failures so far,
+
+        M(p) = B(s + 1/2, f + 1/2) / (B(1/2, 1/2) p^s (1 - p)^f)
+
+    is the likelihood of a rate drawn from Beta(1/2, 1/2) over that of p. At the true p it is a
+    martingale that starts at 1 and is never negative, so it reaches 1 / alpha at any time with
+    probability at most alpha (Ville). The bound is the least p for which it has not; with
+    `most_ever` it is an interval, which holds at all times with probability 1 - alpha.
+
+    References:
+        Ville, "Etude critique de la notion de collectif", 1939.
+        Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of
+        Mathematical Statistics 41 (1970). doi:10.1214/aoms/1177696786
+
+    >>> least_ever([0, 50, 100], 100, 0.025).round(3)
+    array([0.   , 0.329, 0.936])
+    """
+    s = np.asarray(successes, dtype=np.float64)
+    low, high = np.zeros(s.shape), s / trials
+    reach = _log_mixture(s, trials) - log(1 / alpha)
+    for _ in range(_HALVINGS):
+        # The ends keep on both sides of the bound, so what is returned is never above it.
+        middle = (low + high) / 2
+        outside = reach > scipy.special.xlogy(s, middle) + scipy.special.xlog1py(
+            trials - s, -middle
+        )
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    return np.asarray(np.where(s > 0, low, 0.0), dtype=np.float64)
+
+
+def most_ever(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]:
+    """Compute upper bounds for success rates that hold after every number of trials together.
+
+    >>> most_ever([0, 50, 100], 100, 0.025).round(3)
+    array([0.064, 0.671, 1.   ])
+    """
+    return np.asarray(1 - least_ever(trials - np.asarray(successes), trials, alpha))
 
 
 def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -np.inf) -> Estimate:
@@ -221,6 +264,15 @@ def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
     rank = max(int(np.searchsorted(below, (1 - confidence) / 2)) - 1, 0)
     middle = float(np.median(ordered))
     return Estimate(middle, float(ordered[rank]), float(ordered[-1 - rank]), confidence)
+
+
+_HALVINGS = 60
+
+
+def _log_mixture(successes: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
+    """Return the log-likelihood of outcomes in their order, the rate drawn from Beta(1/2, 1/2)."""
+    mixed = scipy.special.betaln(successes + 0.5, trials - successes + 0.5)
+    return np.asarray(mixed - scipy.special.betaln(0.5, 0.5), dtype=np.float64)
 
 
 def _score(successes: float, trials: int, z: float) -> tuple[float, float]:

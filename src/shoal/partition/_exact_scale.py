@@ -71,13 +71,3 @@ def squared_distances(Z: Floats, q: Floats) -> Floats:
     for j in range(1, Z.shape[1]):
         total += (Z[:, j] - q[j]) ** 2
     return total
-
-
-def within_squares(Z: Floats, labels: Ints) -> float:
-    """Sum the squared distances of records to the mean of their group.
-
-    >>> within_squares(np.array([[0.0], [1.0], [1.0]]), np.array([0, 0, 1]))
-    0.5
-    """
-    means = centroids(Z, labels, int(labels.max()) + 1)
-    return float(np.sum((Z - means[labels]) ** 2))

@@ -10,14 +10,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core import Partition, Progress, silent
+from shoal.core import MixedRecords, Partition, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
-from shoal.partition._input import group_size, matrix
+from shoal.partition._input import group_size
 from shoal.partition.kernels.bucketization import Classes, Forest, extendable, fill
 from shoal.partition.kernels.mdav_tree import EMPTY, plant
 from shoal.partition.kernels.shared import MixedSpace
+from shoal.partition.merging import merge_groups
 from shoal.partition.mixed_records import Scaled, mixed_records, scale
 
 LEAF = 32
@@ -73,7 +73,7 @@ class Sizes:
 
 
 def bucketization(
-    X: ArrayLike,
+    X: ArrayLike | MixedRecords,
     bucket: ArrayLike,
     k: int,
     t: Number,
@@ -112,7 +112,8 @@ def bucketization(
     table with one record changed has similar classes; anything about values within a bucket.
 
     Args:
-        X: records by columns, the quasi-identifiers; any finite numbers, not changed.
+        X: records by columns, the quasi-identifiers; any finite numbers, or `MixedRecords`; not
+            changed.
         bucket: bucket of each record, from 0, none empty; see `rank_buckets`.
         k: least class size, at least 2.
         t: largest ratio, at least 1, exact: Fraction("1.5"), not the float 1.5.
@@ -128,13 +129,13 @@ def bucketization(
     >>> classes.partition.labels, classes.achieved
     (array([0, 0, 1, 1]), Fraction(1, 1))
     """
-    X = matrix(X)
-    k = group_size(k, len(X))
+    records = mixed_records(X)
+    k = group_size(k, len(records))
     ratio = _ratio(t)
-    codes, totals = _count_buckets(bucket, len(X))
+    codes, totals = _count_buckets(bucket, len(records))
     sizes = class_sizes(totals, k, ratio, most=most)
-    labels = _fill(scale(mixed_records(X)), codes, _classes(sizes, totals, ratio), progress)
-    return merge_close(X, labels, codes, ratio)
+    labels = _fill(scale(records), codes, _classes(sizes, totals, ratio), progress)
+    return merge_close(records, labels, codes, ratio)
 
 
 def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None) -> Sizes:
@@ -214,16 +215,18 @@ def count_bounds(e: int, totals: ArrayLike, t: Number) -> tuple[list[int], list[
     return low, high
 
 
-def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -> Bucketed:
-    """Merge classes that are not t-close with their nearest class, until all are.
+def merge_close(
+    X: ArrayLike | MixedRecords, labels: ArrayLike, bucket: ArrayLike, t: Number
+) -> Bucketed:
+    """Merge classes that are not t-close with near ones, until all are.
 
-    A class that fails, the lowest first, joins the class whose mean is nearest to its own. The
+    All classes that fail merge at once (`merge_groups`), and what they make is judged again. The
     union of t-close classes is t-close, and the whole table is: it ends. Ratios are compared as
     fractions. Classes are numbered as before, a merged one by the lower number, without gaps.
-    Cost: the number of merges times the number of classes.
+    Cost: a search of a kd-tree for each class that fails, in at most log2(classes) rounds.
 
     Args:
-        X: records by columns; not changed.
+        X: records by columns, or `MixedRecords`; not changed.
         labels: class of each record, from 0 without gaps, made by any method.
         bucket: bucket of each record, from 0, none empty.
         t: largest ratio, at least 1.
@@ -231,43 +234,24 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     >>> merge_close([[0], [1], [5], [6]], [0, 0, 1, 1], [0, 0, 1, 1], 2).partition.labels
     array([0, 0, 0, 0])
     """
-    X = matrix(X)
+    records = mixed_records(X)
     most = _ratio(t)
-    codes, totals = _count_buckets(bucket, len(X))
+    codes, totals = _count_buckets(bucket, len(records))
     partition = Partition(np.asarray(labels))
-    if len(partition.labels) != len(X):
+    if len(partition.labels) != len(records):
         raise InputError(
             f"The labels of the partition must give the class of each record; found "
             f"{len(partition.labels)} for "
-            f"{len(X)} records."
+            f"{len(records)} records."
         )
-    g = len(partition)
-    counts = np.zeros((g, len(totals)), np.int64)
-    np.add.at(counts, (partition.labels, codes), 1)
-    reached = _achieved_ratios(counts, totals)
-    failing = {i for i, ratio in enumerate(reached) if ratio is None or ratio > most}
-    into = np.arange(g)
-    if failing:
-        means = centroids(unit_scaled(X), partition.labels, g)
-    while failing:
-        merging = min(failing)
-        far = squared_distances(means, means[merging])
-        far[(into != np.arange(g)) | (np.arange(g) == merging)] = np.inf
-        other = int(far.argmin())
-        low, high = min(merging, other), max(merging, other)
-        a, b = counts[low].sum(), counts[high].sum()
-        means[low] = (a * means[low] + b * means[high]) / (a + b)
-        counts[low] += counts[high]
-        into[into == high] = low
-        failing -= {low, high}
-        (reached[low],) = _achieved_ratios(counts[low : low + 1], totals)
-        ratio = reached[low]
-        if ratio is None or ratio > most:
-            failing.add(low)
-    kept, new = np.unique(into, return_inverse=True)
-    worst = [reached[i] for i in kept.tolist()]
-    achieved = max(ratio for ratio in worst if ratio is not None)
-    return Bucketed(Partition(new.ravel()[partition.labels]), counts[kept], achieved)
+    while True:
+        counts = np.zeros((len(partition), len(totals)), np.int64)
+        np.add.at(counts, (partition.labels, codes), 1)
+        reached = _achieved_ratios(counts, totals)
+        failing = np.array([ratio > most for ratio in reached])
+        if not failing.any():
+            return Bucketed(partition, counts, Fraction(max(reached)))
+        partition = merge_groups(records, partition, failing)
 
 
 def _ratio(t: Number) -> Fraction:
@@ -446,23 +430,23 @@ def _forest(Z: Floats, space: MixedSpace, bucket: Ints, number: int) -> Forest:
     )
 
 
-def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | None]:
-    """Return the largest ratio of shares in each class, either way; None if it lacks a bucket."""
+def _achieved_ratios(counts: Ints, totals: Ints) -> list[Fraction | float]:
+    """Return the largest ratio of shares in each class, either way; infinite without a bucket."""
     n = int(totals.sum())
     size = counts.sum(axis=1)
     g, b = counts.shape
     triples = np.column_stack((np.repeat(size, b), counts.ravel(), np.tile(totals, g)))
     distinct, which = np.unique(triples, axis=0, return_inverse=True)
     ratios = [_off(e, c, held, n) for e, c, held in distinct.tolist()]
-    order = sorted(range(len(ratios)), key=lambda one: (ratios[one] is None, ratios[one] or 0))
+    order = sorted(range(len(ratios)), key=ratios.__getitem__)
     place = np.argsort(order)
     worst = place[which.ravel()].reshape(g, b).max(axis=1)
     return [ratios[order[at]] for at in worst.tolist()]
 
 
-def _off(e: int, c: int, own: int, n: int) -> Fraction | None:
+def _off(e: int, c: int, own: int, n: int) -> Fraction | float:
     """Return the ratio of c/e and own/n, or its inverse, whichever is larger."""
     if c == 0:
-        return None
+        return math.inf
     ratio = Fraction(c * n, e * own)
     return max(ratio, 1 / ratio)

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from shoal.core import Partition
+from shoal.core import MixedRecords, Partition
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.partition._exact_scale import within_squares
-from shoal.partition._input import matrix
 from shoal.partition.kernels.coarse_tree import descend
+from shoal.partition.mixed_records import Scaled, mixed_records, scale, within_groups
+
+Grouper = Callable[[MixedRecords, int], Partition]
 
 SPARE = 1.15
 """A cell's size, as the sample estimates it, must exceed the least size by this factor."""
@@ -27,16 +29,37 @@ WINDOW = 64
 
 
 @dataclass(frozen=True, eq=False)
+class Centre:
+    """The mean of the sample.
+
+    Attributes:
+        numbers: the means of the columns of numbers.
+        codes: of each column of codes, what each code adds to the squared distance; last, what a
+            code adds that the sample lacks.
+    """
+
+    numbers: Floats
+    codes: tuple[Floats, ...]
+
+    def distances(self, records: MixedRecords) -> Floats:
+        """Squared distances of records to the mean."""
+        far: Floats = ((records.numbers - self.numbers) ** 2).sum(axis=1)
+        for table, codes in zip(self.codes, records.codes.T, strict=True):
+            far += table[np.minimum(codes, len(table) - 1)]
+        return far
+
+
+@dataclass(frozen=True, eq=False)
 class CoarseTree:
     """A tree of cuts; each record lies in one of its cells.
 
     Attributes:
-        axis: of each node, node 0 being the root.
+        axis: of each node, node 0 being the root: a column of numbers, or after these of codes.
         cut: of each node: x < cut goes low.
         low: the next node, or -1 - a for cell a.
         high: likewise.
         count: number of cells.
-        centre: of the records.
+        centre: of the sample.
         beyond: squared distance from the centre at and beyond which records are in cell 0; infinite
             if there is no outer cell.
     """
@@ -46,15 +69,16 @@ class CoarseTree:
     low: Ints
     high: Ints
     count: int
-    centre: Floats
+    centre: Centre
     beyond: float = np.inf
 
-    def route(self, X: Floats) -> Ints:
+    def route(self, X: ArrayLike | MixedRecords) -> Ints:
         """Return the cell of each record."""
-        cells = np.empty(len(X), np.int64)
-        descend(np.ascontiguousarray(X), self.axis, self.cut, self.low, self.high, cells)
+        records = mixed_records(X)
+        cells = np.empty(len(records), np.int64)
+        descend(_axes(records), self.axis, self.cut, self.low, self.high, cells)
         if np.isfinite(self.beyond):
-            cells[((X - self.centre) ** 2).sum(axis=1) >= self.beyond] = 0
+            cells[self.centre.distances(records) >= self.beyond] = 0
         return cells
 
     def merge_small(self, sizes: Ints, least: int) -> "CoarseTree":
@@ -92,20 +116,21 @@ class CoarseTree:
 
 
 def coarse_cells(
-    sample: Floats,
+    sample: ArrayLike | MixedRecords,
     rows: int,
     k: int,
     *,
     size: int,
     least: int,
-    method: Callable[[Floats, int], Partition],
+    method: Grouper,
 ) -> CoarseTree:
     """Cut space into cells of `size` to about 2 `size` records, where records are sparse.
 
     A node that holds 2 `size` records or more, by the sample, is cut. On each axis, the cuts
     between two different values in the middle of the node's records are examined. The cut around
-    which 2/64 of the records stretch farthest is taken, ties by the lowest axis and cut. A node
-    whose records are equal, or that no cut divides with enough on both sides, is a cell.
+    which 2/64 of the records stretch farthest is taken, ties by the lowest axis and cut; codes are
+    cut in their order, and stretch from one to the next. A node whose records are equal, or that
+    no cut divides with enough on both sides, is a cell.
 
     If the spread is in the tails, cuts through them separate records that have few neighbours. So
     the outermost records, about `size` of them, are also tried as a cell of their own, and that is
@@ -114,38 +139,57 @@ def coarse_cells(
     Cost: O(s d log s log(rows / size)) for a sample of s, and the method on the sample, twice.
 
     Args:
-        sample: records by axes, on one scale.
+        sample: records by axes, on one scale, or `MixedRecords`.
         rows: of the whole table.
         k: least group size.
         size: records that a cell should have.
         least: the fewest that it should have.
         method: groups the records of a cell.
     """
-    sample = matrix(sample)
+    records = mixed_records(sample)
     if not k <= least <= size:
         raise InputError(
             f"Expected for the cells of a coarse tree k <= least <= size; found k={k}, "
             f"least={least} and size={size}."
         )
-    share = len(sample) / rows
+    share = len(records) / rows
     wanted = (2 * size * share, SPARE * least * share)
-    centre = sample.mean(axis=0)
-    grown = _grown(sample, centre, np.inf, wanted)
+    centre = centre_of(records)
+    grown = _grown(records, centre, np.inf, wanted)
     outer = round(max(size, SPARE * least) * share)
-    if grown.count < 2 or not k <= outer < len(sample):
+    if grown.count < 2 or not k <= outer < len(records):
         return grown
-    far = ((sample - centre) ** 2).sum(axis=1)
+    far = centre.distances(records)
     beyond = float(np.partition(far, len(far) - outer)[len(far) - outer])
-    inner = sample[far < beyond]
+    inner = np.flatnonzero(far < beyond)
     if len(inner) < k or beyond == 0.0:
         return grown
-    apart = _grown(inner, centre, beyond, wanted)
-    losses = [_loss(tree, sample, k, method) for tree in (grown, apart)]
+    apart = _grown(records.take(inner), centre, beyond, wanted)
+    losses = [_loss(tree, records, k, method) for tree in (grown, apart)]
     return apart if losses[1] < losses[0] else grown
 
 
-def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> CoarseTree:
+def _axes(records: MixedRecords) -> Floats:
+    """Return the columns of numbers, then those of codes."""
+    return np.hstack([records.numbers, records.codes.astype(np.float64)])
+
+
+def centre_of(records: MixedRecords) -> Centre:
+    """Compute the mean of some records."""
+    tables = []
+    for codes, weight in zip(records.codes.T, records.weights, strict=True):
+        share = np.append(np.bincount(codes), 0) / len(codes)
+        spread = (share[1:] ** 2).sum()
+        tables.append(weight * np.append(spread, spread + 1.0 - 2.0 * share[1:]))
+    return Centre(records.numbers.mean(axis=0), tuple(tables))
+
+
+def _grown(
+    records: MixedRecords, centre: Centre, beyond: float, wanted: tuple[float, float]
+) -> CoarseTree:
     """Grow the tree; `wanted` is the least size of a node to cut, and of a side."""
+    X = _axes(records)
+    steps = np.append(np.zeros(records.numbers.shape[1]), np.sqrt(2.0 * records.weights))
     axis: list[int] = []
     cut: list[float] = []
     ways: list[list[int]] = []
@@ -155,7 +199,7 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
         nonlocal cells
         best = None
         if len(rows) >= wanted[0]:
-            best = _best_cut(X[rows], wanted[1])
+            best = _best_cut(X[rows], steps, wanted[1])
         if best is None:
             cells += 1
             return -cells
@@ -174,8 +218,11 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
     return CoarseTree(np.array(axis, np.int64), np.array(cut), low, high, cells, centre, beyond)
 
 
-def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
-    """Return axis and position of the cut where records are sparsest, or None."""
+def _best_cut(X: Floats, steps: Floats, least: float) -> tuple[int, float] | None:
+    """Return axis and position of the cut where records are sparsest, or None.
+
+    `steps` says how far two codes of an axis lie apart; 0 for an axis of numbers.
+    """
     m = len(X)
     window = max(m // WINDOW, 1)
     for middle in (MIDDLE, (0.0, 1.0)):
@@ -189,6 +236,8 @@ def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
             if not real.size:
                 continue
             width = x[np.minimum(real + window, m - 1)] - x[np.maximum(real - window, 0)]
+            if steps[j]:
+                width = np.full(real.size, steps[j])
             a = int(np.argmax(width))
             if best is None or width[a] > best[0]:
                 best = (float(width[a]), j, float(x[real[a]]))
@@ -197,17 +246,18 @@ def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
     return None
 
 
-def _loss(
-    tree: CoarseTree, sample: Floats, k: int, method: Callable[[Floats, int], Partition]
-) -> float:
+def _loss(tree: CoarseTree, sample: MixedRecords, k: int, method: Grouper) -> float:
+    scaled = scale(sample)
     cell = tree.route(sample)
     order = np.argsort(cell, kind="stable")
     lost = 0.0
     for rows in np.split(order, np.cumsum(np.bincount(cell, minlength=tree.count))[:-1]):
+        if not len(rows):
+            continue
+        labels = np.zeros(len(rows), np.int64)
         if len(rows) >= k:
-            lost += within_squares(sample[rows], method(sample[rows], k).labels)
-        elif len(rows):
-            lost += within_squares(sample[rows], np.zeros(len(rows), np.int64))
+            labels = method(sample.take(rows), k).labels
+        lost += within_groups(Scaled(scaled.Z[rows], scaled.space), labels)
     return lost
 
 

@@ -1,4 +1,7 @@
-"""Insensitive microaggregation: groups that follow public total orders."""
+"""Insensitive microaggregation: groups that follow public total orders.
+
+In mathematical notation: docs/explanation/proofs.md, "Groups along a public order".
+"""
 
 from typing import Literal, get_args
 

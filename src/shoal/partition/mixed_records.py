@@ -111,14 +111,8 @@ def distances_to_centroid(records: Scaled, labels: Ints, g: int) -> Floats:
     far = np.zeros(len(labels))
     for j in range(space.numbers):
         far += (numbers[:, j] - means[:, j]) ** 2
-    return far + codes_to_centroid(records.codes, space.weight, labels, g)
-
-
-def codes_to_centroid(codes: Ints, weights: Floats, labels: Ints, g: int) -> Floats:
-    """What columns of codes add to the squared distances of records to their groups' centroids."""
-    far = np.zeros(len(labels))
     sizes = np.bincount(labels, minlength=g)
-    for column, weight in zip(codes.T, weights, strict=True):
+    for column, weight in zip(records.codes.T, space.weight, strict=True):
         counted = count_codes(column, labels, g)
         spread = counted.squares.astype(np.float64) / sizes / sizes
         far += _to_centroid(spread[labels], counted.share(labels, column, sizes), column, weight)

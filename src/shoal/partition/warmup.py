@@ -7,11 +7,12 @@ import numpy as np
 from shoal.core import Diversity, LDiversity, Partition
 from shoal.core._arrays import freeze
 from shoal.partition.bucketization import bucketization
-from shoal.partition.coarse_tree import CoarseTree
+from shoal.partition.coarse_tree import Centre, CoarseTree
 from shoal.partition.full_domain import full_domain
 from shoal.partition.kernels.coarse_tree import tally_grid
 from shoal.partition.kernels.univariate import central_codes
 from shoal.partition.mdav import mdav
+from shoal.partition.merging import nearest_others
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
 from shoal.partition.noise_aware import noise_aware
@@ -32,6 +33,7 @@ def warmup() -> None:
     mdav(table + grid[:, None] % 29, 3)
     vmdav(table[:100], 3, gamma=1.0)
     mu_approx(table[:100], 3)
+    nearest_others(table[:100], np.arange(2))  # where groups of persons are merged
     diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
     mondrian(table[:100], 3, require=[Requirement(diverse, np.arange(100))])
     bucketization(table[:100], np.arange(100) % 2, 3, 2)
@@ -46,6 +48,7 @@ def warmup() -> None:
     noise_aware(table[:100, :1], 1.0)
     # Kernels that blocks of records on Spark use.
     nodes = np.zeros(1, np.int64)
-    CoarseTree(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])
+    centre = Centre(np.zeros(2), ())
+    CoarseTree(nodes, np.ones(1), nodes - 1, nodes - 2, 2, centre).route(table[:9])
     first = np.zeros((1, 3), np.int64)
     tally_grid(table[:1], nodes, np.zeros(0), first, np.zeros((2, 2)), np.zeros(2, np.int64))

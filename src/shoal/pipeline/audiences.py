@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shoal.core import ONE_ROW, Audience, Claim, Guarantee, Policy, Role, Status
 from shoal.errors import InputError, did_you_mean
+from shoal.io.pseudonyms import read_key
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,48 @@ def refuse(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -
     """Refuse claims that do not suffice for the policy's audience, with the `objection`."""
     if reason := objection(policy, claims, why=why):
         raise InputError(reason)
+
+
+def refuse_pseudonyms(policy: Policy, *, rows: bool) -> tuple[str, ...]:
+    """Refuse pseudonyms and shifted dates where they are not for the release, or say what they are.
+
+    `rows` is whether the release has people's rows, without noise and made on one machine.
+    """
+    schema, public = policy.schema, policy.audience is Audience.PUBLIC_USE
+    columns = [column for column in schema.columns if column.disguised]
+    if not columns:
+        return ()
+    names = ", ".join(column.name for column in columns)
+    if public or not rows:
+        raise InputError(
+            f"Pseudonyms and shifted dates ({names}) are for named recipients and for rows "
+            "released on one machine without noise; found "
+            f"{'public use' if public else 'another release'}. Drop the column, with the role "
+            "identifier."
+        )
+    if any(column.date_shift for column in columns) and schema.persons is None:
+        raise InputError("Dates of a person are shifted together; expected a column that numbers "
+                         "the persons, with privacy_unit = true, beside date_shift.")  # fmt: skip
+    warning = (
+        f"Nothing is promised of the pseudonyms or shifted dates in {names}: the rows of a person "
+        "are linked by them, so k is about single rows, and several together may single the "
+        "person out. Days between two dates stay, and one known date gives the shift away. "
+        "Pseudonymised data remain personal data."
+    )
+    return (warning,)
+
+
+def read_pseudonym_key(policy: Policy) -> bytes | None:
+    """Read the recipient's key, if the policy has pseudonyms or shifted dates."""
+    if not any(column.disguised for column in policy.schema.columns):
+        return None
+    recipient = policy.context.get("recipient")
+    if policy.pseudonym_key is None or not recipient:
+        raise InputError(
+            "Pseudonyms and shifted dates need a secret for each recipient: state pseudonym_key, a "
+            "file outside the release, under [release], and recipient under [context]."
+        )
+    return read_key(policy.pseudonym_key, recipient)
 
 
 def covers_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:

@@ -41,7 +41,12 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         unused = "centres of groups are unweighted" if method.has_centres(setting) else "not used"
-        lines.append(f"The sampling weight in column '{weight}' is released as it is; {unused}.")
+        column = schema[weight]
+        done = "released as it is" if not column.class_mean else (
+            "the mean of each class, the rows that agree on the protected columns"
+        )  # fmt: skip
+        raked = f", raked to the totals of {', '.join(column.totals)}" if column.totals else ""
+        lines.append(f"The sampling weight in column '{weight}' is {done}{raked}; {unused}.")
     stratum = schema.column_with_flag("stratum")
     if stratum:
         spans = ": groups may span strata" if method.has_groups else ""
@@ -78,7 +83,9 @@ def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[s
     untouched = [
         column.name
         for column in schema.columns
-        if column.role is Role.OTHER and column.name not in setting.columns
+        if column.role is Role.OTHER
+        and column.name not in setting.columns
+        and not (column.class_mean or column.disguised)
     ]
     if untouched and not boxes:
         lines.append(
@@ -298,6 +305,7 @@ def _is_unknown(column: Column, values: tuple[str, ...]) -> bool:
         column.kind not in {Kind.NOMINAL, Kind.ORDINAL}
         or not column.all_categories
         or column.prefix
+        or column.breaks
     ):
         return False
     return not {*values} <= {*column.all_categories, *column.missing, *(column.recode or {})}

@@ -33,7 +33,7 @@ from shoal.core import (
     TCloseness,
     write_fraction,
 )
-from shoal.engine import constraint_fit, risk_limits
+from shoal.engine import class_weights, constraint_fit, risk_limits
 from shoal.errors import ClaimViolationError, InputError, count_noun, did_you_mean
 from shoal.io import clamp
 from shoal.io.text_files import check_options
@@ -136,12 +136,16 @@ def plan(
     )
     _refuse_contributions(method, setting)
     _refuse_risk_limits(method, setting, distributed=distributed)
+    linked = setting.release_form in {ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED}
+    not_hidden = audiences.refuse_pseudonyms(
+        policy, rows=linked and not (method.noisy or distributed)
+    )
     if method.noisy:
         stated_reading.refuse_unstated(policy, data, delimiter=delimiter)
     for name in method.clamps(setting):
         clamp.refuse_alike(policy.schema[name])
-    constraint_fit.refuse_contradiction(method, setting)
     method.refuse(setting)
+    constraint_fit.refuse_contradiction(method, setting)
     if distributed:
         _refuse_distributed(method, setting)
     constraint_fit.refuse(method, setting)
@@ -153,7 +157,10 @@ def plan(
         setting=setting,
         claims=claims,
         required=policy.required,
-        not_claimed=method.promises.not_claimed(setting),
+        not_claimed=(
+            *method.promises.not_claimed(setting),
+            *not_hidden,
+        ),
         notes=(
             *notes(policy, method, setting),
             *chain.from_iterable(discovery.plan_notes(setting, claimed) for claimed in private),
@@ -231,7 +238,9 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
     approximate one follow the data, and a changed record may move them, so its proof does not
     apply. Groups of k stay groups of k.
     """
-    claims = constraint_fit.add_assumptions(method.promises.claims(setting), setting.constraints)
+    promised = method.promises.claims(setting)
+    promised = class_weights.cover_weight(promised, method, setting, distributed=distributed)
+    claims = constraint_fit.add_assumptions(promised, setting.constraints)
     if not method.approximate(distributed=distributed):
         return claims
     return tuple(

@@ -233,6 +233,7 @@ def run(
         decimal=planned.policy.reading.decimal,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
         constraints=planned.policy.constraints,
+        pseudonym_key=audiences.read_pseudonym_key(planned.policy),
     )
     rows = source.adopt(how)
     planned = with_rows(planned, rows.public_rows(planned.setting))
@@ -320,7 +321,7 @@ def _discover(
     tools.progress("discovering columns", 0, 1)
     found = source.ask(how, lambda count: discovery.discover(asked, count, tools.noise))
     planned = settle_plan(planned, found.facts)
-    return planned, discovery.leave_for_method(planned.setting, claimed), found
+    return planned, discovery.leave_for_method(planned.setting, claimed, found.left), found
 
 
 def settle_plan(planned: Plan, facts: Mapping[str, Mapping[str, Any]]) -> Plan:
@@ -358,7 +359,7 @@ def list_unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
         for name in outcome.distinct
         if name not in (*policy.accept_distinct, *planned.setting.columns)
         and (schema[name].role is Role.OTHER or schema[name].kind not in {Kind.NUMERIC, Kind.DATE})
-        and not schema[name].sampling_weight  # whoever states it asks for it
+        and not (schema[name].sampling_weight or schema[name].pseudonym)  # who states it, asks
     ]
     unexpected = []
     if constant:

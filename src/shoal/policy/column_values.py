@@ -234,8 +234,8 @@ def column_values(
         measure=raw.measures.get(name, ""),
         ordered=raw.ordered.get(name, ()),
     )
-    if missing:
-        column = column.without(column.text.str.strip_chars().is_in(list(missing)))
+    if marks := [*missing, *raw.missing.get(name, ())]:
+        column = column.without(column.text.str.strip_chars().is_in(marks))
     column = _with_limits(_without_marks(column), decimal)
     return _without_sentinels(_with_numbers(column, decimal, raw.reading.get("delimiter")))
 

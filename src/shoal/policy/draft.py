@@ -23,6 +23,7 @@ from shoal.io import text_files
 from shoal.io.cells import is_plain
 from shoal.io.dates import ISO, in_words
 from shoal.io.files import read_by_header
+from shoal.io.metadata import describe_by
 from shoal.io.raw import Raw
 from shoal.io.text_files import brief, quote
 from shoal.io.validate import parse_numbers
@@ -60,6 +61,7 @@ def draft(
     identifiers: Collection[str] = (),
     quasi_identifiers: Collection[str] = (),
     confidential: Collection[str] = (),
+    metadata: str | Path | None = None,
 ) -> DraftedPolicy:
     """Read a table and draft a commented policy for a steward to correct.
 
@@ -86,6 +88,8 @@ def draft(
         identifiers: columns to drop; the roles of columns that are not named are guessed.
         quasi_identifiers: columns that an attacker may know.
         confidential: columns that must not be learnt.
+        metadata: a data package (JSON) or a DDI codebook (XML) that describes the table: labels,
+            missing codes, levels of measurement and the sampling weight come from it.
     """
     if isinstance(data, str | Path):
         source = source or Path(data).name
@@ -98,6 +102,7 @@ def draft(
             skip=skip,
         )
     raw = io.from_native(data)
+    raw = raw if metadata is None else describe_by(raw, Path(metadata))
     if raw.frame.height == 0:
         raise InputError(EMPTY)
     purpose = _purpose(audience, k, keep, template)
@@ -231,7 +236,7 @@ def _to_discover(
     return _join_sections(
         [
             f"{heading}, from the names of its columns alone.",
-            "# Kinds, categories and bounds are found with noise, for a tenth of epsilon. What is",
+            "# Kinds, categories and bounds are found with noise, for a share of epsilon. What is",
             "# assumed, and not found, is marked so: correct it before the release.",
         ],
         ["one_row_per_person = true  # assumed: each person has one row"] if unit is None else (),

@@ -421,7 +421,7 @@ def nearly_unique(
         series.name: series
         for series in released
         if series.name not in manifest.protected_columns
-        and not policy["columns"].get(series.name, {}).get("sampling_weight")
+        and not policy["columns"].get(series.name, {}).keys() & {"sampling_weight", "pseudonym"}
     }
     shares = {name: alone(series, persons, k) for name, series in shown.items()}
     rare = sorted((name for name, share in shares.items() if share), key=lambda name: -shares[name])

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -46,8 +45,8 @@ from shoal.hierarchy.files import csv_rows
 from shoal.io import dates, text_files
 from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import explain
-from shoal.policy.sections import ConstraintsSpec, RequireSpec
-from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec
+from shoal.policy.sections import BudgetSpec, ConstraintsSpec, RequireSpec
+from shoal.policy.spec import ColumnSpec, PolicySpec
 
 PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
 """What a policy may be given as: see `load`."""
@@ -256,6 +255,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         population=files.folder / spec.require.population if spec.require.population else None,
         accept_constant=tuple(spec.release.accept_constant),
         accept_distinct=tuple(spec.release.accept_distinct),
+        pseudonym_key=files.folder / key if (key := spec.release.pseudonym_key) else None,
         constraints=_constraints(spec.constraints, schema),
     )
 
@@ -370,6 +370,9 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """
     hidden = {"budget", "context", "evaluate"} | (set() if _is_unreviewed(spec) else {"review"})
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    released = {**plain.pop("release", {})}
+    released.pop("pseudonym_key", None)
+    plain |= {"release": released} if released else {}
     if spec.constraints.observed:
         plain.get("constraints", {}).pop("rules", None)
         plain.get("constraints", {}).pop("lookups", None)
@@ -391,7 +394,7 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
     """Build a column, reading the files that it names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
-    values |= _known_domain(spec)
+    values |= _known_domain(spec) | {"breaks": tuple(spec.breaks)}
     if spec.hierarchy:
         rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:
@@ -427,18 +430,12 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
 
 
 def _known_domain(spec: ColumnSpec) -> dict[str, Any]:
-    """Return the stated categories, or stand-ins for what is to be discovered, for a plan."""
+    """Return the stated categories, or what is to be discovered; unsure kinds count as nominal."""
     if not spec.discover:
         return {"categories": tuple(spec.categories)} if spec.categories else {}
-    return {"discover": spec.discover, **_stand_in(spec)}
-
-
-def _stand_in(spec: ColumnSpec) -> dict[str, Any]:
-    if isinstance(spec.kind, Discover) or isinstance(spec.categories, Discover):
-        return {"kind": Kind.NOMINAL, "categories": ("other",)}
-    if spec.kind is Kind.DATE:
-        return {"bounds": (date(1970, 1, 1), date(1970, 1, 2))}
-    return {"bounds": (Decimal(0), Decimal(1))}
+    unsure = isinstance(spec.kind, Discover)
+    open_domain = {"discover": spec.discover, "categories": None, "bounds": None}
+    return open_domain | ({"kind": Kind.NOMINAL} if unsure else {})
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:

@@ -10,6 +10,7 @@ from shoal.core import Discover
 from shoal.errors import InputError, count_noun, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.sections import (
+    BudgetSpec,
     ClosenessSpec,
     ConstraintsSpec,
     ContextSpec,
@@ -21,11 +22,7 @@ from shoal.policy.sections import (
     StochasticSpec,
     WritingSpec,
 )
-from shoal.policy.spec import (
-    BudgetSpec,
-    ColumnSpec,
-    PolicySpec,
-)
+from shoal.policy.spec import ColumnSpec, PolicySpec
 
 EXPECTED = {
     "bool_type": "true or false",

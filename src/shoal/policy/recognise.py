@@ -120,6 +120,7 @@ def _columns(
         own_meanings = meanings(name)
         label = raw.column_labels.get(name)
         means[name] = own_meanings if own_meanings - {"public"} or not label else meanings(label)
+        means[name] |= {"sampling_weight"} if name in raw.weights else set()
     body = any("body" in meaning for meaning in means.values())
     day_first = _day_first(raw, values) if day_first is None else day_first
     return {
@@ -316,8 +317,8 @@ def _weight(column: NamedColumn) -> Guess | None:
             return None
     return guess_dropped(
         "a sampling weight, left out because a rare weight singles somebody out",
-        advice='to release it as it is, write { role = "other", kind = "numeric", '
-        "sampling_weight = true }",
+        advice='to release the mean of each class, write { role = "other", kind = "numeric", '
+        "sampling_weight = true, class_mean = true }",
     )
 
 

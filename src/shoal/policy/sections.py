@@ -1,4 +1,4 @@
-"""The models of a policy's sections but `[columns]`, `[protect]`, `[require]` and `[budget]`."""
+"""The models of a policy's sections but `[columns]`, `[protect]` and `[require]`."""
 
 import datetime as dt
 from decimal import Decimal
@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from shoal.core import Audience, BoxKernel, Distance, Diversity
+from shoal.core import Audience, BoxKernel, Distance, Diversity, Extract
 from shoal.errors import InputError
 from shoal.io.dates import is_format, strptime_format
 from shoal.io.sheet_rows import numbers_of
@@ -122,6 +122,39 @@ class WritingSpec(Spec):
     )
 
 
+class BudgetSpec(Spec):
+    """Where the budget of the population is kept; never published with the release."""
+
+    file: str = Field(
+        description="The budget file, which `shoal budget init` makes. It is looked for beside "
+        "the policy."
+    )
+    source: str = Field(description="The population, which all its extracts and versions share.")
+    extract: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+        None,
+        description="The rule by which the table was cut out of its source, in words. Without it "
+        "the table is the whole source, or a later version of it.",
+    )
+    extract_by: Annotated[Extract, choice(Extract)] | None = Field(
+        None, description="What the rule of the extract reads. Needed beside extract."
+    )
+    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="The largest number of rows that a person has in any table of the source. A "
+        "fact of the "
+        "source, not a cut that a release makes.",
+    )
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.extract is None) is not (self.extract_by is None):
+            fail(
+                "expected 'extract' (the rule, in words) and 'extract_by' "
+                f"({', '.join(Extract)}) together, found one."
+            )
+        return self
+
+
 class ReleaseSpec(Spec):
     """The audience of the release."""
 
@@ -135,9 +168,12 @@ class ReleaseSpec(Spec):
     )
     accept_distinct: list[str] = Field(
         default_factory=list,
-        description="Columns released unchanged although few share their values, without further "
-        "warnings. The confidential report lists them. If every row of another column has "
-        "its own value, a method without epsilon writes nothing.",
+        description="Columns released unchanged although few share their values. If every row of "
+        "another has its own value, a method without epsilon writes nothing.",
+    )
+    pseudonym_key: str | None = Field(
+        None,
+        description="The file with the secret of pseudonyms, made where it is missing.",
     )
 
 

@@ -11,11 +11,13 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Discover, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Discover, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
+from shoal.io.validate import is_number
 from shoal.policy.sections import (
+    BudgetSpec,
     ConstraintsSpec,
     ContextSpec,
     EvaluateSpec,
@@ -41,7 +43,7 @@ _LISTS = (
     ("release", "accept_distinct"),
     ("evaluate", "query_columns"),
 )
-FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
+FLAGS = ("privacy_unit", "household", "sampling_weight", "class_mean", "stratum")
 """Column keys that at most one column may carry."""
 
 
@@ -68,12 +70,16 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "transform": {Kind.NUMERIC},
     "step": {Kind.NUMERIC},
     "sampling_weight": {Kind.NUMERIC},
+    "class_mean": {Kind.NUMERIC},
+    "totals": {Kind.NUMERIC},
     "top_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
     "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+    "breaks": {Kind.ORDINAL},
     "prefix": {Kind.ORDINAL, Kind.NOMINAL},
     "recode": {Kind.ORDINAL, Kind.NOMINAL},
     "date_format": {Kind.DATE},
     "date_step": {Kind.DATE},
+    "date_shift": {Kind.DATE},
     "other": {Kind.ORDINAL, Kind.NOMINAL},
     "missing_as": set(Kind),
     "keep_missing": set(Kind),
@@ -81,6 +87,11 @@ KINDS_OF_KEYS: dict[str, set[Kind]] = {
 """Column keys that only some kinds of columns may have."""
 _OPEN = dict.fromkeys(("prefix", "recode", "date_format", "keep_missing"), (Discover.DISCOVER,))
 """Those that a column of an unknown kind may have, too: they say how its cells are read."""
+
+
+def suits(key: str, kind: str | None) -> bool:
+    """Whether a column of a kind may have a key."""
+    return kind in {*KINDS_OF_KEYS.get(key, {kind}), *_OPEN.get(key, ())}
 
 
 class ColumnSpec(_Spec):
@@ -162,17 +173,31 @@ class ColumnSpec(_Spec):
     )
     household: bool = Field(
         default=False,
-        description="The column numbers the households. A note says that a group may hold several "
-        "members of one.",
+        description="The column numbers the households.",
     )
     sampling_weight: bool = Field(
         default=False,
-        description="How many people of the population a row represents. The weight is not used in "
-        "averages.",
+        description="How many people of the population a row represents.",
+    )
+    class_mean: bool = Field(
+        default=False,
+        description="Each row gets the mean weight of its class, which k-anonymity covers.",
+    )
+    totals: dict[str, dict[str, Annotated[Number, Field(gt=0)]]] = Field(
+        default_factory=dict,
+        description="Mean weights are raked to these public totals, by columns and values.",
     )
     stratum: bool = Field(
         default=False,
         description="The column holds the sampling stratum. Groups may span strata.",
+    )
+    pseudonym: bool = Field(
+        default=False,
+        description="Its values become keyed pseudonyms. The role is other, without a kind.",
+    )
+    date_shift: Annotated[int, Field(ge=1, le=3650)] | None = Field(
+        None,
+        description="All dates of a person are shifted by one secret number of days, at most this.",
     )
     step: Annotated[Number, Field(gt=0)] | None = Field(
         None,
@@ -186,6 +211,10 @@ class ColumnSpec(_Spec):
     )
     missing: list[Category] = Field(
         default_factory=list, description="Cells that mean missing, beside the empty one."
+    )
+    breaks: list[Number] = Field(
+        default_factory=list,
+        description="Numbers are cut into the categories at these. Each begins a class.",
     )
     prefix: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
@@ -252,7 +281,7 @@ class ColumnSpec(_Spec):
             if self.sampling_weight:
                 fail('expected kind = "numeric" for a sampling weight, found none.', "kind")
         for key in named & KINDS_OF_KEYS.keys():
-            if self.kind not in {*KINDS_OF_KEYS[key], *_OPEN.get(key, ())}:
+            if not suits(key, self.kind):
                 kinds = " or ".join(sorted(KINDS_OF_KEYS[key]))
                 described = f"a {self.kind} column" if self.kind else "a column without a kind"
                 fail(f"expected '{key}' only on a {kinds} column, found it on {described}.", key)
@@ -267,6 +296,7 @@ class ColumnSpec(_Spec):
                 "expected 'max_contributions' or 'exact_contributions', found both.",
                 "exact_contributions",
             )
+        self._check_linked_keys()
         if {"keep_missing", "missing_as"} <= named:
             fail("expected 'keep_missing' or 'missing_as', found both.", "missing_as")
         if self.discover:
@@ -275,6 +305,28 @@ class ColumnSpec(_Spec):
         self._check_categories()
         self._check_limits()
         return self
+
+    def _check_linked_keys(self) -> None:
+        if self.breaks and (
+            sorted({*self.breaks}) != self.breaks
+            or len(self.categories or ()) != len(self.breaks) + 1
+            or any(is_number(str(name)) for name in self.categories or ())
+        ):
+            fail("expected 'breaks' that rise, and one category more, none of them a number.",
+                 "breaks")  # fmt: skip
+        if self.pseudonym and (self.kind is not None or self.role is not Role.OTHER):
+            fail("expected 'pseudonym' with the role other and without a kind.", "pseudonym")
+        shown = ("bounds", "top_code", "bottom_code", "date_step")
+        moved = "date_shift" if self.date_shift else "totals"
+        if getattr(self, moved) and (stated := [key for key in shown if getattr(self, key)]):
+            fail(f"expected no '{stated[0]}' beside '{moved}', which moves values beyond.", moved)
+        if self.class_mean > self.sampling_weight or bool(self.totals) > self.class_mean:
+            fail(
+                "expected 'class_mean' beside 'sampling_weight = true', and 'totals' beside both.",
+                "class_mean" if self.class_mean else "totals",
+            )
+        if len({sum(margin.values()) for margin in self.totals.values()}) > 1:
+            fail("expected totals that add up to the same population for each column.", "totals")
 
     @property
     def discover(self) -> tuple[str, ...]:
@@ -393,39 +445,6 @@ class ProtectSpec(_Spec):
         description="How the rows of the release relate to the original's. By default the "
         "method's first form; two methods have no default.",
     )
-
-
-class BudgetSpec(_Spec):
-    """Where the budget of the population is kept; never published with the release."""
-
-    file: str = Field(
-        description="The budget file, which `shoal budget init` makes. It is looked for beside "
-        "the policy."
-    )
-    source: str = Field(description="The population, which all its extracts and versions share.")
-    extract: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
-        None,
-        description="The rule by which the table was cut out of its source, in words. Without it "
-        "the table is the whole source, or a later version of it.",
-    )
-    extract_by: Annotated[Extract, choice(Extract)] | None = Field(
-        None, description="What the rule of the extract reads. Needed beside extract."
-    )
-    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        None,
-        description="The largest number of rows that a person has in any table of the source. A "
-        "fact of the "
-        "source, not a cut that a release makes.",
-    )
-
-    @model_validator(mode="after")
-    def _both(self) -> Self:
-        if (self.extract is None) is not (self.extract_by is None):
-            fail(
-                "expected 'extract' (the rule, in words) and 'extract_by' "
-                f"({', '.join(Extract)}) together, found one."
-            )
-        return self
 
 
 class PolicySpec(_Spec):

@@ -28,6 +28,8 @@ formula of the other.
 
 An attacker's view. Proposition 3 uses only the ratio of the two distributions. So under
 its assumptions stochastic exp(epsilon/2)-closeness of both tables gives epsilon for the view.
+
+In mathematical notation: docs/explanation/proofs.md, "Stochastic t-closeness".
 """
 
 import math

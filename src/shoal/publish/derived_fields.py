@@ -22,7 +22,7 @@ from shoal.core import Checkable, Column, Distance, Kind, ReleaseForm, RiskLimit
 from shoal.core.constraints import CATEGORICAL
 from shoal.core.manifest import CheckRecord
 from shoal.core.serialise import plain
-from shoal.engine import risk_limits
+from shoal.engine import class_weights, risk_limits
 from shoal.errors import InputError, count_noun
 from shoal.io import decomposition_table, validate
 from shoal.io.cells import compose, is_plain
@@ -172,6 +172,7 @@ def list_misfits(frame: pl.DataFrame, planned: Plan) -> Iterator[str]:
             cells += series.null_count()
         if cells:
             yield f"columns.{series.name}: {count_noun(cells, 'cell')} outside the policy's domain."
+        yield from class_weights.list_misfits(frame, column)
 
 
 def _count_outside(series: pl.Series, column: Column, *, single: bool) -> int:

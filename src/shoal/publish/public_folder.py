@@ -25,15 +25,14 @@ from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE
 from shoal.pipeline.options import SPREADSHEETS, OutputOptions
 from shoal.pipeline.plan_notes import NO_PERSON
-from shoal.publish.released_folder import MEASUREMENTS, as_read, read_pictured
+from shoal.publish.released_folder import LABELS, MEASUREMENTS, as_read, read_pictured
 from shoal.publish.verify_folder import verify
-from shoal.report import html
+from shoal.report import html, metadata
 from shoal.report.html import REPORT
+from shoal.report.metadata import METADATA
 
 EXTRAS = (MEASUREMENTS,)
 """Tables that methods publish beside the rows."""
-LABELS = "labels.json"
-"""Labels of columns and values beside a file of a format that has no room for them."""
 UNLABELLED = ("csv", "xlsx", "xpt")
 UNFIT = "The table is a Parquet file: {} has no room for it, by its number of rows or a long text."
 _TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
@@ -71,6 +70,10 @@ def write(
         "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
     }  # fmt: skip
     manifest = release.manifest.model_copy(update=stated)
+    described = metadata.describe_release(manifest, {} if distributed else release.labels)
+    for name, text in described.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        files[name] = _describe_file(folder / name)
     page = folder / REPORT
     # From the files as others will read them, so whoever verifies the folder draws the same.
     counted = counts if counts is not None and counts.frame is release.data else release.data
@@ -164,7 +167,7 @@ def refuse_place(folder: Path, *, force: bool) -> None:
             "Python, force=True)."
         )
     names = {path.name for path in folder.iterdir()}
-    known = {MANIFEST, SIGNATURE, FIGURES, _SCHEME, REPORT, LABELS, *_TABLES, *EXTRAS}
+    known = {MANIFEST, SIGNATURE, FIGURES, _SCHEME, REPORT, LABELS, *METADATA, *_TABLES, *EXTRAS}
     if not names <= known or not _is_ours(folder):
         raise InputError(f"'{folder}' is not a Shoal release, and is never replaced.")
 

@@ -19,6 +19,7 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import Claim, DifferentialPrivacy, Policy, ReleaseForm, Testable
 from shoal.core.manifest import Manifest
+from shoal.core.serialise import parse_json
 from shoal.errors import InputError, ShoalError
 from shoal.io import memory
 from shoal.io.column_counts import ColumnCounts
@@ -34,6 +35,8 @@ from shoal.report import released_columns
 PARTS = "release.parquet/"
 """Where the files of a release lie that Spark wrote."""
 MEASUREMENTS = "measurements.parquet"
+LABELS = "labels.json"
+"""Labels of columns and values beside a file of a format that has no room for them."""
 
 
 def read_pictured(
@@ -60,6 +63,17 @@ def read_measurements(path: Path, manifest: Manifest) -> pl.DataFrame | None:
     if MEASUREMENTS not in manifest.files or not is_inside(path, MEASUREMENTS):
         return None
     return io.read(path / MEASUREMENTS).frame
+
+
+def read_labels(path: Path, manifest: Manifest) -> dict[str, Any] | None:
+    """Read the labels of a release; None where its format keeps a part of them only."""
+    files = manifest.files
+    if any(f"release.{form}" in files for form in io.STATS_NAMES) and LABELS not in files:
+        return None
+    kept = (path / LABELS).read_bytes() if is_inside(path, LABELS) else b"{}"
+    if is_inside(path, "release.parquet"):
+        kept = pl.read_parquet_metadata(path / "release.parquet").get("shoal.labels", "{}").encode()
+    return dict(parse_json(kept))
 
 
 def read_recorded_policy(manifest: Manifest, frame: pl.DataFrame | None) -> Policy:

@@ -74,9 +74,12 @@ from shoal.publish.released_folder import (
     claims_epsilon,
     is_inside,
     open_folder,
+    read_labels,
     read_pictured,
 )
 from shoal.report import html
+from shoal.report.metadata import METADATA, describe_release
+from shoal.report.phrases import list_names
 
 SHOWN = 5
 """How many differences of a part are named."""
@@ -243,8 +246,11 @@ def _files(opened: OpenedFolder) -> VerifiedPart:
             faults.append(f"{shown}: {size:,} bytes; the manifest records {facts.bytes:,}.")
         elif folders.digest(path / name) != facts.sha256:
             faults.append(f"{shown}: its SHA-256 is not the recorded one.")
-    if html.REPORT not in listed:
-        faults.append(f"{html.REPORT}: the manifest does not list it.")
+    faults += [
+        f"{name}: the manifest does not list it."
+        for name in (html.REPORT, *METADATA)
+        if name not in listed
+    ]
     known = {MANIFEST, SIGNATURE, *listed, *(p.as_posix() for n in listed for p in Path(n).parents)}
     for place in sorted(path.rglob("*")):
         name = place.relative_to(path).as_posix()
@@ -487,18 +493,27 @@ def _report(opened: OpenedFolder) -> VerifiedPart:
     if opened.manifest.versions.get("shoal") != ours:
         words = "another version of Shoal rendered the report; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
-    faults = []
+    derived: dict[str, bytes | None] = dict.fromkeys((html.REPORT, *METADATA))
     try:
         table = opened.frame if opened.readable else None
         drawn = read_pictured(opened.path, opened.manifest, table)
-        page = html.public_report(opened.manifest, drawn).encode()
+        derived[html.REPORT] = html.public_report(opened.manifest, drawn).encode()
+        labels = read_labels(opened.path, opened.manifest)
+        if labels is None:  # the format keeps a part of them, so only digests are compared
+            derived = {html.REPORT: derived[html.REPORT]}
+        else:
+            described = describe_release(opened.manifest, labels)
+            derived |= {name: text.encode() for name, text in described.items()}
     except (*ODD, TemplateError):
-        page = None
-    if not is_inside(opened.path, html.REPORT):
-        faults.append(f"{html.REPORT}: the file is missing.")
-    elif (opened.path / html.REPORT).read_bytes() != page:
-        faults.append(f"{html.REPORT}: it is not the report of this manifest and table.")
-    compared = f"{html.REPORT} is the report that the manifest and the table render to."
+        pass
+    faults = [
+        f"{name}: the file is missing."
+        if not is_inside(opened.path, name)
+        else f"{name}: it is not what this manifest and table render to."
+        for name, page in derived.items()
+        if not is_inside(opened.path, name) or (opened.path / name).read_bytes() != page
+    ]
+    compared = f"{list_names([*derived])}: as the manifest and the table render to."
     return _part("report", faults, compared)
 
 

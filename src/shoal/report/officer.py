@@ -41,8 +41,8 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Can a released row be traced to its person, or two files about a person be linked?",
         ("The attacker has files about people and looks for the released rows nearest to them. "
         "If both halves of what is known about a person lead to the same row, they are linked."),
-        ("linkability", "record linkage", "copies", "closeness",
-         "interval disclosure"),
+        ("linkability", "record linkage", "copies", "closeness", "membership",
+         "membership at 1%", "members recognised", "interval disclosure"),
     ),
     (
         "inference",

@@ -199,24 +199,6 @@ def title(guarantee: Mapping[str, Any]) -> str:
     return f"stochastic t-closeness with t = {float(guarantee['t']):.4g} {of} {given}"
 
 
-def short(guarantee: Mapping[str, Any]) -> str:
-    """Name a guarantee with its parameters, without its columns.
-
-    >>> short({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
-    'k-anonymity with k = 5'
-    """
-    return title(guarantee).partition(" of ")[0]
-
-
-def of_columns(guarantee: Mapping[str, Any]) -> str:
-    """List the columns of a guarantee in words.
-
-    >>> of_columns({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
-    'age and sex'
-    """
-    return list_names(guarantee.get("protects") or guarantee["columns"])
-
-
 def meaning(guarantee: Mapping[str, Any]) -> str:
     """Say what a guarantee means for a person in the table."""
     name = guarantee["name"]
@@ -511,6 +493,9 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
         ),
         (_list_bucketed(manifest), "yes, values became buckets"),
         (manifest.protected_columns, "yes, protected by the method"),
+        (_list_with(manifest, "class_mean"), "yes, the mean weight of each class"),
+        (_list_with(manifest, "pseudonym"), "yes, replaced by keyed pseudonyms"),
+        (_list_with(manifest, "date_shift"), "yes, shifted with all dates of the person"),
     ):
         words |= {name: text for name in names if name in words}
     return words
@@ -518,7 +503,12 @@ def _describe_changes(manifest: Manifest) -> dict[str, str]:
 
 def list_protected(manifest: Manifest) -> list[str]:
     """List the columns that the method protects, including those released as buckets."""
-    return list(dict.fromkeys((*manifest.protected_columns, *_list_bucketed(manifest))))
+    changed = (*_list_bucketed(manifest), *_list_with(manifest, "class_mean"))
+    return list(dict.fromkeys((*manifest.protected_columns, *changed)))
+
+
+def _list_with(manifest: Manifest, key: str) -> list[str]:
+    return [name for name, spec in manifest.policy["columns"].items() if spec.get(key)]
 
 
 def _list_bucketed(manifest: Manifest) -> list[str]:

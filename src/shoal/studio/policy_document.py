@@ -14,6 +14,7 @@ from shoal.core import Audience, Discover, Policy
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.text_files import as_toml, bare
+from shoal.methods import find
 from shoal.pipeline import audiences
 from shoal.policy.load import exact
 from shoal.policy.spec import with_days
@@ -53,7 +54,9 @@ def judge(text: str, *, folder: Path) -> Policy:
                 "Expected the plain name of a file of this workspace, without folders, under "
                 "hierarchy, recode and queries."
             )
-    return policy.loads(text, folder=folder, where="The policy")
+    judged = policy.loads(text, folder=folder, where="The policy")
+    find(judged.method)
+    return judged
 
 
 def check_budget(policy: Policy, *, home: Path) -> None:

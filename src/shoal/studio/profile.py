@@ -21,6 +21,7 @@ from shoal.errors import InputError
 from shoal.io import excel_files
 from shoal.io.cells import is_plain
 from shoal.io.excel_files import EXCEL, UntidySheetError
+from shoal.io.metadata import Metadata
 from shoal.policy.column_values import ColumnValues, all_values
 from shoal.policy.draft import EMPTY, from_guesses
 from shoal.policy.exposure import Purpose
@@ -123,7 +124,7 @@ def write(
         path: the file.
         label: what the steward calls it.
         reading: what the steward says of it: delimiter, encoding, sheet, decimal, missing, dates,
-            and the template of its draft.
+            the template of its draft, and what a metadata file says of its columns.
         limit: bytes of the decoded table.
         progress: told how far it is.
 
@@ -137,6 +138,7 @@ def write(
         raise InputError(str(error).replace(str(path), label)) from None
     if raw.frame.height == 0:
         raise InputError(EMPTY)
+    raw = Metadata(**stated["metadata"]).describe(raw) if "metadata" in stated else raw
     progress("reading the columns", 0, 1)
     marks = {"decimal": stated.get("decimal"), "missing": stated.get("missing", ())}
     values = all_values(raw, **marks)

@@ -302,24 +302,36 @@ FIELDS = {
     "scheme": "the scheme of an earlier release",
 }
 """Fields of a workspace."""
+TITLES = {
+    "missing": "Marks for missing cells",
+    "step": "Rounding step",
+    "bottom_code": "Bottom code",
+    "top_code": "Top code",
+    "transform": "Scale",
+    "date_format": "Date format",
+    "date_step": "Rounding of dates",
+    "other": "Category for unknown values",
+    "missing_as": "Value for missing cells",
+    "max_contributions": "Rows of a person that count",
+    "public": "Public knowledge",
+    "privacy_unit": "This column numbers the persons",
+    "household": "This column numbers the households",
+    "sampling_weight": "Sampling weight",
+    "class_mean": "Mean weight of each class",
+    "totals": "Public totals",
+    "pseudonym": "Replace by pseudonyms",
+    "date_shift": "Shift of dates (days)",
+    "breaks": "Breaks between the categories",
+    "stratum": "Sampling stratum",
+}
+"""How the page calls column keys."""
 KEYS = {
     "bounds": "limits",
-    "missing": "marks for missing cells",
     "observed": "public knowledge",
-    "date_format": "date format",
     "privacy_unit": "who numbers the persons",
     "household": "who numbers the households",
-    "sampling_weight": "sampling weight",
-    "stratum": "sampling stratum",
-    "top_code": "top code",
-    "bottom_code": "bottom code",
-    "missing_as": "value for missing cells",
-    "other": "category for unknown values",
-    "step": "rounding step",
-    "date_step": "rounding of dates",
-    "transform": "scale",
 }
-"""Keys of a column that a page calls otherwise."""
+"""The same in the name of a step that can be undone, where the title does not fit."""
 TABLES = {
     "protect": "settings of the method",
     "require": "what must be promised",
@@ -376,7 +388,7 @@ def _policy(before: str, after: str) -> str:
     # The role decides which other keys a column may have, and the kind likewise.
     first: list[str] = [k for k in ("role", "kind", "hierarchy", "categories") if k in keys]
     key = first[0] if first else keys.pop() if len(keys) == 1 else ""
-    what = f"{KEYS.get(key, key)} of " if key else ""
+    what = f"{KEYS.get(key) or TITLES.get(key, key).lower()} of " if key else ""
     return f"{what}{_columns(list(changed))}"
 
 

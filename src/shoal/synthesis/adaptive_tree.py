@@ -58,6 +58,8 @@ Given the tree, a changed record leaves one leaf and enters another: leaf counts
 in all. An added or removed one does so in one leaf: they move by 1. The proof uses n nowhere: for
 add-remove neighbours the root's count is one of those on the path.
 
+In mathematical notation: docs/explanation/proofs.md, "Trees that follow the crowd".
+
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
     decompositions", SIGMOD 2016. doi:10.1145/2882903.2882928

@@ -25,6 +25,8 @@ The size of blocks follows from n, m and epsilon. The rest is post-processing. Q
 Not promised: ties make tau-a smaller than the copula's tau; we divide by the share of untied pairs
 in the noisy lists. Only rank correlation survives, no other dependence.
 
+In mathematical notation: docs/explanation/proofs.md, "Copula".
+
 References:
     Li, Xiong, Jiang, "Differentially private synthesization of multi-dimensional data using copula
     functions", EDBT 2014. doi:10.5441/002/edbt.2014.43

@@ -13,6 +13,8 @@ chooses (the shares of the price, the axis to halve, where to halve it) is publi
 prices add up. For add-remove neighbours the number of records is used nowhere but as an answer
 that was paid for (`shoal.mechanism.records`). QED
 
+In mathematical notation: docs/explanation/proofs.md, "PrivTree".
+
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
     decompositions", SIGMOD 2016. doi:10.1145/2882903.2882928

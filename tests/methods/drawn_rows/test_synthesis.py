@@ -25,6 +25,7 @@ from shoal.methods.drawn_rows.synthesis_prices import domain_of
 from shoal.methods.trees.spatial_encoding import spatial_encoding
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.publish import protect_file
+from shoal.report.metadata import METADATA
 from shoal.synthesis.copula import kendall
 
 METHODS = ["privtree", "copula", "maxent", "auto"]
@@ -480,10 +481,9 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
 
     assert not rules.exists()
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
-    assert set(manifest["files"]) == {"release.parquet", "measurements.parquet", "report.html"}
-    assert {path.name for path in out.iterdir()} == {
-        "manifest.json", "report.html", "release.parquet", "measurements.parquet"
-    }  # fmt: skip
+    files = {"release.parquet", "measurements.parquet", "report.html", *METADATA}
+    assert set(manifest["files"]) == files
+    assert {path.name for path in out.iterdir()} == {"manifest.json", *files}
     assert pl.read_parquet(out / "measurements.parquet").height > 10
     assert any(note.startswith("auto chose maxent") for note in published.notes)
 

@@ -120,18 +120,6 @@ def test_without_a_hierarchy_the_centre_is_the_most_frequent_category(case):
     assert np.array_equal(np.where(np.isnan(modes), -1, modes), centre)
 
 
-@given(grouped(st.integers(-4, 4)))
-def test_the_medoid_is_a_member_with_least_total_squared_distance(case):
-    partition, cells = case
-    X = np.column_stack([cells, cells**2])
-
-    for group, chosen in enumerate(recode.medoids(X, partition)):
-        inside = np.flatnonzero(partition.labels == group)
-        totals = [((X[inside] - X[i]) ** 2).sum() for i in inside]
-        assert chosen in inside
-        assert np.isclose(((X[inside] - X[chosen]) ** 2).sum(), min(totals))
-
-
 def test_a_published_number_never_comes_from_one_person_alone():
     cells = np.array([5.0, np.nan, np.nan, 7.0])
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from shoal.core import Partition
 from shoal.core._arrays import Floats, Ints
-from shoal.io.table import ColumnScale, Table, edges_of, place_column, transform
+from shoal.io.table import ColumnScale, Table, place_records
 from shoal.methods.distributed_rows import Distributed, DistributedRows
 from shoal.methods.grouping.microaggregation import MicroaggregationParameters
-from shoal.methods.grouping.recode import Aggregate, medoids, recode
+from shoal.methods.grouping.recode import Aggregate, recode
 from shoal.methods.method import Setting, Tools
-from shoal.partition.coarse_tree import CoarseTree, coarse_cells
-
-Grouper = Callable[[Floats, int], Partition]
+from shoal.partition.coarse_tree import CoarseTree, Grouper, coarse_cells
+from shoal.partition.merging import medoids
 
 LEAST = 10_000
 """The least number of records in a cell, unless the whole table has fewer."""
@@ -61,8 +60,7 @@ def run_blockwise(
     scales: list[ColumnScale] | None = None
     if len(rows) >= 2 * size:
         sample = sample_rows(rows, columns, max(-(-SAMPLED * len(rows) // size), SAMPLED * 64))
-        template = rows.template
-        scales = [_scale(raw, template, name) for raw, name in zip(sample.T, columns, strict=True)]
+        scales = list(map(rows.template.scale, columns, sample.T))
         tools.progress("cutting the table into cells", 0, 1)
         route = _routing(rows, setting, sample, scales, (size, least), method=method)
     tools.progress("grouping within cells", 0, 1)
@@ -81,7 +79,7 @@ def _finishing(
     method: Grouper,
 ) -> Callable[[int, Table], Table]:
     def finish(_cell: int, table: Table) -> Table:
-        partition = method(table.matrix(columns, scales), parameters.k)
+        partition = method(table.records(columns, scales), parameters.k)
         return recode_groups(table, columns, partition, parameters, scales)
 
     return finish
@@ -96,7 +94,7 @@ def recode_groups(
 ) -> Table:
     """Give every group one value per column, with medoids on the scale of the whole table."""
     if parameters.aggregate is Aggregate.MEDOID:
-        chosen = medoids(table.matrix(columns, scales), partition)[partition.labels]
+        chosen = medoids(table.records(columns, scales), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
         return replace(table, frame=frame)
     return recode(
@@ -120,18 +118,15 @@ def _routing(
     """Cut cells by a sample, count their records, and merge small cells into their siblings."""
     columns, k = setting.columns, setting.parameters.k
     size, least = sizes_wanted
-    X = np.hstack([
-        place_column(raw, setting.schema[name], scale, edges_of(rows.template, name))
-        for raw, name, scale in zip(sample.T, columns, scales, strict=True)
-    ])  # fmt: skip
-    cells = coarse_cells(X, len(rows), k, size=size, least=least, method=method)
+    records = place_records(sample.T, scales)
+    cells = coarse_cells(records, len(rows), k, size=size, least=least, method=method)
     cells = cells.merge_small(_sizes(rows, columns, scales, cells), least)
     sizes = _sizes(rows, columns, scales, cells)
     parts = np.where(sizes >= MOST * size, sizes // size, 1)
     first = np.concatenate([[0], np.cumsum(parts)])
 
     def route(table: Table, places: Ints) -> Ints:
-        cell = cells.route(table.matrix(columns, scales))
+        cell = cells.route(table.records(columns, scales))
         return first[cell] + scatter(places, parts[cell])
 
     return route
@@ -141,7 +136,7 @@ def _sizes(
     rows: DistributedRows, columns: Sequence[str], scales: Sequence[ColumnScale], cells: CoarseTree
 ) -> Ints:
     def count(table: Table, _places: Ints) -> Ints:
-        return np.bincount(cells.route(table.matrix(columns, scales)), minlength=cells.count)
+        return np.bincount(cells.route(table.records(columns, scales)), minlength=cells.count)
 
     sizes: Ints = rows.fold(count, np.add)
     return sizes
@@ -182,17 +177,4 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
 
     One column at a time comes to the driver: 8 bytes per record.
     """
-    return tuple(_scale(rows.bring([name]).raw(name), rows.template, name) for name in columns)
-
-
-def _scale(raw: Floats, template: Table, name: str) -> ColumnScale:
-    edges = edges_of(template, name)
-    values = transform(raw, template.schema[name])
-    gone = np.isnan(values)
-    if edges is not None:
-        codes = np.where(gone, len(edges), raw).astype(np.int64)
-        return ColumnScale(shares=np.bincount(codes, minlength=len(edges) + 1) / max(len(raw), 1))
-    present = values[~gone]
-    if not present.size:
-        return ColumnScale()
-    return ColumnScale(float(present.mean()), float(present.std()) or 1.0, bool(gone.any()))
+    return tuple(rows.template.scale(name, rows.bring([name]).raw(name)) for name in columns)

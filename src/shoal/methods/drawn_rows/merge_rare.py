@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.core._arrays import Floats, Ints
 from shoal.partition import mondrian
+from shoal.partition.merging import medoids
 
 
 def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
@@ -32,8 +33,8 @@ def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Int
     )
     rare = np.flatnonzero(counts[inverse.ravel()] < least)
     if rare.size >= least:
-        labels = mondrian(rows[rare], least).labels
-        source[rare] = rare[_medoids(rows[rare], labels)[labels]]
+        groups = mondrian(rows[rare], least)
+        source[rare] = rare[medoids(rows[rare], groups)[groups.labels]]
     elif rare.size:
         frequent = counts >= least
         for row in rare:
@@ -41,13 +42,3 @@ def merge_rare_rows(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Int
             apart = np.where(nominal, apart > 0, apart).sum(axis=1)
             source[row] = first[frequent][np.argmin(apart)]
     return source
-
-
-def _medoids(rows: Floats, labels: Ints) -> Ints:
-    """Return the row nearest the mean of each group, the first among equals."""
-    sizes = np.bincount(labels)
-    means = np.column_stack([np.bincount(labels, column) for column in rows.T]) / sizes[:, None]
-    apart = ((rows - means[labels]) ** 2).sum(axis=1)
-    order = np.lexsort([np.arange(len(rows)), apart, labels])
-    nearest: Ints = order[np.cumsum(sizes) - sizes]
-    return nearest

@@ -23,6 +23,8 @@ is: they are released exactly. A stratum without records has no rows. For add-re
 number of rows is measured with noise, and every declared category has rows, so no stratum shows by
 its absence.
 
+In mathematical notation: docs/explanation/proofs.md, "Public strata".
+
 References:
     McSherry, "Privacy integrated queries", SIGMOD 2009. doi:10.1145/1559845.1559850
 """

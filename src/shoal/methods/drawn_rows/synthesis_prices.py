@@ -8,9 +8,10 @@ less noise for all pairs of columns; otherwise epsilon is purely paid, and no de
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from math import comb, prod
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -23,7 +24,7 @@ from shoal.methods.method import CostModel, Setting
 from shoal.methods.noise import contributions
 from shoal.methods.noise.noisy_microaggregation import EpsilonParameters
 from shoal.methods.trees.spatial_encoding import SpatialEncoding
-from shoal.policy.values import Delta, Epsilon, Size
+from shoal.policy.values import Delta, Epsilon, Share, Size
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
 from shoal.synthesis.maxent.plan import WORK, worth
@@ -44,6 +45,12 @@ class SynthesisParameters(EpsilonParameters):
         title="Least frequency of a combination",
         description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
         "often.",
+    )
+    discovery_share: Annotated[Share, Field(le=Decimal("0.5"))] | None = Field(
+        None,
+        title="Most of the budget that finds domains",
+        description="Where the policy leaves domains to be discovered: the largest share of the "
+        "budget that finds them; 0.1 by default. State more, up to 0.5, where most texts are rare.",
     )
     strata: str | None = Field(
         None,
@@ -138,8 +145,9 @@ def row_price(setting: Setting[SynthesisParameters], pure: PureAlone) -> Price:
 
 
 def constrain_columns(setting: Setting[SynthesisParameters]) -> ConstrainedSpace:
-    """Encode the columns so that drawn rows satisfy the constraints."""
-    columns = [setting.schema[name] for name in setting.columns]
+    """Encode the columns whose domain is known so that drawn rows satisfy the constraints."""
+    named = (setting.schema[name] for name in setting.columns)
+    columns = [column for column in named if not column.is_open]
     return constrain_space(columns, setting.constraints.rules)
 
 

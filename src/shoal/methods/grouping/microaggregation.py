@@ -10,6 +10,8 @@ same reason. Of their combination it is not: the groups of two columns cut acros
 Records are persons if each has one row. Where the policy neither states that nor names the column
 that numbers persons (`privacy_unit`), a promise about persons is conditional on it. Where a column
 numbers them, groups hold at least k persons, however many rows each has (`whole_persons`).
+
+In mathematical notation: docs/explanation/proofs.md, "Groups of k".
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -241,7 +243,7 @@ def mask_groups(
         partition,
         lambda groups: _recode_groups(table, columns, groups, parameters),
         k=parameters.k,
-        places=lambda: table.matrix(columns),
+        records=lambda: table.records(columns),
         require=require,
     )
     return Masked(made)
@@ -273,7 +275,7 @@ def _column(
         partition,
         lambda groups: _recode_groups(table, [name], groups, parameters),
         k=parameters.k,
-        places=lambda: ranks(table, name)[:, None],
+        records=lambda: ranks(table, name)[:, None],
     )[0]
 
 

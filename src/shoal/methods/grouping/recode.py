@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from shoal.core import Hierarchy, Kind, MixedRecords, Partition
+from shoal.core import Hierarchy, Kind, Partition
 from shoal.core._arrays import Floats, Ints, freeze
 from shoal.io.dates import PERIODS
 from shoal.io.table import Table, leaf_edges
 from shoal.partition.kernels.univariate import central_codes
-from shoal.partition.mixed_records import codes_to_centroid, mixed_records
+from shoal.partition.merging import medoids
 
 
 class Aggregate(StrEnum):
@@ -340,21 +340,6 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
         edges = np.arange(codes.max(initial=-1) + 1)[:, None]
     below = np.zeros(int(edges.max(initial=-1)) + 1, np.int64)
     return central_codes(freeze(codes), partition.labels, partition.sizes, freeze(edges), below)
-
-
-def medoids(X: Floats | MixedRecords, partition: Partition) -> Ints:
-    """Find the record of each group nearest to its centroid; ties to the first.
-
-    It is the member of least total squared distance to the others.
-    """
-    records, labels = mixed_records(X), partition.labels
-    distance = codes_to_centroid(records.codes, records.weights, labels, len(partition))
-    for column in records.numbers.T:
-        distance += (column - means(column, partition)[labels]) ** 2
-    order = np.lexsort((distance, partition.labels))
-    starts = np.cumsum(partition.sizes) - partition.sizes
-    nearest: Ints = order[starts]
-    return nearest
 
 
 def _sort_by_group(values: Floats, partition: Partition) -> tuple[Floats, Ints, Ints]:

@@ -5,7 +5,7 @@ are merged until each released class keeps what is promised in persons
 (`shoal.privacy_models.decide`):
 
 1.  Release the groups, and judge the classes of equal released values, counted in persons.
-2.  Merge each group of a class that fails with the group whose centre is nearest. Repeat.
+2.  Merge each group of a class that fails with a near one (`merge_groups`). Repeat.
 
 It ends: every round leaves fewer groups. What is promised holds at the end, because the classes
 that are released were judged, and not the groups: two groups may be released alike, and merging
@@ -19,15 +19,14 @@ promised: the least loss. A method that counts persons itself (`mondrian`) leave
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
 
-from shoal.core import Partition
+from shoal.core import MixedRecords, Partition
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError
 from shoal.io.table import Table
-from shoal.methods.grouping.recode import means
 from shoal.partition import Requirement
+from shoal.partition.merging import merge_groups
+from shoal.partition.mixed_records import mixed_records
 from shoal.privacy_models import decide
 
 
@@ -38,7 +37,7 @@ def release_groups(
     release: Callable[[Partition], Table],
     *,
     k: int,
-    places: Callable[[], Floats],
+    records: Callable[[], Floats | MixedRecords],
     require: Sequence[Requirement] = (),
 ) -> tuple[Table, Partition]:
     """Release groups of rows, merged where they contain too few persons.
@@ -49,7 +48,7 @@ def release_groups(
         partition: groups of at least k records.
         release: gives every group one value in each of the columns.
         k: persons that every released class must hold.
-        places: where the records lie, for the distances of groups.
+        records: for the distances of groups.
         require: what every released class must meet beside k, counted in persons too.
 
     Returns:
@@ -65,7 +64,7 @@ def release_groups(
     many = int(np.unique(table.persons).size)
     if many < k:
         raise InputError(f"Cannot form one group of k={k:,} persons from {many:,}. Lower k.")
-    X = places()
+    X = mixed_records(records())
     while True:
         alike = _classes(made, columns, partition)
         failing = (persons_in(alike[partition.labels], table.persons) < k)[alike]
@@ -99,26 +98,6 @@ def persons_in(labels: Ints, persons: Ints) -> Ints:
     """
     many = int(persons.max()) + 1
     return np.bincount(np.unique(labels * many + persons) // many)
-
-
-def merge_groups(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Partition:
-    """Merge each failing group with the group whose centre is nearest.
-
-    >>> three = Partition(np.array([0, 0, 1, 2]))
-    >>> failing = np.array([False, True, False])
-    >>> merge_groups(np.array([[0.0], [1.0], [5.0], [8.0]]), three, failing).labels
-    array([0, 0, 1, 1])
-    """
-    centres = np.column_stack([means(column, partition) for column in X.T])
-    mine = np.flatnonzero(failing)
-    near = np.asarray(scipy.spatial.cKDTree(centres).query(centres[mine], k=2)[1])
-    # Of groups with the same centre, the first found need not be the group itself.
-    other = np.where(near[:, 0] == mine, near[:, 1], near[:, 0])
-    links = scipy.sparse.coo_array(
-        (np.ones(len(mine), np.int8), (mine, other)), shape=(len(partition),) * 2
-    )
-    together = scipy.sparse.csgraph.connected_components(links.tocsr(), directed=False)[1]
-    return Partition(together[partition.labels].astype(np.int64))
 
 
 def _classes(made: Table, keys: Sequence[str], partition: Partition) -> Ints:

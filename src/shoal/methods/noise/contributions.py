@@ -58,6 +58,8 @@ additions, which cost 2 r e, as much for counts and more for the splits of a tre
 
 Not promised: by 2, rows that are drawn evenly blur what is learnt, by about r / e0 rows.
 
+In mathematical notation: docs/explanation/proofs.md, "Several rows of a person".
+
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14

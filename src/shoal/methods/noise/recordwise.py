@@ -26,6 +26,8 @@ both approaches of the paper.
 A policy that states t in place of epsilon gets epsilon = ln t, whatever N: exp(epsilon) bounds the
 t of any classes. With N known a little more would do (`privacy_models.epsilon_for_t`); the promise
 would then change with the table. If t is stated for each column by itself, each costs ln t.
+
+In mathematical notation: docs/explanation/proofs.md, "One cell, one draw".
 """
 
 from collections.abc import Sequence

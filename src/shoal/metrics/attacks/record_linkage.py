@@ -168,7 +168,7 @@ def closeness(
                 "Expected people in the table and people not in it, with the axes of the release."
             )
         drawn = rows[_draw_people(len(rows), sample, rng)]
-        sides.append(nearest(y, drawn, discrete=discrete)[1])
+        sides.append(nearest(y, drawn, discrete=discrete)[1][:, 0])
     near, far = sides
     ranks = _ranks(np.concatenate([near, far]))[: len(near)]
     beaten = float(ranks.sum()) - len(near) * (len(near) + 1) / 2
@@ -190,9 +190,11 @@ def closeness(
 
 
 def nearest(
-    released: Floats, targets: Floats, *, discrete: ArrayLike | None = None
+    released: Floats, targets: Floats, *, discrete: ArrayLike | None = None, k: int = 1
 ) -> tuple[Ints, Floats]:
-    """Find the nearest released record of each target and its distance; ties to the lowest index.
+    """Find the k nearest released records of each target (rows), the nearest first, and distances.
+
+    Ties go to the lowest index.
 
     Columns that are `discrete` hold codes: two categories are at distance 1, and -1, for a cell
     that is missing, at the root of a half from each.
@@ -200,9 +202,9 @@ def nearest(
     kinds, tree = _tree(released, discrete)
     starts = np.zeros(len(targets), dtype=np.int64)
     index, squares = nearest_boxes(
-        released, released + kinds, kinds, np.ones(len(kinds)), targets, starts, 1, True, *tree
+        released, released + kinds, kinds, np.ones(len(kinds)), targets, starts, k, True, *tree
     )
-    return index[:, 0], np.sqrt(squares[:, 0])
+    return index, np.sqrt(squares)
 
 
 def _tree(points: Floats, discrete: ArrayLike | None) -> tuple[Bools, tuple[Ints | Floats, ...]]:

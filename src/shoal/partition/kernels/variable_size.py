@@ -1,4 +1,4 @@
-"""Compiled loops of V-MDAV and mu-Approx, whose groups vary in size."""
+"""Compiled loops of V-MDAV and mu-Approx, whose groups vary in size, and of merging groups."""
 
 import numpy as np
 
@@ -127,6 +127,24 @@ def grow_forest(
             above[root] = other
             size[other] += size[root]
             root = other
+
+
+@kernel
+def nearest_others(Z: Floats, space: MixedSpace, tree: KdTree, chosen: Ints, others: Ints) -> None:
+    """Write for each chosen record the nearest other one, the lowest among ties."""
+    near = np.empty(2)
+    nearby = np.empty(2, np.int64)
+    nothing = np.empty(0)
+    capacity = tree.who.shape[1]
+    block = np.empty(capacity)
+    bounds = np.empty(128)
+    nodes = np.empty(128, np.int64)
+    for a in range(chosen.size):
+        i = chosen[a]
+        q = record_point(Z, i, nothing)
+        home = tree.where[i] // capacity
+        nearest(tree, q, space, home, number(2), near, nearby, block, bounds, nodes)
+        others[a] = nearby[0] if nearby[1] == i else nearby[1]  # the heap has the farther one first
 
 
 @kernel

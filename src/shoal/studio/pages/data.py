@@ -1,12 +1,13 @@
 """Screen 1: choose a table, see the shape of each column, and correct how the file was read."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from shoal.errors import InputError
+from shoal.io import metadata
 from shoal.io.excel_files import EXCEL
 from shoal.io.files import PACKED
 from shoal.studio import policy_document, schemes, uploads
@@ -62,7 +63,7 @@ def put_others(here: Present, file: Upload) -> Response:
     return JSONResponse({}, status_code=200)
 
 
-def _show(here: Here, *, scheme_error: str = "") -> Response:
+def _show(here: Here, *, scheme_error: str = "", metadata_error: str = "") -> Response:
     job, file = here.job(JobKind.PROFILE), here.workspace.data
     gone = file is not None and here.studio.path(here.workspace, file) is None
     looking = job is not None and not job.final
@@ -91,6 +92,8 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
         typed=suffix in TYPED,
         scheme_releases=list(schemes.releases(here.studio)),
         scheme_error=scheme_error,
+        metadata_error=metadata_error,
+        described="metadata" in here.workspace.reading,
         **job_values(job if looking else None),
     )
 
@@ -98,7 +101,23 @@ def _show(here: Here, *, scheme_error: str = "") -> Response:
 @router.post("/w/{id}/data/reading")
 def read_again(here: Present, form: Form) -> Response:
     """Read the file again with the steward's options."""
-    here.studio.read_again(here.workspace, questions.reading_of(form))
+    before = here.workspace.reading
+    kept = {"metadata": before["metadata"]} if "metadata" in before else {}
+    here.studio.read_again(here.workspace, {**questions.reading_of(form), **kept})
+    return back_to(here, "data")
+
+
+@router.post("/w/{id}/data/metadata")
+def describe(here: Present, form: FormWithFile) -> Response:
+    """Draft again with what an uploaded metadata file says of the columns."""
+    content, names = form.get("file", b""), here.profile.by_name if here.profile else ()
+    try:
+        stated = metadata.parse(
+            bytes(content) if isinstance(content, bytes) else b"", names, "The file"
+        )
+    except InputError as error:
+        return _show(here, metadata_error=str(error))
+    here.studio.read_again(here.workspace, {**here.workspace.reading, "metadata": asdict(stated)})
     return back_to(here, "data")
 
 

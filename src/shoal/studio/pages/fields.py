@@ -14,7 +14,8 @@ from shoal.core import Discover
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
 from shoal.io.text_files import as_toml
-from shoal.policy.spec import FLAGS
+from shoal.policy.spec import FLAGS, ColumnSpec, suits
+from shoal.studio.workspace import TITLES
 
 MORE = (
     "missing",
@@ -27,34 +28,17 @@ MORE = (
     "other",
     "missing_as",
     "max_contributions",
+    "totals",
+    "date_shift",
+    "breaks",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
-TITLES = {
-    "missing": "Marks for missing cells",
-    "step": "Rounding step",
-    "bottom_code": "Bottom code",
-    "top_code": "Top code",
-    "transform": "Scale",
-    "date_format": "Date format",
-    "date_step": "Rounding of dates",
-    "other": "Category for unknown values",
-    "missing_as": "Value for missing cells",
-    "max_contributions": "Rows of a person that count",
-    "public": "Public knowledge",
-    "privacy_unit": "This column numbers the persons",
-    "household": "This column numbers the households",
-    "sampling_weight": "Sampling weight",
-    "stratum": "Sampling stratum",
-}
-"""How the page calls column keys."""
+TICKS = ("public", "pseudonym", *FLAGS)
+"""Those that are ticked."""
 HELP = {
     "missing": "Texts that mean missing, beside the empty cell; separated by commas.",
-    "step": "Numbers are rounded to multiples of this before anything else is done.",
-    "bottom_code": "Smaller values become this one.",
-    "top_code": "Larger values become this one.",
     "transform": "log or sqrt: distances between numbers are taken on this scale.",
     "date_format": "How dates are written, for example dd.mm.yyyy; by default yyyy-mm-dd.",
-    "date_step": "Round dates down to the first day of the week, month, quarter or year.",
     "other": "What unknown values become in an epsilon release; by default missing where missing "
     "cells stay, and elsewhere the first category.",
     "missing_as": "What missing cells become in an epsilon release; by default the middle of the "
@@ -63,25 +47,15 @@ HELP = {
     "one. Further rows are left out. Methods without noise use all.",
     "public": "Everybody may know the values. An epsilon release may hold them as they are.",
     "privacy_unit": "Promises then count persons and not rows. A row without a person is an error.",
-    "household": "A note then says that a group may hold several members of one household.",
-    "sampling_weight": "How many people of the population a row stands for. It is carried along, "
-    "and not used in averages.",
-    "stratum": "The part of the population that the row was sampled from. Groups may span strata.",
+    "class_mean": "Rows that agree on the protected columns get the mean of their weights, so the "
+    "promise of k covers it.",
+    "pseudonym": "Keyed by a secret for each recipient: state pseudonym_key under [release] and "
+    "recipient under [context]. Not for public use.",
+    "totals": "The mean weights are raked to them: { region = { north = 120000, south = 98000 } }.",
 }
-"""What the fields of a column mean, without the words of the policy's text."""
+"""What fields of a column mean where the words of the policy's model will not do."""
 UNASKED = ("exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
-_SUITS = {
-    "step": {"numeric"},
-    "sampling_weight": {"numeric"},
-    "transform": {"numeric"},
-    "date_format": {"date", "discover"},
-    "date_step": {"date"},
-    "bottom_code": {"numeric", "date", "ordinal"},
-    "top_code": {"numeric", "date", "ordinal"},
-    "other": {"ordinal", "nominal"},
-    "missing_as": {"numeric", "date", "ordinal", "nominal"},
-}
 
 
 def as_text(value: Any) -> str:
@@ -140,18 +114,17 @@ def as_limit(text: str, kind: str) -> Any:
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Make a column's rarely used fields: flags, coding, and missing marks."""
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
-    ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
+    ticks = {key: bool(stated.get(key)) for key in TICKS}
     return [
         {
             "key": key,
             "title": TITLES[key],
-            "words": HELP[key],
+            "words": HELP.get(key) or ColumnSpec.model_fields[key].description,
             "flag": key in ticks,
             "value": value,
         }
         for key, value in {**texts, **ticks}.items()
-        if kind in _SUITS.get(key, {kind})
-        and (key != "max_contributions" or stated.get("privacy_unit"))
+        if suits(key, kind) and (key != "max_contributions" or stated.get("privacy_unit"))
     ]
 
 
@@ -171,7 +144,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     role, kind = given.get("role", ""), given.get("kind", "")
     fields: dict[str, Any] = {"role": role}
     if role == "identifier":
-        kept = {key: True for key in FLAGS if key != "sampling_weight" and given.get(key)}
+        kept = {key: True for key in FLAGS if suits(key, None) and given.get(key)}
         if not kept.get("privacy_unit"):
             return fields | kept
         rows = {key: before[key] for key in UNASKED if key in before}
@@ -184,9 +157,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         fields |= _categories(given, before)
     for key in MORE:
         fields |= _read_field(key, given, before, kind)
-    fields |= {key: True for key in ("public", *FLAGS) if given.get(key)}
-    if kind != "numeric":
-        fields.pop("sampling_weight", None)
+    fields |= {key: True for key in TICKS if given.get(key)}
+    fields = {key: value for key, value in fields.items() if suits(key, kind)}
     if kind in {"ordinal", "nominal", "discover"}:
         fields |= {key: before[key] for key in ("prefix", "recode") if key in before}
     left = (*UNASKED, "hierarchy") if kind == before.get("kind") else UNASKED
@@ -206,7 +178,7 @@ def _read_field(
     """Read one field of `MORE`; an unchanged text keeps the previous value."""
     text = given.get(key, "").strip()
     idle = key == "max_contributions" and not given.get("privacy_unit")
-    if not text or idle or kind not in _SUITS.get(key, {kind}):
+    if not text or idle or not suits(key, kind):
         return {}
     same = key in before and text == visible(_one_line(key, before[key]))
     return {key: before[key] if same else _more(key, text, kind)}
@@ -228,7 +200,7 @@ def as_form(stated: Mapping[str, Any]) -> dict[str, str]:
     low, high = (as_text(end) for end in known(stated, "bounds") or (None, None))
     categories = "\n".join(visible(str(category)) for category in known(stated, "categories"))
     texts = {key: visible(_one_line(key, stated.get(key))) for key in MORE}
-    flags = {key: "yes" for key in ("public", *FLAGS) if stated.get(key)}
+    flags = {key: "yes" for key in TICKS if stated.get(key)}
     if is_open(stated):
         flags["discover"] = "yes"
     given = {"role": str(stated["role"]), "kind": str(stated.get("kind", "")), **texts, **flags}
@@ -258,6 +230,8 @@ def _more(key: str, text: str, kind: str) -> Any:
     if key == "missing":
         listed = as_value(text, "array") if text.startswith("[") else text.split(",")
         return [item.strip() if isinstance(item, str) else item for item in listed]
+    if key in {"totals", "breaks"}:
+        return as_value(text if text[0] in "[{" else f"[{text}]", "array")
     if key == "date_format":
         return strptime_format(text)
     if key in {"step", "max_contributions"}:

@@ -6,13 +6,13 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal.core import Policy, Role
+from shoal.core import Policy, Status
 from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.methods import TO_START_WITH, find, title_of
 from shoal.pipeline import audiences, forecast, planning
 from shoal.pipeline.planning import Offer
-from shoal.report import phrases, pictures
+from shoal.report import pictures
 from shoal.studio import invalid_input, policy_document, schemes
 from shoal.studio.jobs import JobKind
 from shoal.studio.pages import editing, inspection, protect_fields
@@ -27,8 +27,6 @@ CHANGED = (
     "The policy has changed since this page was shown, perhaps in another tab. Look at it again "
     "before you release."
 )
-FEW = 2
-"""Sets of columns that a card lists."""
 FITS = ("fits", "may fail", "cannot")
 """What a card may say, in the order in which cards are listed."""
 TRIED = {
@@ -181,10 +179,8 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
     offers = planning.offers(policy, here.seen)
     cards = [_offer(offer, policy) for offer in offers]
     counts = {fit: sum(offer.fit == fit for offer in offers) for fit in FITS}
-    others = sorted(
-        (card for card in cards if not card["chosen"]), key=lambda card: FITS.index(card["fit"])
-    )
-    able = [card for card in others if card["fit"] != "cannot"]
+    cards.sort(key=lambda card: FITS.index(card["fit"]))
+    able = [card for card in cards if card["fit"] != "cannot"]
     stated = protect_fields.as_form(here.document.get("require", {}))
     return screen(
         here,
@@ -202,16 +198,13 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         rules=[rule.text for rule in policy.constraints.rules],
         released=policy.schema.released,
         comparisons=protect_fields.COMPARISONS,
-        to_start_with=[card for card in able if card["name"] in TO_START_WITH],
-        folded={
-            "Published methods, to repeat and compare": [
-                card for card in able if card["name"] not in TO_START_WITH
-            ],
-            "Methods that cannot be used": [c for c in others if c["fit"] == "cannot"],
+        listed_methods={
+            "To start with": [card for card in able if card["name"] in TO_START_WITH],
+            "Published methods": [card for card in able if card["name"] not in TO_START_WITH],
+            "Cannot be used here": [card for card in cards if card["fit"] == "cannot"],
         },
-        offers_words=f"Of {len(offers)} methods, {counts['fits']} fit your columns, the "
-        f"requirements and the audience, {counts['may fail']} may fail once the table is read, and "
-        f"{counts['cannot']} cannot be used.",
+        offers_words=f"Of {len(offers)}, {counts['fits']} fit, {counts['may fail']} may fail once "
+        f"the table is read, and {counts['cannot']} cannot be used.",
         offer=next(card for card in cards if card["chosen"]),
         preview=_preview(here, policy),
         inspection=inspection.values(here, policy),
@@ -275,44 +268,15 @@ def describe_chosen(here: Here, policy: Policy) -> dict[str, Any]:
 
 
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
+    statuses = [claim.status for claim in one.claims]
+    seconds = None if one.plan is None else forecast.seconds(one.plan)
     return {
         "name": one.method.name,
         "title": title_of(one.method.name),
         "fit": one.fit,
         "reasons": [one.refused or one.unmet] if one.fit == "cannot" else one.doubts,
-        "summary": one.method.summary,
         "chosen": one.method.name == policy.method,
-        "cost": one.cost if one.method.noisy and not one.refused else "",
-        "claims": _short_claims(one, policy),
+        # Of several promises the least certain one: a row has room for no more.
+        "promise": max(statuses, key=[*Status].index).value if statuses else "",
+        "takes": "" if seconds is None else forecast.duration(seconds),
     }
-
-
-def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
-    """List claims for a card, merging those that differ only in their columns."""
-    columns_by_claim: dict[tuple[str, str], list[str]] = {}
-    for claim in one.claims:
-        facts = plain(claim.guarantee)
-        columns = _short_columns(claim.guarantee.columns, policy) or phrases.of_columns(facts)
-        columns_by_claim.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
-    return [
-        {"status": status, "text": f"{name} of {_list_columns(columns)}"}
-        for (status, name), columns in columns_by_claim.items()
-    ]
-
-
-def _short_columns(columns: Collection[str], policy: Policy) -> str:
-    """Name a set of columns, if there is a word for it."""
-    schema, named = policy.schema, {*columns}
-    if named == {*schema.released}:
-        return "all columns"
-    if named == {name for name in schema.released if not schema[name].public}:
-        return "all columns that are not public"
-    if named == {*schema.with_role(Role.QUASI_IDENTIFIER)}:
-        return "the quasi-identifiers together"
-    return ""
-
-
-def _list_columns(columns: list[str]) -> str:
-    """List sets of columns, or their number if a card has no room."""
-    few = len(columns) <= FEW
-    return "; of ".join(columns) if few else f"each of {len(columns)} columns by itself"

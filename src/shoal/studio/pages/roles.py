@@ -14,12 +14,12 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
 from shoal.errors import InputError, count_noun, visible
-from shoal.policy.spec import FLAGS
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.pages import editing, fields, hierarchies, rendering
 from shoal.studio.pages.common import Form, FormWithFile, Here, Present, back_to, screen
 from shoal.studio.profile import ColumnProfile
+from shoal.studio.workspace import TITLES
 
 router = APIRouter(include_in_schema=False)
 
@@ -449,7 +449,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append(f"{count_noun(len(stated['categories']), 'category', 'categories')}{copied}")
     if "hierarchy" in stated:
         parts.append("a hierarchy")
-    parts += [fields.TITLES[key].lower() for key in ("public", *FLAGS) if stated.get(key)]
+    parts += [TITLES[key].lower() for key in fields.TICKS if stated.get(key)]
     return ", ".join(parts)
 
 

@@ -70,6 +70,22 @@ document.addEventListener("wrong", (event) => {
   }
 });
 
+// A part of a page that is swapped keeps what was unfolded, and how far its lists were scrolled.
+let kept = { open: [], scrolled: 0 };
+const lists = ".panes > .stack";
+document.addEventListener("htmx:beforeSwap", () => {
+  const open = [...document.querySelectorAll("main details[id]")].map((one) => [one.id, one.open]);
+  kept = { open, scrolled: document.querySelector(lists)?.scrollTop || 0 };
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const [id, open] of kept.open) {
+    const one = document.getElementById(id);
+    if (one && open) one.open = true;
+  }
+  const list = document.querySelector(lists);
+  if (list) list.scrollTop = kept.scrolled;
+});
+
 // Nothing is released while something that was typed has not been taken: it would be left out.
 function untaken(form) {
   const typed = (one) => {

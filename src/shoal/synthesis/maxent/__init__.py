@@ -96,6 +96,8 @@ Not promised: accuracy. With P pairs and r = n epsilon / P below 50 hardly more 
 marginals survives, which `shoal plan` says before anything is drawn; every further column lowers
 the accuracy of the rest.
 
+In mathematical notation: docs/explanation/proofs.md, "Maximum entropy".
+
 References:
     McKenna, Miklau, Sheldon, "Winning the NIST contest: a scalable and general approach to
     differentially private synthetic data", JPC 11 (2021). doi:10.29012/jpc.778: select, measure,

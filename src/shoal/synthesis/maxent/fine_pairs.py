@@ -31,6 +31,8 @@ removal and an addition. Which pairs are left to select from follows from earlie
 
 The pairs are measured over fine groups; all else is measured over groups, as without them. A table
 over groups is a sum of cells of one over fine groups (`Target.joined`), so one fit takes both.
+
+In mathematical notation: docs/explanation/proofs.md, "Scores of marginals".
 """
 
 from collections.abc import Sequence

@@ -16,6 +16,8 @@ they are constants. A changed record moves c by 1 in two cells and the sum by at
 comes or goes in one cell, and by at most 1. e is in whole units of 2^-10, so that 2^10 times the
 sum is a whole number that moves by at most 2^11, or 2^10, which its floor follows. QED
 
+In mathematical notation: docs/explanation/proofs.md, "Scores of marginals".
+
 References:
     McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism for differentially
     private synthetic data", VLDB 2022. arXiv:2201.12677: selecting by what a fit misses. Ours

@@ -29,6 +29,8 @@ leaves it, so particles are not moved between strata: every stratum has its shar
 at the start, by q_c and at least a hundredth divided evenly, and from there its mass follows the
 weights with which particles are resampled.
 
+In mathematical notation: docs/explanation/proofs.md, "Maximum entropy".
+
 References:
     Bishop, Fienberg, Holland, "Discrete multivariate analysis" (1975), chapter 5: structural zeros.
     Deming, Stephan, "On a least squares adjustment of a sampled frequency table", Annals of
