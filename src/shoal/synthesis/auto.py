@@ -46,6 +46,7 @@ from shoal.synthesis.maxent import (
     plan_of,
     worth,
 )
+from shoal.synthesis.maxent.plan import LEAST_NOMINAL
 from shoal.synthesis.maxent.structural_zeros import Component
 from shoal.synthesis.privtree import Fill
 
@@ -159,7 +160,7 @@ def _why(
 def groups_text(plan: MaxentPlan, zeros: Sequence[Component]) -> str:
     """Say how coarse a plan's marginals are."""
     most = (
-        f"at most {plan.groups} groups"
+        f"at most {max(plan.groups, LEAST_NOMINAL)} groups"
         if not zeros
         else (f"about {plan.groups} groups, and one at least for all that the rules tell apart")
     )

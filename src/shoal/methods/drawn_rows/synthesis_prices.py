@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from math import prod
+from math import comb, prod
 from typing import Annotated, Any, cast
 
 from pydantic import Field
@@ -27,7 +27,7 @@ from shoal.methods.trees.spatial_encoding import SpatialEncoding
 from shoal.policy.values import Delta, Epsilon, Share, Size
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
-from shoal.synthesis.maxent.plan import worth
+from shoal.synthesis.maxent.plan import WORK, worth
 
 _SEVERAL = 32
 """Groups that a column may have in the forecast of a fit's time."""
@@ -165,9 +165,13 @@ def domain_of(axis: SpatialEncoding) -> Domain:
 def fit_cost(setting: Setting[Any]) -> CostModel:
     """Return the cost model of fitting marginals, by columns and total number of codes.
 
-    With few cells, every cell is fitted. The time does not grow beyond 150,000 rows.
+    With few cells, every cell is fitted. Particles take as long as they are many, times the pairs
+    of columns, up to `WORK`, which is where wide tables are; more rows mean more particles, and
+    take longer to count. The time does not grow beyond 150,000 rows.
     """
     categories = (setting.schema[name].all_categories for name in setting.columns)
     sizes = [_SEVERAL if known is None else min(len(known), _SEVERAL) for known in categories]
-    seconds, power = (0.13, 0.6) if prod(sizes) <= DENSE else (1.6, 0.75)
-    return CostModel(0.8, seconds, power, 40, most_rows=150_000)
+    if prod(sizes) <= DENSE:
+        return CostModel(0.8, 0.13, 0.6, 40, most_rows=150_000)
+    seconds = 2 + 22 * min(100_000 * comb(len(sizes), 2) / WORK, 1.0)
+    return CostModel(0.8, seconds * 5 / len(sizes), 0.3, 40, most_rows=150_000)

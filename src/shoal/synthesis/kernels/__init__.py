@@ -135,20 +135,23 @@ def gibbs(
     count, columns = groups.shape
     component, steps, atoms, begins, potential = strata
     energy = np.empty(single.shape[1])
-    linked = np.zeros((columns, columns), dtype=np.bool_)
+    linked = np.zeros((columns, columns), dtype=np.int64)
+    links = np.zeros(columns, dtype=np.int64)
     for j in range(columns):
         for k in range(columns):
-            linked[j, k] = k != j and np.any(pairs[j, k] != 0.0)
+            if k != j and np.any(pairs[j, k] != 0.0):
+                linked[j, links[j]] = k
+                links[j] += 1
     for particle in range(count):
         for j in range(columns):
             size = sizes[j]
             for v in range(size):
                 energy[v] = single[j, v]
-            for k in range(columns):
-                if linked[j, k]:
-                    x = groups[particle, k]
-                    for v in range(size):
-                        energy[v] += pairs[j, k, x, v]
+            for link in range(links[j]):
+                k = linked[j, link]
+                x = groups[particle, k]
+                for v in range(size):
+                    energy[v] += pairs[j, k, x, v]
             for t in range(triples.shape[0]):
                 position = -1
                 start = starts[t]

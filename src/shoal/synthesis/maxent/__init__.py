@@ -119,7 +119,7 @@ from shoal.core._arrays import Floats
 from shoal.mechanism.records import Columns, RecordTotal, permit_total
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.fine_pairs import FinePairs, select_fine_pairs
-from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution, keeps_tables
+from shoal.synthesis.maxent.fit import Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.implied import without_implied
 from shoal.synthesis.maxent.measure import (
@@ -138,6 +138,7 @@ from shoal.synthesis.maxent.one_way import (
 from shoal.synthesis.maxent.plan import (
     SELECTION_SHARE,
     WEAK,
+    WORK,
     WORTH,
     MaxentPlan,
     PairMarginals,
@@ -165,8 +166,7 @@ __all__ = [
 
 _EVEN = 3
 """Fine pairs that share two fifths of what is left with the cover; more of them get more."""
-_WORK = 20_000_000
-"""Particles times pairs, which the time of a fit follows."""
+_NOT_KEPT = "did not converge; rows follow the other marginals"
 _STRENGTH = "number of rows n times epsilon, per pair of columns"
 
 
@@ -267,27 +267,29 @@ def maxent(
         cells=prod(marginal.size for marginal in fine.one_way),
     )
     sizes = [marginal.size for marginal in one_way]
-    particles = min(max(2 * n, min(12 * n, 100_000)), 300_000, _WORK // len(believed))
+    particles = min(max(2 * n, min(12 * n, 100_000)), 300_000, WORK // len(believed))
     fit: Callable[..., Fitted] = partial(
         fit_distribution, particles=particles, rng=rng, progress=progress
     )
+    if plan.learns:  # what pairs are believed follows from their noise then, and so for columns
+        margins = [target.believe(plan.tau) for target in margins]
     again: Callable[..., Fitted] = partial(fit, sizes, priors, zeros=grouped)
     fitted, targets = _fit_twice(again, [*margins, *believed], pairs, grouped, tau=plan.tau)
 
-    # Fit again with the pairs over finer groups, unless that loses the other marginals.
+    # Fit again with the pairs over finer groups.
     if fine.pairs:
-        refitted, finer, both, refit = _fit_finer(
-            fine, fine_tables, priors, targets, zeros,
-            n=n_rows, tau=(plan.tau, fitted.tau), fit=fit,
+        start = fine.lift_fit(fitted, particles, rng)
+        targets = [fine.lift(target, sizes) for target in targets]
+        again, further = _prepare_finer(
+            fine, fine_tables, priors, zeros, n=n_rows, tau=plan.tau, fit=fit,
             ordered=[has_order(domain) for domain in domains],
         )  # fmt: skip
-        if keeps_tables((refitted, finer, both[: len(targets)]), (fitted, sizes, targets)):
-            fitted, sizes, targets, again = refitted, finer, both, refit
-            one_way = fine.one_way
+        fitted = again([*targets, *further], tau=fitted.tau, start=start, warm=False)
+        one_way, sizes = fine.one_way, [marginal.size for marginal in fine.one_way]
+        if fitted is start:
+            facts["fit of pairs over finer groups"] = _NOT_KEPT
         else:
-            facts["fit of pairs over finer groups"] = (
-                "did not converge; rows follow the other marginals"
-            )
+            targets += further
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
@@ -306,9 +308,7 @@ def maxent(
             " x ".join(domains[j].name for j in marginal.columns) for marginal in selected
         ]
         if fitted is first:
-            facts["fit of three-way marginals"] = (
-                "did not converge; rows follow the other marginals"
-            )
+            facts["fit of three-way marginals"] = _NOT_KEPT
 
     # Generate rows.
     progress("drawing rows", 0, 1)
@@ -346,37 +346,29 @@ def _measure_fine_pairs(
     return fine, tables, [*selections, *losses]
 
 
-def _fit_finer(
+def _prepare_finer(
     fine: FinePairs,
     tables: Sequence[Measurement],
     priors: Sequence[Floats],
-    targets: Sequence[Target],
     zeros: Sequence[Component],
     *,
     n: int,
-    tau: tuple[float, float],
+    tau: float,
     fit: Callable[..., Fitted],
     ordered: Sequence[bool],
-) -> tuple[Fitted, list[int], list[Target], Callable[..., Fitted]]:
-    """Fit to earlier tables and to the pairs over finer groups; tau is the plan's and the fit's.
-
-    Returns:
-        The fit, its groups, its tables with the earlier ones first, and the fit as a function.
-    """
-    finer_priors = [
+) -> tuple[Callable[..., Fitted], list[Target]]:
+    """Return the fit over finer groups as a function, and the tables that these add."""
+    finer = [
         marginal.prior(n) if j in fine.coarse else prior
         for j, (marginal, prior) in enumerate(zip(fine.one_way, priors, strict=True))
     ]
-    grouped = group_zeros(zeros, fine.one_way, finer_priors)
+    grouped = group_zeros(zeros, fine.one_way, finer)
     believed, _, _ = posterior_targets(
-        tables, grouped, n=n, tau=tau[0], learns=True, margins=finer_priors, ordered=ordered
+        tables, grouped, n=n, tau=tau, learns=True, margins=finer, ordered=ordered
     )
-    coarse = [len(prior) for prior in priors]
-    both = [fine.lift(target, coarse) for target in targets]
-    both += [*(fine.one_way[j].target(j, n) for j in fine.coarse), *believed]
+    counted = [fine.one_way[j].target(j, n) for j in fine.coarse]
     sizes = [marginal.size for marginal in fine.one_way]
-    refit = partial(fit, sizes, finer_priors, zeros=grouped)
-    return refit(both, tau=tau[1]), sizes, both, refit
+    return partial(fit, sizes, finer, zeros=grouped), [*counted, *believed]
 
 
 def _measure_three_way(

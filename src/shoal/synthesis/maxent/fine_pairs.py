@@ -46,8 +46,9 @@ from shoal.core._arrays import Ints
 from shoal.mechanism.consistent_counts import apportion
 from shoal.mechanism.noisy_answers import Reach, noisy_choice
 from shoal.mechanism.records import Columns
+from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.fit import Target
+from shoal.synthesis.maxent.fit import Fitted, Target
 from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals, mean_deviation
 from shoal.synthesis.maxent.one_way import JoinedCodes, OneWayMarginal, split_groups
 from shoal.synthesis.maxent.plan import NOISE, MaxentPlan
@@ -82,6 +83,23 @@ class FinePairs:
         codes = zip(target.columns, target.codes(sizes), strict=True)
         joined = tuple(own[self.coarse[j]] if j in self.coarse else own for j, own in codes)
         return replace(target, joined=joined)
+
+    def lift_fit(self, fitted: Fitted, particles: int, rng: np.random.Generator) -> Fitted:
+        """Draw particles of a fit, and their finer groups by the shares that these have in theirs.
+
+        That is the same distribution, over finer groups, with the parameters that it had.
+        """
+        rows = np.repeat(fitted.groups, systematic(fitted.weights, particles, rng), axis=0)
+        groups = rows.copy()
+        for j, coarse in self.coarse.items():
+            shares = self.one_way[j].shares
+            for group in np.unique(coarse):
+                inside, members = rows[:, j] == group, np.flatnonzero(coarse == group)
+                count = int(inside.sum())
+                drawn = np.repeat(members, systematic(shares[members], count, rng))
+                groups[inside, j] = rng.permutation(drawn)
+        even = np.full(particles, 1 / particles)
+        return replace(fitted, groups=groups, weights=even, dense=False)
 
 
 def select_fine_pairs(

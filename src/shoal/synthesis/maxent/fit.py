@@ -25,6 +25,7 @@ References:
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import Self
 
@@ -42,7 +43,7 @@ from shoal.synthesis.maxent.structural_zeros import GroupedZeros
 
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
-_STAGES, _ATTEMPTS = 24, 3
+_STAGES, _ATTEMPTS = 12, 3
 _FARTHER = 4  # times the misfit before, and the number of cells
 _BURST, _LAST = 60, 120  # iterations between two resamplings, and once tau is its own
 _THIN = 0.01  # share of an even one below which a cell's curvature is not believed
@@ -81,6 +82,10 @@ class Target:
         shares = np.maximum(self.shares, 0.0) + 0.5 / n + 0.3 / np.sqrt(self.weight)
         prior: Floats = shares / shares.sum()
         return prior
+
+    def believe(self, tau: float) -> Self:
+        """Return a target that a fit with tau believes as far as its noise says."""
+        return replace(self, weight=self.weight * tau)
 
     def codes(self, sizes: Sequence[int]) -> list[Ints]:
         """Return the code in the table of each group, column by column."""
@@ -143,6 +148,7 @@ def fit_distribution(
     particles: int,
     rng: np.random.Generator,
     start: Fitted | None = None,
+    warm: bool = True,
     zeros: GroupedZeros | None = None,
     progress: Progress = silent,
 ) -> Fitted:
@@ -150,8 +156,10 @@ def fit_distribution(
 
     Epsilon is spent by now. So particles that do not converge are fitted a second and a third time
     with a tau four times larger, which gives the tables less weight; then the answer is the last
-    fit, or the prior if that is nearer to the tables. Particles that started from an earlier fit
-    are fitted once, and that fit is the answer if they do not converge.
+    fit, or the prior if that is nearer to the tables.
+
+    A refit starts from an earlier fit, is made once, and must keep what that fit had (`_keeps`):
+    where it does not, `start` itself is the answer. Every further step of `maxent` is such a refit.
 
     Args:
         sizes: groups of each column.
@@ -160,37 +168,29 @@ def fit_distribution(
         tau: how many times the noise's variance is overstated.
         particles: how many, where they are needed.
         rng: for particles.
-        start: where a fit to the first of these tables ended, which is nearer than the prior is.
+        start: an earlier fit, to the first of these tables.
+        warm: whether to begin where that ended, which is nearer than the prior is. Particles do
+            not get from groups to finer ones that determine each other: there a refit begins anew.
         zeros: cells that have no mass, and p0 on the others.
         progress: called with each stage.
     """
     zeros = zeros or GroupedZeros(priors=priors)
+    begin = start if warm else None
     if prod(sizes) <= DENSE:
         progress("fitting the distribution", 0, 1)
-        weights, theta = _fit_cells(sizes, zeros, targets, tau=tau, start=start)
-        order = _lexicographic(sizes)
-        cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
-        groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
-        groups[:, order] = cells.T
-        flat = np.transpose(weights, order).ravel()
-        if zeros.components:
-            groups, flat = groups[flat > 0], flat[flat > 0]
-        return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
-    for _ in range(1 if start else _ATTEMPTS):
-        fitted = _fit_particles(
-            sizes,
-            zeros,
-            targets,
-            tau=tau,
-            particles=particles,
-            rng=rng,
-            start=start,
-            progress=progress,
-        )
-        if fitted.settled:
-            return fitted
-        tau *= 4
-    return fitted if start is None else start
+        fitted = _fit_cells(sizes, zeros, targets, tau=tau, start=begin)
+    else:
+        for _ in range(1 if start else _ATTEMPTS):
+            fitted = _fit_particles(
+                sizes, zeros, targets, tau=tau, particles=particles, rng=rng, start=begin,
+                progress=progress,
+            )  # fmt: skip
+            if fitted.settled:
+                break
+            tau *= 4
+    if start and not (fitted.settled and _keeps(fitted, start, sizes, targets)):
+        return start
+    return fitted
 
 
 def _fit_cells(
@@ -200,14 +200,21 @@ def _fit_cells(
     *,
     tau: float,
     start: Fitted | None = None,
-) -> tuple[Floats, Floats]:
-    """Fit the probabilities of all cells, one axis per column, by L-BFGS on the dual."""
+) -> Fitted:
+    """Fit the probabilities of all cells by L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
     base = zeros.logarithms().ravel()
     begin = None if start is None else _extend_parameters(start.theta, tables)
     theta = _solve(tables, base, targets, tau=tau, start=begin, iterations=300)
     weights, _ = _softmax(tables.energies(theta) + base)
-    return weights.reshape(tuple(sizes)), theta
+    order = _lexicographic(sizes)
+    cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
+    groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
+    groups[:, order] = cells.T
+    flat = np.transpose(weights.reshape(tuple(sizes)), order).ravel()
+    if zeros.components:
+        groups, flat = groups[flat > 0], flat[flat > 0]
+    return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
 
 
 def _extend_parameters(theta: Floats, tables: "_Grid | _Particles") -> Floats:
@@ -433,68 +440,62 @@ def _fit_particles(
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
-            if _improves(tables.marginals(weights), zeros, targets, start):
+            if _improves(tables.marginals(weights), zeros, targets):
                 return Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
             break
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
         weights = np.full(particles, 1 / particles)
         _sweep(groups, sizes, zeros, targets, theta=theta, rng=rng)
     ended = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta, settled=False)
-    if _improves(_Particles(groups, sizes, targets).marginals(weights), zeros, targets, None):
+    if _improves(_Particles(groups, sizes, targets).marginals(weights), zeros, targets):
         return ended
     prior, even = zeros.particles(particles, rng), np.full(particles, 1 / particles)
     return replace(ended, groups=prior, weights=even, theta=np.zeros(theta.size))
 
 
-def _improves(
-    fitted: Floats, zeros: GroupedZeros, targets: Sequence[Target], start: Fitted | None
-) -> bool:
+def _improves(fitted: Floats, zeros: GroupedZeros, targets: Sequence[Target]) -> bool:
     """Whether the fitted tables are nearer to the noisy ones than those of the prior.
 
     The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
-    farther than the prior is not the minimum. And of tables that have come since an earlier fit
-    ended the misfit must not grow, because that fit was the minimum for all others. (Parameters
-    that are drawn elsewhere than to zero change this little.)
+    farther than the prior is not the minimum.
     """
     sizes = [prior.size for prior in zeros.priors]
     separate = []
     for target in targets:
         prior, cells = zeros.table(target.columns).ravel(), _cells(target, sizes)
         separate.append(prior if cells is None else np.bincount(cells, prior))
-    if _misfit(fitted, targets) > _misfit(np.concatenate(separate), targets):
-        return False
-    seen = fitted.size if start is None else start.theta.size
-    if start is None or seen == fitted.size:
-        return True
-    begins = _starts(targets)[:-1]
-    added = [target for target, begin in zip(targets, begins, strict=True) if begin >= seen]
-    before = _Particles(start.groups, sizes, added).marginals(start.weights)
-    return _misfit(fitted[seen:], added) <= _misfit(before, added)
+    return _misfit(fitted, targets) <= _misfit(np.concatenate(separate), targets)
 
 
-TablesOfFit = tuple[Fitted, Sequence[int], Sequence[Target]]
-"""A fit, its groups, and noisy tables over them."""
+def _keeps(later: Fitted, earlier: Fitted, sizes: Sequence[int], targets: Sequence[Target]) -> bool:
+    """Whether a refit is nearer to the tables that came, and about as near to those before.
 
-
-def keeps_tables(later: TablesOfFit, earlier: TablesOfFit) -> bool:
-    """Whether a fit to more tables is still about as near to the earlier ones.
-
-    Further tables move a fit away from the others by about their noise. Particles that were lost
-    on the way are hundreds of times farther (a fit of two amounts that follow from each other, over
-    93 and 79 groups: 1,536,000 where the fit before was at 4,000, of 12,715 cells).
+    The fit before was the minimum for the tables before: so the misfit of those that came since
+    cannot grow in the minimum for all. They move a fit away from the others by about their noise;
+    particles that were lost on the way are hundreds of times farther (a fit of two amounts that
+    follow from each other, over 93 and 79 groups: 1,536,000 where the fit before was at 4,000, of
+    12,715 cells).
     """
-    before, after = (
-        _misfit(_Particles(fitted.groups, sizes, tables).marginals(fitted.weights), tables)
-        for fitted, sizes, tables in (earlier, later)
+    cells = earlier.theta.size
+    seen = int(np.searchsorted(_starts(targets), cells))
+    (before, gap), (after, gap_after) = (
+        (_misfit(shares[:cells], targets[:seen]), _misfit(shares[cells:], targets[seen:]))
+        for shares in (
+            _Particles(fitted.groups, sizes, targets).marginals(fitted.weights)
+            for fitted in (earlier, later)
+        )
     )
-    cells = sum(table.shares.size for table in earlier[2])
-    return after <= _FARTHER * (before + cells)
+    return after <= _FARTHER * (before + cells) and gap_after <= gap
 
 
 def _misfit(shares: Floats, targets: Sequence[Target]) -> float:
     """Return the weighted squared distance from the noisy tables."""
-    weights = np.concatenate([np.broadcast_to(t.weight, t.shares.size) for t in targets])
-    return float((weights * (shares - np.concatenate([t.shares for t in targets])) ** 2).sum())
+    starts = _starts(targets)
+    parts = (shares[begin:end] for begin, end in pairwise(starts))
+    return sum(
+        float((target.weight * (part - target.shares) ** 2).sum())
+        for target, part in zip(targets, parts, strict=True)
+    )
 
 
 def _sweep(

@@ -26,18 +26,24 @@ _ALIKE = 32
 """Ordered codes of which more tell little: beyond that, neighbours answer for each other."""
 WEAK = 50
 """r below which hardly more than one-way marginals survives."""
+LEAST_NOMINAL = 3
+"""Groups of a column without order at least."""
 FINEST = 128
 """Groups per column at most."""
 _MOST_CELLS = 100_000
 """Cells of all two-way marginals together: as many parameters has the fit."""
 _MOST_ENERGIES = 20_000_000
 """Numbers that Gibbs sampling looks up: groups times columns, squared."""
+_HELD = 1600
+"""Fine pairs times columns: particles carry so many cells. Wider tables have fewer such pairs."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
 WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
 """How many times an epsilon counts: an added or removed record needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
+WORK = 20_000_000
+"""Particles times pairs of columns at most, which the time of a fit follows."""
 FINE_SELECTION = Fraction(1, 5)
 """Most of what one-way marginals leave that selecting fine pairs may cost."""
 
@@ -142,12 +148,13 @@ def maxent_plan(
 
         TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups per column can all be held
         a cover  otherwise, for the largest G for which noise alone gives two-way marginals a
-                 mean total variation of at most 0.1 (G = 2 if there is none)
+                 mean total variation of at most 0.1 (G = 2 if there is none; a column without
+                 order has three groups at least)
 
     G is at most 128, and less where the two-way marginals of all pairs would have more than 100,000
     cells, which a fit cannot hold.
 
-    The cover of columns of min(size, G) groups is `pair_covers.cover`. By its cost, and because the
+    The cover of columns of so many groups is `pair_covers.cover`. By its cost, and because the
     mean of a noise's absolute value is about 0.8 of its standard deviation, that total variation
     is 1.1 cost / (P (1 - share) n epsilon). It is called FULL if it is one marginal, PAIRS if all
     of them are two-way, and BLOCKS otherwise.
@@ -165,7 +172,8 @@ def maxent_plan(
     Pairs that groups would hide may be selected and measured over finer groups (`fine_pairs`), less
     than m of them. A selection costs what lets it miss the best pair by a total variation of about
     0.05, or 0.1 where as many selections would cost more than a fifth of what one-way marginals
-    leave; all of them cost at most that. There are as many finer groups per column as a marginal of
+    leave; all of them cost at most that, and of more than 40 columns there are at most 1,600 / m,
+    which particles can carry. There are as many finer groups per column as a marginal of
     a tenth of it has cells with that noise, at most 128.
 
     With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
@@ -306,23 +314,22 @@ def _make_plan(domains: Sequence[Domain], terms: _Terms, zeros: Sequence[Compone
     if m == 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
     lines = [is_line(domain) for domain in domains]
-    sizes = [limit_groups(domain, domain.size) for domain in domains]
     strength = budget / comb(m, 2)
     one_way = max(
         _share_for_noise(strength), _share_for_codes(domains, 255, lines, zeros, strength)
     )
-    cells = prod(min(size, 16) for size in sizes)
+    cells = prod(limit_groups(domain, 16) for domain in domains)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
         marginals, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
         one_way = terms.one_way(one_way, m)
     else:
-        groups, chosen = _finest(sizes, terms, one_way, zeros)
+        groups, chosen = _finest(domains, terms, one_way, zeros)
         one_way = max(one_way, _share_for_codes(domains, groups, lines, zeros, strength))
-        groups, chosen = _finest(sizes, terms, one_way, zeros)
+        groups, chosen = _finest(domains, terms, one_way, zeros)
         one_way = terms.one_way(one_way, m)
         marginals = _name_pairs(chosen)
-    fine = prod(min(size, groups) for size in sizes) > DENSE
+    fine = prod(limit_groups(domain, groups) for domain in domains) > DENSE
     three_way, three_way_share = 0, (1 - one_way) / 10
     if (
         3 <= m <= _MOST_COLUMNS
@@ -360,7 +367,7 @@ def _plan_fine_pairs(
     nearer = terms.count_near_misses(price, pairs + 1, 4, off=NOISE / 2)
     if selections < 1 or min(max(sizes), finest, most) <= groups:
         return {}
-    most_pairs = min(int(selections), m - 1)
+    most_pairs = min(int(selections), m - 1, max(_HELD // m, 1))
     return {
         "fine_pairs": most_pairs,
         "fine_groups": min(finest, most),
@@ -465,19 +472,21 @@ def _share_for_codes(
 
 
 def _finest(
-    sizes: Sequence[int], terms: _Terms, share: Fraction, zeros: Sequence[Component]
+    domains: Sequence[Domain], terms: _Terms, share: Fraction, zeros: Sequence[Component]
 ) -> tuple[int, Cover]:
     """Search the most groups whose cover has acceptable noise, and that cover.
 
     More groups cost more, so halving finds it.
     """
+    sizes = [limit_groups(domain, domain.size) for domain in domains]
     one_way = terms.one_way(share, len(sizes))
     most = terms.costliest(one_way, comb(len(sizes), 2))
     power = PURE if terms.pure else CONCENTRATED
 
     def find_cover(groups: int) -> Cover:
         allowed = AllowedCells(sizes, zeros, groups) if zeros else None
-        return cover([min(size, groups) for size in sizes], power=power, allowed=allowed)
+        grouped = [limit_groups(domain, groups) for domain in domains]
+        return cover(grouped, power=power, allowed=allowed)
 
     low, high = 2, max(min(max(sizes), _most_groups(sizes)), 2)
     best = find_cover(low)
@@ -492,8 +501,13 @@ def _finest(
 
 
 def limit_groups(domain: Domain, groups: int) -> int:
-    """Return how many groups a column has at most, by the plan's number of them."""
-    return min(domain.size, groups, *([_ALIKE] if has_order(domain) else []))
+    """Return how many groups a column has at most, by the plan's number of them.
+
+    Two groups of unordered codes mix unlike ones, and show next to nothing: three are the least.
+    """
+    if has_order(domain):
+        return min(domain.size, groups, _ALIKE)
+    return min(domain.size, max(groups, LEAST_NOMINAL))
 
 
 def _most_groups(sizes: Sequence[int]) -> int:
