@@ -176,6 +176,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(confirm
     tab.wait_for_selector("#preview table", timeout=120_000)
     assert "300 rows drawn at random from your table" in tab.inner_text("#preview")
     assert tab.locator("#preview .pictures svg").count() == 4
+    tab.click("#require-fold > summary")
     tab.uncheck(f"#q-l-diversity-0-column-{place}", force=True)
     tab.wait_for_selector("#require-error:not(:empty)")  # the page is a new one by then
     tab.fill("#q-l-diversity-0-l", "")
@@ -488,6 +489,8 @@ def test_an_edit_on_protect_keeps_the_place_the_focus_and_what_was_unfolded(samp
     tab.goto(f"{tab.base}/protect")
     tab.click("#method-mdav button")
     tab.wait_for_selector("#settings[data-method=mdav]")
+    words = [len(tab.inner_text(part).split()) for part in ("main", "#inspection")]
+    assert words[0] - words[1] <= 450
     tab.click("#require-fold > summary")
     tab.click("#parameters summary")
     tab.fill("#p-k", "6")
@@ -501,8 +504,6 @@ def test_an_edit_on_protect_keeps_the_place_the_focus_and_what_was_unfolded(samp
     assert tab.locator("#run-now").is_visible()
     bottom = tab.evaluate("document.getElementById('run-now').getBoundingClientRect().bottom")
     assert 0 < bottom <= 700, "the button to protect is always in view"
-    words = [len(tab.inner_text(part).split()) for part in ("main", "#inspection")]
-    assert words[0] - words[1] <= 450
     tab.set_viewport_size({"width": 1280, "height": 900})
 
 
@@ -510,7 +511,7 @@ def test_an_unknown_method_is_an_error_at_the_editor(sampled):
     tab = sampled
     tab.goto(f"{tab.base}/roles")
     text = tab.input_value("#toml")
-    tab.click("#policy-title")
+    tab.click("#show-text")
     tab.fill("#toml", re.sub('method = ".*"', 'method = "mdaw"', text))
     tab.press("#toml", "Tab")
     tab.wait_for_selector("text=mdaw >> nth=0")
