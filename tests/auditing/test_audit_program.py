@@ -237,7 +237,7 @@ def test_two_tables_of_ones_own_may_be_given():
     [
         ({"epsilon": None}, "one of epsilon .* rho and mu; found none"),
         ({"rho": 1}, "found epsilon and rho"),
-        ({"epsilon": -1}, "Expected a positive epsilon"),
+        ({"epsilon": -1}, "Expected a positive epsilon of at most 1,000,000,000"),
         ({"delta": 1.5}, "a delta from 0 to 1"),
         ({"epsilon": None, "mu": 1, "delta": 0.1}, "beside epsilon alone"),
         ({"neighbours": "both"}, "Expected neighbours to be change-one or add-remove"),

@@ -217,6 +217,10 @@ def options(folder):
         ("compare", "--private-epsilon"): compare,
         ("audit", "--trials"): ("audit", *stated),
         ("audit", "--confidence"): ("audit", *stated),
+        **{
+            ("audit", f"--{name}"): ("audit", *stated, "--run", "sort {in}")
+            for name in ("epsilon", "delta", "rho", "mu", "seconds", "memory")
+        },
         ("studio", "--port"): ("studio", "--no-browser", "--data", folder / "home"),
         ("closeness", "--t"): ("closeness",),
         ("closeness", "--epsilon"): ("closeness",),

@@ -50,6 +50,8 @@ from shoal.metrics.epsilon_lower_bound import (
 
 TRIALS = 1200
 """Runs on each table of a pair, of all three parts together, unless stated."""
+LARGEST = 1e9
+"""Of what a program may declare; beyond, it is a slip."""
 _LEAST, _FEWEST = 80, 4
 _EXPLORE, _CHOOSE = 0.3, 0.2
 """The shares of the runs that explore, and that choose."""
@@ -315,10 +317,10 @@ def declare(
             f"mu; found {' and '.join(given) or 'none'}."
         )
     ((name, amount),) = given.items()
-    if not amount > 0 or not 0 <= delta < 1 or (delta and name != "epsilon"):
+    if not 0 < amount <= LARGEST or not 0 <= delta < 1 or (delta and name != "epsilon"):
         raise InputError(
-            f"Expected a positive {name}, and a delta from 0 to 1 beside epsilon alone; found "
-            f"{name} {amount:g} and delta {delta:g}."
+            f"Expected a positive {name} of at most {LARGEST:,.0f}, and a delta from 0 to 1 beside "
+            f"epsilon alone; found {name} {amount:g} and delta {delta:g}."
         )
     measure = None if name == "mu" else PrivacyMeasure(name)
     return Declared(Fraction(str(amount)), PrivacyParameter(delta, measure), None, "")

@@ -22,6 +22,8 @@ from shoal.errors import InputError
 from shoal.io import folders
 
 GIBIBYTE = 1 << 20  # in the kibibytes of ulimit
+MOST = 1_000_000
+"""Seconds or gibibytes of a run, at most."""
 _TIMED_OUT = 124
 """The exit code that a run counts with which was stopped, as of the command timeout."""
 _SHOWN = 300
@@ -60,8 +62,11 @@ class RunLimits:
     memory: float = 4
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0 or not self.memory > 0:
-            raise InputError("The limits of a run, in seconds and gibibytes, must be positive.")
+        if not 0 < self.seconds <= MOST or not 0 < self.memory <= MOST:
+            raise InputError(
+                f"The limits of a run, in seconds and gibibytes, must be positive and at most "
+                f"{MOST:,}; found {self.seconds:g} and {self.memory:g}."
+            )
 
 
 def command_program(command: str, limits: RunLimits) -> Program:

@@ -422,7 +422,9 @@ def _check_column(series: pl.Series, guarantee: KAnonymity, counts: Ints) -> Che
     gone = series.null_count()
     rarest = int(counts.min()) if counts.size else gone
     achieved = min(rarest, gone) if gone else rarest
-    remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}
+    remarks = {"classes": int(counts.size) + bool(gone)}
+    if gone:
+        remarks["k_if_missing_matches_anything"] = min(rarest + gone, series.len())
     return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
 
 

@@ -139,7 +139,7 @@ def area_between(inside: Floats, outside: Floats, confidence: float) -> Estimate
     """Estimate the probability that a score inside exceeds one outside.
 
     >>> print(area_between(np.array([2.0, 3.0, 4.0]), np.array([1.0, 3.0]), 0.95))
-    0.750 [0.264, 1.000]
+    0.750 [0.184, 1.000]
     """
     ranked, low = np.sort(outside), len(outside)
     over = (np.searchsorted(ranked, inside, "left") + np.searchsorted(ranked, inside, "right")) / 2
