@@ -214,11 +214,17 @@ def test_a_command_is_refuted_and_the_log_goes_on(tmp_path):
     second = shoal.audit(policy, **stated, trials=200)
 
     assert first.violated
+    assert log.stat().st_mode & 0o777 == 0o600
     assert first.worst.bound == second.worst.bound
     runs = [json.loads(line).get("run") for line in lines]
     assert [json.loads(line).get("run") for line in log.read_text().splitlines()] == runs
     with pytest.raises(InputError, match="is not the log of this audit"):
         shoal.audit(policy, **{**stated, "epsilon": 2}, trials=200)
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"Cannot write .*audit\.log"):
+        audit(RIGHT["counts"], log=tmp_path / "no folder" / "audit.log")
 
 
 def test_two_tables_of_ones_own_may_be_given():

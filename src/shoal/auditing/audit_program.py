@@ -40,6 +40,7 @@ from shoal.auditing.programs import Program, RunLimits
 from shoal.auditing.result import Audit, Declared, Finding
 from shoal.core import Neighbours, Policy, PrivacyMeasure, Progress, silent
 from shoal.errors import InputError
+from shoal.io import folders
 from shoal.metrics.epsilon_lower_bound import (
     EpsilonLowerBound,
     PrivacyParameter,
@@ -90,7 +91,9 @@ class _Log:
                 )
             self.path.write_text(whole + "\n", "utf-8")
         else:
-            self.path.write_text(json.dumps(self.terms) + "\n", "utf-8")
+            with folders.refusing(self.path):
+                self.path.touch(mode=0o600)  # a pair of one's own shows in what runs released
+                self.path.write_text(json.dumps(self.terms) + "\n", "utf-8")
 
     def recall(self, run: Run) -> dict[str, Any] | None:
         """Return what the next run showed, if it is known."""
