@@ -144,6 +144,16 @@ def test_shares_fall_with_rows_and_price_and_leave_most_for_the_rows(size, amoun
     assert sum(richer.divide(columns, size).values()) <= total
 
 
+def test_the_share_follows_a_noisy_number_of_rows():
+    """Of one table, other draws give other shares."""
+    search = replace(asked(), price=replace(asked().price, amount=Fraction(1, 10)))
+    count = partial(count_keys, people(60_000))
+
+    left = {discover(search, count, SeededNoise(seed)).left for seed in range(4)}
+
+    assert len(left) == 4
+
+
 def test_what_the_first_answers_decide_adds_up_to_the_price():
     """The share follows from noisy answers; what is spent and what is left are the price."""
     search = replace(asked(), price=replace(asked().price, amount=Fraction(1)))
