@@ -154,6 +154,18 @@ def test_the_share_follows_a_noisy_number_of_rows():
     assert len(left) == 4
 
 
+def test_ranges_follow_noisy_counts():
+    """Where noise is larger than the table, other draws find other ranges."""
+    columns = {"pay": {"role": "quasi-identifier", "kind": "numeric", "bounds": "discover"}}
+    price = replace(asked().price, amount=Fraction(1, 100_000))
+    search = replace(asked(), columns=load(stated(columns)).schema.columns, price=price)
+    count = partial(count_keys, people(50))
+
+    found = [discover(search, count, SeededNoise(seed)).facts["pay"] for seed in range(6)]
+
+    assert len({str(facts) for facts in found}) > 3
+
+
 def test_what_the_first_answers_decide_adds_up_to_the_price():
     """The share follows from noisy answers; what is spent and what is left are the price."""
     search = replace(asked(), price=replace(asked().price, amount=Fraction(1)))
