@@ -3,8 +3,6 @@
     python bench/audit_programs.py bugs [NAME ...]   each broken program, run as a command
     python bench/audit_programs.py right [AUDITS]    right programs, run inside: how often refuted
     python bench/audit_programs.py membership        who is in the table, by each method
-    python bench/audit_programs.py peer PYTHON FOLDER ALGORITHM [TRIALS]
-                          mst or aim of their authors at (1, 0.01), in an environment of rivals.py
 
 The programs are those of tests/auditing/planted_bugs.py; they declare epsilon = 1 (and a delta of
 1e-5 where their bug is a wrong one). CPU seconds are those of this process and of the commands.
@@ -12,11 +10,8 @@ Membership: half of each table is released, a quarter each is the attacker's ref
 people who are compared with members.
 """
 
-import json
 import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -131,51 +126,10 @@ def membership() -> None:
                 workloads.line(table, name, attack, str(area), str(rate), f"{float(named):.1%}")
 
 
-SIZES = {"a": 2, "b": 3, "c": 4}
-
-
-def peer(python: str, folder: str, algorithm: str, trials: int) -> None:
-    """Audit a peer's mechanism in a process that stays, as starting JAX takes seconds."""
-    policy = {
-        "version": 1,
-        "one_row_per_person": True,
-        "columns": {
-            name: {"role": "quasi-identifier", "kind": "nominal",
-                   "categories": [str(code) for code in range(size)]}
-            for name, size in SIZES.items()
-        },
-        "protect": {"method": "auto", "epsilon": 1},
-    }  # fmt: skip
-    job = {"folder": folder, "algorithm": algorithm, "epsilon": 1.0, "delta": 0.01, "sizes": SIZES}
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as told:
-        json.dump(job, told)
-        told.flush()
-        command = [python, str(ROOT / "bench/rivals.py"), "serve", told.name]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True,
-        ) as server:  # fmt: skip
-            assert server.stdin is not None
-            assert server.stdout is not None
-            answers, questions = server.stdout, server.stdin
-
-            def draw(frame: pl.DataFrame) -> pl.DataFrame:
-                # A missing cell has no code here: these programs take none.
-                codes = {c.name: c.cast(pl.Int64).fill_null(0).to_list() for c in frame}
-                questions.write(json.dumps(codes) + "\n")
-                questions.flush()
-                return pl.DataFrame(json.loads(answers.readline()))
-
-            print(shoal.audit(policy, run=draw, mu=0.45, trials=trials), flush=True)
-            server.kill()
-
-
 if __name__ == "__main__":
     what, *rest = sys.argv[1:] or ["bugs"]
     if what == "bugs":
         bugs(rest)
-    elif what == "peer":
-        peer(*rest[:3], int(rest[3]) if len(rest) > 3 else 1200)
     elif what == "right":
         right(int(rest[0]) if rest else 200)
     else:

@@ -1,7 +1,6 @@
 """Draw rows by a rival as its authors ship it, in the environment that has it.
 
     PYTHON bench/rivals.py JOB.json
-    PYTHON bench/rivals.py serve JOB.json     rows for each line of codes on its input, as JSON
 
 This program knows nothing of Shoal, and Shoal nothing of these libraries; `_peers.py` starts it,
 and bench/README.md says how to install them. A job names a CSV of codes and how many codes each
@@ -70,17 +69,6 @@ def main() -> None:
     print(json.dumps(told | {"rows": len(rows)}))
 
 
-def serve() -> None:
-    """Draw rows again and again: a line of JSON with the columns comes in, and one goes out."""
-    job = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
-    for line in sys.stdin:
-        columns = {name: np.asarray(codes) for name, codes in json.loads(line).items()}
-        with contextlib.redirect_stdout(sys.stderr):
-            drawn = _authors(job, columns)
-        print(json.dumps({name: np.asarray(drawn[name]).tolist() for name in job["sizes"]}),
-              flush=True)  # fmt: skip
-
-
 def _listen() -> dict[str, float]:
     monitoring = import_module("jax.monitoring")
     compiling: dict[str, float] = {}
@@ -137,4 +125,4 @@ def _dpmm(job: dict[str, Any], columns: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    serve() if sys.argv[1] == "serve" else main()
+    main()
